@@ -8,13 +8,31 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, cast
 
 from deepagents_server.errors import ServeError
 
 CONFIG_FILE: Final = "langgraph.json"
 _ENV_LINE: Final = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*")
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
+
+
+Strategy = Literal["delete", "keep_latest"]
+
+
+@dataclass(frozen=True)
+class Ages:
+    """After how many seconds without a change something goes; `None` keeps it."""
+
+    threads: float | None = None
+    runs: float | None = None
+    events: float | None = None
+    strategy: Strategy = "delete"
+    """What happens to a thread: it goes, or only what it held before."""
+    traces: float = 3600.0
+    """What only the server itself has written down about runs and threads that are over."""
+    every: float = 60.0
+    """Seconds from one look to the next."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +49,7 @@ class ServerConfig:
     http: Mapping[str, Any] = field(default_factory=dict[str, Any])
     webhooks: Mapping[str, Any] = field(default_factory=dict[str, Any])
     auth: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    ages: Ages = field(default_factory=Ages)
 
 
 def load_config(target: str | None, directory: Path) -> ServerConfig:
@@ -77,6 +96,7 @@ def _read(path: Path) -> ServerConfig:
         http=_section(given.get("http"), "http"),
         webhooks=_section(given.get("webhooks"), "webhooks"),
         auth=_section(given.get("auth"), "auth"),
+        ages=_ages(_section(given.get("checkpointer"), "checkpointer")),
     )
 
 
@@ -95,6 +115,25 @@ def _place(name: str, value: Any) -> str:
     if not isinstance(place, str) or ":" not in place:
         raise ServeError(f"The graph {name!r} must be given as 'path.py:name', not {place!r}.")
     return place
+
+
+def _ages(checkpointer: Mapping[str, Any]) -> Ages:
+    """Read `checkpointer.ttl`, whose numbers are minutes."""
+    given = _section(checkpointer.get("ttl"), "checkpointer.ttl")
+    strategy = given.get("strategy", "delete")
+    if strategy not in ("delete", "keep_latest"):
+        raise ServeError(f"checkpointer.ttl.strategy must be 'delete' or 'keep_latest', not {strategy!r}.")
+    threads = _minutes(given, "default_ttl")
+    return Ages(threads, strategy=strategy, every=_minutes(given, "sweep_interval_minutes") or Ages.every)
+
+
+def _minutes(given: Mapping[str, Any], name: str) -> float | None:
+    value = given.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 10**8:
+        raise ServeError(f"checkpointer.ttl.{name} must be a number of minutes, not {value!r}.")
+    return value * 60.0
 
 
 def _environment(given: Any, directory: Path) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 from typing import Any, Final
 
 from langgraph.checkpoint.base.id import uuid6
@@ -15,7 +16,7 @@ from deepagents_server.database.filters import clean_metadata
 from deepagents_server.database.runs import active_runs, new_run, take
 from deepagents_server.database.tables import runs, threads
 from deepagents_server.database.threads import add_thread, get_thread
-from deepagents_server.errors import ApiError
+from deepagents_server.errors import ApiError, not_found
 from deepagents_server.serialize import now
 from deepagents_server.server import Server
 
@@ -23,6 +24,8 @@ _KEPT: Final = (
     "input", "command", "context", "stream_mode", "stream_subgraphs", "stream_resumable", "interrupt_before",
     "interrupt_after", "webhook", "durability", "feedback_keys", "streamed", "on_disconnect",
 )  # fmt: skip
+_TEMPORARY: Final = MappingProxyType({"ttl_seconds": 60, "ttl_strategy": "delete"})
+"""A minute, in which clients that lost a stream can come back for its end."""
 
 
 async def create_run(server: Server, given: Mapping[str, Any], thread_id: str | None = None) -> Row:
@@ -46,7 +49,7 @@ async def create_run(server: Server, given: Mapping[str, Any], thread_id: str | 
             raise ApiError(
                 409, "The thread is busy with another run; wait for it, or choose a multitask_strategy."
             )
-        row = _row(assistant, thread, given, temporary=thread_id is None)
+        row = _row(assistant, thread, given)
         await connection.execute(runs.insert().values(row))
         await _mark_thread(connection, thread, assistant)
         begins = not busy and not given.get("after_seconds") and server.engine.room > 0
@@ -69,13 +72,14 @@ async def _make_way(server: Server, other: Row, strategy: str) -> None:
 
 async def _thread(connection: AsyncConnection, given: Mapping[str, Any], thread_id: str | None) -> Row:
     if thread_id is None:
-        return await add_thread(connection)
+        kept = given.get("on_completion") in ("keep", "complete", "continue")
+        return await add_thread(connection, lifetime=None if kept else _TEMPORARY)
     if given.get("if_not_exists") == "create":
         return await add_thread(connection, thread_id, may_exist=True)
     return await get_thread(connection, thread_id)
 
 
-def _row(assistant: Row, thread: Row, given: Mapping[str, Any], *, temporary: bool) -> dict[str, Any]:
+def _row(assistant: Row, thread: Row, given: Mapping[str, Any]) -> dict[str, Any]:
     metadata = {**assistant["metadata"], **thread["metadata"], **clean_metadata(given.get("metadata"))}
     metadata |= {"graph_id": assistant["graph_id"], "assistant_id": assistant["assistant_id"]}
     kwargs = {name: given[name] for name in _KEPT if given.get(name) is not None}
@@ -84,7 +88,6 @@ def _row(assistant: Row, thread: Row, given: Mapping[str, Any], *, temporary: bo
     if given.get("checkpoint_id"):
         checkpoint = {**checkpoint, "checkpoint_id": given["checkpoint_id"]}
     kwargs["checkpoint"] = checkpoint
-    kwargs["temporary"] = temporary and given.get("on_completion") in (None, "delete")
     if assistant["context"]:
         kwargs["context"] = {**assistant["context"], **(given.get("context") or {})}
     due = datetime.now(UTC) + timedelta(seconds=given.get("after_seconds") or 0)
@@ -113,6 +116,7 @@ async def _mark_thread(connection: AsyncConnection, thread: Row, assistant: Row)
     # Web clients look for threads by these two.
     named = {"graph_id": assistant["graph_id"], "assistant_id": assistant["assistant_id"]}
     changed = {"status": "busy", "metadata": {**thread["metadata"], **named}, "updated_at": now()}
-    await connection.execute(
-        threads.update().where(threads.c.thread_id == thread["thread_id"]).values(changed)
-    )
+    marked = threads.update().where(threads.c.thread_id == thread["thread_id"]).values(changed)
+    if not (await connection.execute(marked)).rowcount:
+        # It has just been removed.
+        raise not_found("thread", thread["thread_id"])

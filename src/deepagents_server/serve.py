@@ -14,6 +14,7 @@ from deepagents_server.api import create_app
 from deepagents_server.config import ServerConfig
 from deepagents_server.crons import scheduling
 from deepagents_server.errors import ServeError
+from deepagents_server.keeping import keeping
 from deepagents_server.server import Server, Settings, open_server
 
 
@@ -43,7 +44,7 @@ async def serve(
     Raises:
         ServeError: if there is nothing to serve, or nowhere to listen.
     """
-    async with open_server(config, settings) as server, scheduling(server):
+    async with open_server(config, settings) as server, scheduling(server), keeping(server):
         check_host(host, trusted=settings.allow_anyone or await server.keys.are_used())
         with listen(host, port) as listening:
             shown = f"[{host}]" if ":" in host else host

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
@@ -74,8 +73,7 @@ async def open_server(config: ServerConfig, settings: Settings) -> AsyncGenerato
     """
     apply_environment(config)
     made = load_graphs(config)
-    index: Any = config.store.get("index")
-    async with open_database(settings.database, index) as database:
+    async with open_database(settings.database, config.store) as database:
         graphs = Graphs(made, database.saver, database.store)
         await add_system_assistants(database, graphs, config.descriptions)
         events = EventLog(database)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import operator
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import InjectedToolCallId, tool
+from langgraph.channels import DeltaChannel
 from langgraph.config import get_stream_writer
 from langgraph.graph import END, START, StateGraph, add_messages
 from langgraph.types import interrupt
@@ -76,6 +78,25 @@ def make_outer() -> StateGraph[State]:
     builder.add_edge(START, "inner")
     builder.add_edge("inner", END)
     return builder
+
+
+def _append(held: list[str], more: Sequence[list[str]]) -> list[str]:
+    return [*(held or []), *(each for some in more for each in some)]
+
+
+class Notes(TypedDict):
+    notes: Annotated[list[str], DeltaChannel(_append, snapshot_frequency=3)]
+
+
+def _keep_notes(state: Notes) -> dict[str, Any]:
+    return {}
+
+
+_builder = StateGraph(Notes)
+_builder.add_node("keep", _keep_notes)
+_builder.add_edge(START, "keep")
+notes = _builder.compile()
+"""Saved as changes; every third state holds all of it."""
 
 
 @tool

@@ -23,7 +23,7 @@ from deepagents_server.serve import listen, listener
 from deepagents_server.server import Settings, open_server
 
 AGENTS = Path(__file__).with_name("agents.py")
-GRAPHS = {name: f"{AGENTS}:{name}" for name in ("echo", "gate", "deep", "lifter", "waiter")}
+GRAPHS = {name: f"{AGENTS}:{name}" for name in ("echo", "gate", "deep", "lifter", "notes", "waiter")}
 GRAPHS["outer"] = f"{AGENTS}:make_outer"
 GRAPHS["digger"] = f"{AGENTS.parents[1] / 'agents' / 'served.py'}:digger"
 

@@ -10,6 +10,7 @@ import orjson
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 from starlette.requests import ClientDisconnect, Request
 
+from deepagents_server.config import Strategy
 from deepagents_server.errors import ApiError
 
 Body = TypeVar("Body", bound=BaseModel)
@@ -59,6 +60,26 @@ class BatchRunBody(RunBody):
     thread_id: Id | None = None
 
 
+class TtlBody(BaseModel):
+    """How long a thread lives after its last change."""
+
+    ttl: Annotated[float, Field(gt=0, le=10**8)]
+    """Minutes."""
+    strategy: Strategy = "delete"
+
+    @property
+    def lifetime(self) -> dict[str, Any]:
+        """Return this as columns."""
+        return {"ttl_seconds": round(self.ttl * 60), "ttl_strategy": self.strategy}
+
+
+def _as_ttl(given: Any) -> Any:
+    return {"ttl": given} if isinstance(given, int | float) else given
+
+
+Ttl = Annotated[TtlBody | None, BeforeValidator(_as_ttl)]
+
+
 class ThreadBody(BaseModel):
     """A thread to be made."""
 
@@ -66,14 +87,14 @@ class ThreadBody(BaseModel):
     metadata: Metadata | None = None
     if_exists: Literal["raise", "do_nothing"] | None = None
     supersteps: list[dict[str, Any]] | None = None
-    ttl: Any = None
+    ttl: Ttl = None
 
 
 class MetadataBody(BaseModel):
     """A change of metadata."""
 
     metadata: Metadata | None = None
-    ttl: Any = None
+    ttl: Ttl = None
 
 
 class SearchBody(BaseModel):
@@ -101,6 +122,13 @@ class AssistantSearchBody(SearchBody):
 
     graph_id: str | None = None
     name: str | None = None
+
+
+class PruneBody(BaseModel):
+    """Threads that are no longer needed, or their history."""
+
+    thread_ids: Annotated[list[Id], Field(max_length=1000)]
+    strategy: Strategy = "delete"
 
 
 class StateBody(BaseModel):

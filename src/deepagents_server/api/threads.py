@@ -13,6 +13,7 @@ from deepagents_server.api.bodies import (
     CheckpointBody,
     HistoryBody,
     MetadataBody,
+    PruneBody,
     StateBody,
     ThreadBody,
     ThreadSearchBody,
@@ -24,9 +25,10 @@ from deepagents_server.api.common import answer, answer_page, nothing, ordered, 
 from deepagents_server.database.engine import Row
 from deepagents_server.database.filters import clean_metadata, contains
 from deepagents_server.database.runs import ACTIVE
-from deepagents_server.database.tables import leases, run_events, runs, threads
-from deepagents_server.database.threads import add_thread, get_thread, show_thread
+from deepagents_server.database.tables import runs, threads
+from deepagents_server.database.threads import add_thread, get_thread, show_lifetime, show_thread
 from deepagents_server.errors import not_found
+from deepagents_server.keeping import prune, remove_thread
 from deepagents_server.serialize import load, now, show_state
 from deepagents_server.state import copy_thread, open_graph, update_state
 
@@ -39,7 +41,11 @@ async def create(request: Request) -> Response:
     server = serving(request)
     async with server.database.write() as connection:
         row = await add_thread(
-            connection, given.thread_id, given.metadata, may_exist=given.if_exists == "do_nothing"
+            connection,
+            given.thread_id,
+            given.metadata,
+            may_exist=given.if_exists == "do_nothing",
+            lifetime=given.ttl.lifetime if given.ttl else None,
         )
     for step in given.supersteps or ():
         for update in step.get("updates") or ():
@@ -54,18 +60,19 @@ async def _thread(request: Request, thread_id: str | None = None) -> Row:
 
 async def get(request: Request) -> Response:
     """Show a thread."""
-    return answer(show_thread(await _thread(request)))
+    row = await _thread(request)
+    included = {"ttl": show_lifetime(row)} if request.query_params.get("include") == "ttl" else {}
+    return answer({**show_thread(row), **included})
 
 
 async def change(request: Request) -> Response:
-    """Add to a thread's metadata."""
+    """Add to a thread's metadata, or let it live longer or shorter."""
     given = await read_body(request, MetadataBody)
     row = await _thread(request)
     metadata = {**row["metadata"], **clean_metadata(given.metadata)}
+    changed = {"metadata": metadata, "updated_at": now(), **(given.ttl.lifetime if given.ttl else {})}
     await serving(request).database.execute(
-        threads.update()
-        .where(threads.c.thread_id == row["thread_id"])
-        .values(metadata=metadata, updated_at=now())
+        threads.update().where(threads.c.thread_id == row["thread_id"]).values(changed)
     )
     return answer(show_thread({**row, "metadata": metadata}))
 
@@ -77,20 +84,17 @@ async def delete(request: Request) -> Response:
     query = sa.select(runs).where(runs.c.thread_id == row["thread_id"], runs.c.status.in_(ACTIVE))
     for run in await server.database.rows(query):
         await server.engine.cancel(run, "interrupt")
-    await delete_thread(server.database, server.graphs.saver, row["thread_id"])
+    await remove_thread(server, row["thread_id"])
     return nothing()
 
 
-async def delete_thread(database: Any, saver: Any, thread_id: str) -> None:
-    """Remove a thread's rows and checkpoints; a worker that still has it can write no more."""
-    of_thread = sa.select(runs.c.run_id).where(runs.c.thread_id == thread_id)
-    await database.execute(
-        leases.update().where(leases.c.thread_id == thread_id).values(token=leases.c.token + 1, run_id=None),
-        run_events.delete().where(run_events.c.run_id.in_(of_thread)),
-        runs.delete().where(runs.c.thread_id == thread_id),
-        threads.delete().where(threads.c.thread_id == thread_id),
-    )
-    await saver.adelete_thread(thread_id)
+async def prune_many(request: Request) -> Response:
+    """Remove threads that rest, or all of their states but the last."""
+    given = await read_body(request, PruneBody)
+    server = serving(request)
+    query = sa.select(threads.c.thread_id).where(threads.c.thread_id.in_(given.thread_ids))
+    found = [row["thread_id"] for row in await server.database.rows(query)]
+    return answer({"pruned_count": await prune(server, found, given.strategy)})
 
 
 def _found(given: ThreadSearchBody, request: Request) -> sa.Select[Any]:
@@ -214,6 +218,7 @@ ROUTES: Final = [
     Route("/threads", create, methods=["POST"]),
     Route("/threads/search", search, methods=["POST"]),
     Route("/threads/count", count, methods=["POST"]),
+    Route("/threads/prune", prune_many, methods=["POST"]),
     Route("/threads/{thread_id}", get, methods=["GET"]),
     Route("/threads/{thread_id}", change, methods=["PATCH"]),
     Route("/threads/{thread_id}", delete, methods=["DELETE"]),

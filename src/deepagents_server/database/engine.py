@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import aiosqlite
 import sqlalchemy as sa
@@ -133,7 +133,7 @@ def database_url(given: str | None, directory: Path) -> str:
 
 @asynccontextmanager
 async def open_database(
-    url: str, index: Mapping[str, Any] | None = None, *, alongside: bool = False
+    url: str, store: Mapping[str, Any] | None = None, *, alongside: bool = False
 ) -> AsyncGenerator[Database]:
     """Open `sqlite:///FILE` or `postgresql://...` and bring it to the present shape.
 
@@ -149,25 +149,25 @@ async def open_database(
             path.parent.mkdir(parents=True, exist_ok=True)
             if not alongside:
                 _keep_for_this_process(path, stack)
-            yield await _open_sqlite(url, path, stack, index)
+            yield await _open_sqlite(url, path, stack, store or {})
         elif kind in ("postgresql", "postgres"):
-            yield await _open_postgres(url, stack, index)
+            yield await _open_postgres(url, stack, store or {})
         else:
             raise ServeError(f"{url!r} is no database; write a file's name, or postgresql://USER@HOST/NAME.")
 
 
-async def _open_sqlite(
-    url: str, path: Path, stack: AsyncExitStack, index: Mapping[str, Any] | None
-) -> Database:
+async def _open_sqlite(url: str, path: Path, stack: AsyncExitStack, memory: Mapping[str, Any]) -> Database:
     engine = _sqlite_engine(path)
     guard(engine)
     stack.push_async_callback(engine.dispose)
     # Of its own: a store waits for its batches, and must not hold up checkpoints.
     store_connection = await stack.enter_async_context(_connect(path))
     saver = stack.enter_context(ThreadedSqliteSaver.opened(path, set_pragmas))
-    store = AsyncSqliteStore(store_connection, index=cast(Any, index))
+    store = AsyncSqliteStore(store_connection, **_options(memory))
     await store.setup()
     await stack.enter_async_context(store)
+    stack.push_async_callback(store.stop_ttl_sweeper)
+    await store.start_ttl_sweeper()
     async with engine.begin() as opened:
         await opened.run_sync(migrate)
     return Database(url, engine, saver, store, (), asyncio.Lock())
@@ -189,7 +189,7 @@ async def _connect(path: Path) -> AsyncGenerator[aiosqlite.Connection]:
         yield connection
 
 
-async def _open_postgres(url: str, stack: AsyncExitStack, index: Mapping[str, Any] | None) -> Database:
+async def _open_postgres(url: str, stack: AsyncExitStack, memory: Mapping[str, Any]) -> Database:
     import psycopg
     from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
     from langgraph.store.postgres.aio import AsyncPostgresStore
@@ -204,15 +204,22 @@ async def _open_postgres(url: str, stack: AsyncExitStack, index: Mapping[str, An
     pool: Any = AsyncConnectionPool(plain, min_size=2, max_size=20, open=False, kwargs=options)
     await stack.enter_async_context(pool)
     saver = AsyncPostgresSaver(pool)
-    store = AsyncPostgresStore(pool, index=cast(Any, index))
+    store = AsyncPostgresStore(pool, **_options(memory))
     async with engine.begin() as opened:
         # Processes that start at once prepare the tables one after the other.
         await opened.execute(sa.text(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})"))
         await saver.setup()
         await store.setup()
         await opened.run_sync(migrate)
+    stack.push_async_callback(store.stop_ttl_sweeper)
+    await store.start_ttl_sweeper()
     lost = (psycopg.OperationalError, psycopg.InterfaceError)
     return Database(url, engine, saver, store, lost, asyncio.Lock())
+
+
+def _options(memory: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a langgraph.json says about the store."""
+    return {name: memory[name] for name in ("index", "ttl") if memory.get(name)}
 
 
 def set_pragmas(connection: Any, _record: Any) -> None:

@@ -10,6 +10,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from deepagents_server.database.engine import Database, Row
+from deepagents_server.database.leftovers import leftovers
 from deepagents_server.database.tables import leases, run_events, runs, threads
 from deepagents_server.serialize import dump_text, load, now
 
@@ -39,8 +40,12 @@ async def active_runs(connection: AsyncConnection, thread_id: str) -> list[Row]:
 
 
 async def make_lease(connection: AsyncConnection, thread_id: str) -> None:
-    """Give a thread the row by which its runs exclude each other."""
-    await add(connection, leases, {"thread_id": thread_id})
+    """Give a thread the row by which its runs exclude each other; what one removed has left, goes first."""
+    if await add(connection, leases, {"thread_id": thread_id}):
+        return
+    for table, chosen in leftovers([thread_id], is_file=connection.dialect.name == "sqlite"):
+        await connection.execute(sa.delete(table).where(chosen))
+    await connection.execute(_lease(thread_id).values(removed_at=None))
 
 
 async def claim(database: Database, worker: str, limit: int, graphs: Sequence[str]) -> list[Taken]:

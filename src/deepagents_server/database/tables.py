@@ -27,6 +27,10 @@ def _number(name: str, default: str = "0") -> sa.Column[Any]:
     return sa.Column(name, sa.BigInteger, nullable=False, server_default=default)
 
 
+def _optional_number(name: str) -> sa.Column[Any]:
+    return sa.Column(name, sa.BigInteger, nullable=True)
+
+
 def _flag(name: str, default: str = "0") -> sa.Column[Any]:
     return sa.Column(name, sa.SmallInteger, nullable=False, server_default=default)
 
@@ -79,7 +83,13 @@ threads: Final = sa.Table(
     _text("created_at"),
     _text("updated_at"),
     _text("state_updated_at"),
+    # A lifetime of its own, what happens at its end, and when old states were removed last.
+    _optional_number("ttl_seconds"),
+    _text("ttl_strategy", nullable=True),
+    _text("thinned_at", nullable=True),
     sa.Index("threads_by_update", "owner", "updated_at"),
+    sa.Index("threads_by_age", "updated_at"),
+    sa.Index("threads_by_ttl", "ttl_seconds"),
 )
 
 runs: Final = sa.Table(
@@ -103,6 +113,7 @@ runs: Final = sa.Table(
     _text("updated_at"),
     sa.Index("runs_by_thread", "thread_id", "created_at"),
     sa.Index("runs_to_start", "status", "due_at"),
+    sa.Index("runs_by_age", "updated_at"),
 )
 
 leases: Final = sa.Table(
@@ -113,7 +124,10 @@ leases: Final = sa.Table(
     _text("worker", nullable=True),
     # Grows with each owner; checkpoints that carry an older number are refused.
     _number("token"),
+    # When the thread was removed; for a while, the lease still keeps old owners out.
+    _text("removed_at", nullable=True),
     sa.Index("leases_by_worker", "worker"),
+    sa.Index("leases_by_removal", "removed_at"),
 )
 
 run_events: Final = sa.Table(
@@ -124,6 +138,7 @@ run_events: Final = sa.Table(
     sa.Column("seq", sa.BigInteger, primary_key=True, autoincrement=False),
     _text("events"),
     _text("created_at"),
+    sa.Index("run_events_by_age", "created_at"),
 )
 
 crons: Final = sa.Table(

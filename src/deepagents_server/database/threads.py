@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -36,8 +37,9 @@ async def add_thread(
     metadata: Mapping[str, Any] | None = None,
     *,
     may_exist: bool = False,
+    lifetime: Mapping[str, Any] | None = None,
 ) -> Row:
-    """Insert a thread.
+    """Insert a thread; `lifetime` has the columns that say when it goes by itself.
 
     Raises:
         ApiError: if there is one with this id already.
@@ -54,6 +56,7 @@ async def add_thread(
         "created_at": stamp,
         "updated_at": stamp,
         "state_updated_at": stamp,
+        **(lifetime or {}),
     }
     if await add(connection, threads, row):
         await make_lease(connection, row["thread_id"])
@@ -69,3 +72,12 @@ def show_thread(row: Mapping[str, Any]) -> dict[str, Any]:
     shown = {name: row[name] for name in plain}
     shown |= {"values": load(row["values"]), "interrupts": load(row["interrupts"]) or {}}
     return {**shown, "error": load(row["error"])} if row["error"] else shown
+
+
+def show_lifetime(row: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Show when a thread goes by itself, if that was said of this one."""
+    if (seconds := row["ttl_seconds"]) is None:
+        return None
+    ends = datetime.fromisoformat(row["updated_at"]) + timedelta(seconds=seconds)
+    expires = ends.isoformat(timespec="microseconds")
+    return {"strategy": row["ttl_strategy"], "ttl_minutes": seconds / 60, "expires_at": expires}

@@ -1,0 +1,96 @@
+"""Let things go when they are old enough, and threads when a client says so."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final
+
+import sqlalchemy as sa
+from langgraph.channels import DeltaChannel
+from sqlalchemy.exc import DBAPIError
+
+from deepagents_server.config import Strategy
+from deepagents_server.database.engine import Row
+from deepagents_server.database.removal import Remover, open_remover
+from deepagents_server.database.tables import threads
+from deepagents_server.server import Server
+from deepagents_server.state import ThreadGraph, open_graph
+
+_log: Final = logging.getLogger("deepagents.server")
+
+
+@asynccontextmanager
+async def keeping(server: Server) -> AsyncGenerator[None]:
+    """Remove what is old, again and again, until the block ends.
+
+    With several servers on one database each does so; they find nothing to do after the first.
+    """
+    with open_remover(server.database.url) as remover:
+        task = asyncio.create_task(_watch(server, remover))
+        try:
+            yield
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+
+async def _watch(server: Server, remover: Remover) -> None:
+    ages = server.config.ages
+    while True:
+        try:
+            await asyncio.to_thread(remover.sweep, ages)
+            while found := await asyncio.to_thread(remover.expired, ages):
+                for row in found:
+                    await _thin(server, remover, row)
+        except DBAPIError as error:
+            _log.warning("What is old cannot be removed now: %s", error)
+        await asyncio.sleep(ages.every)
+
+
+async def remove_thread(server: Server, thread_id: str) -> None:
+    """Remove a thread with all that it holds; a worker that still has it can write no more."""
+    with open_remover(server.database.url) as remover:
+        await asyncio.to_thread(remover.remove_thread, thread_id)
+
+
+async def prune(server: Server, thread_ids: Iterable[str], strategy: Strategy) -> int:
+    """Remove threads that rest, or their former states; return how many."""
+    chosen = threads.c.thread_id.in_([*thread_ids])
+    with open_remover(server.database.url) as remover:
+        if strategy == "delete":
+            return await asyncio.to_thread(remover.remove_threads, chosen)
+        rows = await server.database.rows(sa.select(threads).where(chosen))
+        return sum([await _thin(server, remover, row) for row in rows])
+
+
+async def _thin(server: Server, remover: Remover, row: Row) -> bool:
+    try:
+        async with open_graph(server, row) as opened:
+            kept = await _needed(opened) if opened else []
+    except Exception as error:  # noqa: BLE001
+        # Whatever makes a graph is code of the user; the thread stays whole, and the others have their turn.
+        _log.warning("Old states of thread %s stay: %r", row["thread_id"], error)
+        kept = []
+    return await asyncio.to_thread(remover.thin, row["thread_id"], kept)
+
+
+async def _needed(opened: ThreadGraph) -> list[str]:
+    """Return the last checkpoint, and those before it without which it cannot be read.
+
+    A channel that is saved as changes needs them back to the last checkpoint that holds its whole value.
+    """
+    saver: Any = opened.graph.checkpointer
+    changes = {name for name, each in opened.graph.channels.items() if isinstance(each, DeltaChannel)}
+    missing: set[str] = set()
+    config: Any = opened.config({})
+    needed: list[str] = []
+    while config and (found := await saver.aget_tuple(config)):
+        missing = missing if needed else changes & found.checkpoint["channel_versions"].keys()
+        needed.append(found.checkpoint["id"])
+        missing -= found.checkpoint["channel_values"].keys()
+        config = found.parent_config if missing else None
+    return needed
