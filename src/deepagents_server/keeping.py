@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from langgraph.channels import DeltaChannel
 from sqlalchemy.exc import DBAPIError
 
-from deepagents_server.config import Strategy
+from deepagents_server.config import Ages, Strategy
 from deepagents_server.database.engine import Row
 from deepagents_server.database.removal import Remover, open_remover
 from deepagents_server.database.tables import threads
@@ -43,12 +43,16 @@ async def _watch(server: Server, remover: Remover) -> None:
     while True:
         try:
             await asyncio.to_thread(remover.sweep, ages)
-            while found := await asyncio.to_thread(remover.expired, ages):
-                for row in found:
-                    await _thin(server, remover, row)
+            await _thin_all(server, remover, ages)
         except DBAPIError as error:
             _log.warning("What is old cannot be removed now: %s", error)
         await asyncio.sleep(ages.every)
+
+
+async def _thin_all(server: Server, remover: Remover, ages: Ages) -> None:
+    while found := await asyncio.to_thread(remover.expired, ages):
+        for row in found:
+            await _thin(server, remover, row)
 
 
 async def remove_thread(server: Server, thread_id: str) -> None:

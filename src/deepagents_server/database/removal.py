@@ -161,7 +161,7 @@ class Remover:
             self._erase(leases, leases.c.thread_id.in_(ids), leases.c.removed_at.is_not(None))
 
     def _remove_workflows(self, age: float) -> None:
-        """Remove what DBOS has written about attempts that are over; nobody asks for that again."""
+        """Remove what DBOS has written about attempts that are over and will not be asked for again."""
         schema = None if self._is_file else "dbos"
         if not sa.inspect(self._engine).has_table("workflow_status", schema):
             return

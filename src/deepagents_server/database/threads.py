@@ -75,7 +75,7 @@ def show_thread(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def show_lifetime(row: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Show when a thread goes by itself, if that was said of this one."""
+    """Show when a thread goes by itself, if this one has a lifetime of its own."""
     if (seconds := row["ttl_seconds"]) is None:
         return None
     ends = datetime.fromisoformat(row["updated_at"]) + timedelta(seconds=seconds)
