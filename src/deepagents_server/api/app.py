@@ -19,6 +19,14 @@ from deepagents_server.errors import ApiError
 from deepagents_server.server import Server, Settings
 
 _log: Final = logging.getLogger("deepagents.server")
+ROUTES: Final = [
+    *system.ROUTES,
+    *assistants.ROUTES,
+    *crons.ROUTES,
+    *threads.ROUTES,
+    *runs.ROUTES,
+    *store.ROUTES,
+]
 _EXPOSED: Final = ("content-location", "location", "x-pagination-total", "x-pagination-next")
 
 
@@ -33,14 +41,7 @@ def create_app(server: Server, settings: Settings) -> Starlette:
         max_age=600,
     )
     return Starlette(
-        routes=[
-            *system.ROUTES,
-            *assistants.ROUTES,
-            *crons.ROUTES,
-            *threads.ROUTES,
-            *runs.ROUTES,
-            *store.ROUTES,
-        ],
+        routes=ROUTES,
         middleware=[cors, Middleware(Gate, server=server)],
         exception_handlers={
             ApiError: _refuse,
