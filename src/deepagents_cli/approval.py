@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import shlex
 import subprocess
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 from rich.console import Console
 
 from deepagents.events import ApprovalRequest
+from deepagents_cli.editor import edit_text
 from deepagents_cli.policy import Policy, Scope
 from deepagents_cli.questions import Question, apply_edit, make_question
 from deepagents_cli.session import Decision
@@ -76,12 +73,12 @@ class AskPerson:
         console: Console,
         policy: Policy,
         pause: Callable[[], None],
-        environment: Mapping[str, str] = os.environ,
+        editor: str | None = None,
     ) -> None:
         self._console = console
         self._pause = pause
         self._policy = policy
-        self._editor = environment.get("VISUAL") or environment.get("EDITOR")
+        self._editor = editor
 
     def __call__(self, request: ApprovalRequest, agent: str | None) -> Decision:
         """Ask about a call; the end of input is Ctrl-C."""
@@ -173,7 +170,7 @@ class AskPerson:
             return request
         try:
             text = (
-                self._edit_in_editor(question.edit.text, question.edit.suffix)
+                edit_text(self._editor, question.edit.text, question.edit.suffix)
                 if self._editor
                 else self._edit_in_place(question.edit.text)
             )
@@ -199,15 +196,6 @@ class AskPerson:
             lines.append(line)
         end = "\n" if text.endswith("\n") else ""
         return "\n".join(lines) + end if lines else None
-
-    def _edit_in_editor(self, text: str, suffix: str) -> str:
-        with tempfile.TemporaryDirectory(prefix="deepagents-") as directory:
-            path = Path(directory, f"proposed{suffix}")
-            path.write_text(text, "utf-8")
-            subprocess.run([*shlex.split(self._editor or ""), str(path)], check=True)
-            edited = path.read_text("utf-8")
-        # Editors end the last line, which a command or a word to replace has not.
-        return edited if text.endswith("\n") or not edited.endswith("\n") else edited[:-1]
 
     def _read_line(self, prompt: Any) -> str:
         try:

@@ -141,6 +141,11 @@ class Policy:
         """Whether commands run in the sandbox."""
         return isinstance(self.backend, GuardedSandbox)
 
+    @property
+    def places(self) -> tuple[Path, ...]:
+        """The directories that the agent was given."""
+        return (*map(Path, self._directories()),) or (self.directory,)
+
     def interrupt_on(self) -> dict[str, Any]:
         """Return what the agent is to ask about: all that changes something, for this policy to decide."""
         can = self.backend.capabilities()

@@ -23,9 +23,14 @@ class Remember(TypedDict):
 
 
 class Open(TypedDict, total=False):
-    """Begin: in this directory, a new thread, the one with this id, or the directory's last one."""
+    """Begin: in this directory, a new thread, the one with this id, or the directory's last one.
+
+    `terminal` is a descriptor of a terminal that the screen has made raw: the worker puts it back where the
+    screen was killed.
+    """
 
     do: Literal["open"]
+    terminal: int | None
     directory: str
     thread: str | None
     resume: bool
@@ -274,10 +279,11 @@ class Idle(TypedDict):
 
 
 class Proposal(TypedDict):
-    """A whole file to be shown before it is written by `save`."""
+    """A whole file to be shown before it is written by `save`; it `replaces` so many other bytes."""
 
     text: str
     path: str
+    replaces: int
 
 
 class Result(TypedDict):

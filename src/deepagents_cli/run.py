@@ -31,6 +31,7 @@ from deepagents_cli.agents import (
 )
 from deepagents_cli.approval import AskPerson, Unattended
 from deepagents_cli.args import FLAGS, limits_of
+from deepagents_cli.editor import find_editor
 from deepagents_cli.errors import CommandError, Exit, complain, exit_at_next_interrupt
 from deepagents_cli.file_agents import choose_other_model
 from deepagents_cli.output import Printer, write_answer, write_json
@@ -101,7 +102,7 @@ def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
         threads.note(thread, directory, task or "")
         policy = make_policy(backend, setup.project, access, chosen, yes=arguments.yes)
         unattended, watch = Unattended(policy), _Watch(show, schema)
-        ask = _find_person(arguments, policy, end_line) or unattended
+        ask = _find_person(arguments, policy, end_line, setup.settings.editor) or unattended
         try:
             if task:
                 task = runner.run(expand_command(task, setup, backend))
@@ -128,12 +129,14 @@ def _choose_model(named: str | None, task: str, setup: Setup) -> BaseChatModel:
     return other or chosen
 
 
-def _find_person(arguments: Namespace, policy: Policy, end_line: Callable[[], None]) -> Ask | None:
+def _find_person(
+    arguments: Namespace, policy: Policy, end_line: Callable[[], None], editor: str | None
+) -> Ask | None:
     asked_on = sys.stderr if arguments.json or arguments.quiet else sys.stdout
     # A question that no person sees, or that a pipe answers, is no approval.
     if not (sys.stdin.isatty() and asked_on.isatty()):
         return None
-    return AskPerson(make_console(asked_on), policy, end_line)
+    return AskPerson(make_console(asked_on), policy, end_line, find_editor(editor))
 
 
 def _set_up(directory: Path) -> Setup:

@@ -91,10 +91,18 @@ def _fork(threads: Threads, arguments: Namespace) -> None:
 
 
 def _remove(threads: Threads, surplus: Sequence[Thread]) -> None:
+    """Remove sessions; one in use keeps none of the others."""
+    kept: list[str] = []
     for each in surplus:
-        threads.forget(each.id)
-        sys.stdout.write(f"removed {each.id}  {one_line(each.name)}\n")
+        try:
+            threads.forget(each.id)
+        except CommandError:
+            kept.append(each.id)
+        else:
+            sys.stdout.write(f"removed {each.id}  {one_line(each.name)}\n")
     threads.shrink()
+    if kept:
+        raise CommandError(f"in use by a run, and kept: {', '.join(kept)}")
 
 
 def _directory(arguments: Namespace) -> Path | None:

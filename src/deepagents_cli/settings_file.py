@@ -15,30 +15,7 @@ from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import AoT
 
 from deepagents_cli.errors import CommandError
-from deepagents_cli.settings import Permission, Trusted, check_value
-
-
-def set_value(path: Path, key: str, value: Any) -> None:
-    """Set a key, such as `theme` or `limits.tokens`; `None` removes it.
-
-    Raises:
-        CommandError: for an unknown key or a wrong value, and when the file cannot be changed.
-    """
-    if value is not None:
-        try:
-            check_value(key, value, Path.home())
-        except ValueError as error:
-            raise CommandError(str(error)) from error
-    table, _, name = key.rpartition(".")
-
-    def change(document: Any) -> None:
-        place = document.setdefault(table, {}) if table else document
-        if value is None:
-            place.pop(name, None)
-        else:
-            place[name] = value
-
-    _change(path, change)
+from deepagents_cli.settings import Permission, Trusted
 
 
 def add_permission(path: Path, permission: Permission) -> None:

@@ -42,8 +42,6 @@ BUSY_SECONDS = 30.0
 _TABLE = """CREATE TABLE IF NOT EXISTS deepagents_threads (
     thread_id TEXT PRIMARY KEY, directory TEXT NOT NULL, used REAL NOT NULL
 )"""
-# Added later than the table, so that a register of an older version goes on.
-_NAME = "ALTER TABLE deepagents_threads ADD COLUMN name TEXT NOT NULL DEFAULT ''"
 _LONGEST_NAME = 80
 _OF_CHECKPOINTS = ("checkpoints", "writes")
 _OF_CONVERSATIONS = ("deepagents_threads", "deepagents_queue", "deepagents_usage", "deepagents_changes")
@@ -96,9 +94,7 @@ class Threads:
                 # So that a run can write while another reads, from any number of processes.
                 database.execute("PRAGMA journal_mode=WAL")
                 database.execute(_TABLE)
-                known = {row[1] for row in database.execute("PRAGMA table_info(deepagents_threads)")}
-                if "name" not in known:
-                    database.execute(_NAME)
+                add_column(database, "deepagents_threads", "name", "TEXT NOT NULL DEFAULT ''")
         except (OSError, sqlite3.DatabaseError) as error:
             raise CommandError(
                 f"Threads cannot be kept in {str(self.path)!r} ({error}); "
@@ -248,6 +244,12 @@ class Threads:
     def _open(self) -> Generator[sqlite3.Connection]:
         with closing(sqlite3.connect(self.path, timeout=BUSY_SECONDS)) as database, database:
             yield database
+
+
+def add_column(database: sqlite3.Connection, table: str, name: str, kind: str) -> None:
+    """Add a column that came later than its table, so that a file of an older version goes on."""
+    if name not in {row[1] for row in database.execute(f"PRAGMA table_info({table})")}:
+        database.execute(f"ALTER TABLE {table} ADD COLUMN {name} {kind}")
 
 
 def _as_name(text: str) -> str:

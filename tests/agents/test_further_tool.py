@@ -187,7 +187,7 @@ def test_a_person_reads_the_true_change_that_it_makes(
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
     out = io.StringIO()
     policy = Policy(FilesystemBackend(root_dir=tmp_path, virtual_mode=True), tmp_path, specs=SPECS)
-    ask = AskPerson(Console(file=out, width=200), policy, lambda: None, {})
+    ask = AskPerson(Console(file=out, width=200), policy, lambda: None)
     assert ask(ApprovalRequest("1", "append_file", args), None) == {"type": "approve"}
     assert "The agent wants to append /a.txt" in out.getvalue()
     assert " some\n+more\n" in out.getvalue()

@@ -86,7 +86,7 @@ def asked(request: ApprovalRequest, directory: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{each}\n" for each in answers)))
     out = io.StringIO()
     policy = Policy(make_files(directory), directory)
-    AskPerson(Console(file=out, width=400), policy, lambda: None, {})(request, HOSTILE)
+    AskPerson(Console(file=out, width=400), policy, lambda: None)(request, HOSTILE)
     return out.getvalue()
 
 

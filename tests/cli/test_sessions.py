@@ -102,12 +102,13 @@ def test_a_session_that_a_run_works_in_is_not_removed(sessions: Command, state: 
     with subprocess.Popen([sys.executable, "-c", holding], stdin=-1, stdout=-1) as holder:
         assert holder.stdout
         holder.stdout.readline()
-        ended = sessions("sessions", "delete", "second")
+        ended = sessions("sessions", "delete", "second", "first")
         holder.communicate()
 
     assert ended.code == 1
-    assert "'second' is in use by another run" in ended.err
-    assert len(listed(sessions)) == 2
+    assert "in use by a run, and kept: second" in ended.err
+    assert "removed first" in ended.out
+    assert listed(sessions) == ["Say good morning"]
 
 
 def test_old_sessions_are_removed_and_the_oldest_beyond_a_size(sessions: Command) -> None:

@@ -10,13 +10,7 @@ import pytest
 
 from deepagents_cli.errors import CommandError
 from deepagents_cli.settings import Chosen, Permission, Settings, Trusted, merge, read_user
-from deepagents_cli.settings_file import (
-    add_permission,
-    add_trusted,
-    remove_permission,
-    remove_trusted,
-    set_value,
-)
+from deepagents_cli.settings_file import add_permission, add_trusted, remove_permission, remove_trusted
 
 WRITTEN = """\
 # My settings.
@@ -42,29 +36,27 @@ def test_comments_and_order_stay(path: Path) -> None:
     path.parent.mkdir(parents=True)
     path.write_text(WRITTEN)
 
-    set_value(path, "theme", "dark")
-    set_value(path, "limits.tokens", 2000)
     add_permission(path, Permission("execute(ls)", Path("/srv")))
 
     settings = read(path)
-    assert (settings.theme, settings.limits["tokens"]) == ("dark", 2000)
+    assert settings.limits["tokens"] == 1000
     assert settings.permissions == (Permission("execute(ls)", Path("/srv")),)
     lines = path.read_text().splitlines()
     assert lines[:2] == WRITTEN.splitlines()[:2]
-    assert "tokens = 2000 # enough" in " ".join(path.read_text().split())
+    assert "tokens = 1000  # enough" in lines
 
 
 def test_the_file_is_made_private_and_follows_the_link_of_a_person(path: Path, tmp_path: Path) -> None:
-    set_value(path, "theme", "dark")
+    add_trusted(path, Trusted(Path("/srv"), "1"))
 
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
     kept = path.rename(tmp_path / "kept.toml")
     path.symlink_to(kept)
-    set_value(path, "theme", None)
+    remove_trusted(path, Path("/srv"))
 
-    assert (path.is_symlink(), kept.read_text()) == (True, "")
+    assert (path.is_symlink(), kept.read_text().strip()) == (True, "")
     assert [each.name for each in path.parent.iterdir()] == [path.name]
 
 
@@ -116,23 +108,12 @@ def test_two_programs_lose_no_rule_of_each_other(path: Path) -> None:
     assert {*read(path).permissions} == {*rules}
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "said"),
-    [("them", "dark", "'them' is no setting; is it 'theme'?"), ("theme", "drak", "is it 'dark'?")],
-)
-def test_wrong_values_are_refused(path: Path, key: str, value: str, said: str) -> None:
-    with pytest.raises(CommandError, match=said.replace("?", r"\?")):
-        set_value(path, key, value)
-
-    assert not path.exists()
-
-
-@pytest.mark.parametrize("text", ["model = ", "limits = 3"])
+@pytest.mark.parametrize("text", ["model = ", "permissions = 3"])
 def test_a_file_that_cannot_be_changed_stays_as_it_is(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True)
     path.write_text(text)
 
     with pytest.raises(CommandError, match=str(path)):
-        set_value(path, "limits.tokens", 5)
+        add_permission(path, Permission("execute(ls)"))
 
     assert path.read_text() == text

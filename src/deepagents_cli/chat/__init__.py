@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from deepagents_cli.chat.link import Link
 
 WORKER = (sys.executable, "-m", "deepagents_cli.worker")
-_NOT_OPTIONS = frozenset({"command", "dir", "thread", "resume", "model", "mode", "plain", "debug", "task"})
+_NOT_OPTIONS = frozenset(
+    {"command", "dir", "thread", "resume", "model", "mode", "plain", "debug", "task", "typed"}
+)
 
 
 def run(arguments: Namespace, *, model: Any = None, worker: Sequence[str] = WORKER) -> int:
@@ -31,8 +33,8 @@ def run(arguments: Namespace, *, model: Any = None, worker: Sequence[str] = WORK
             from deepagents_cli.chat.plain import talk
 
             return talk(opening, worker)
-        with FirstPrompt():
-            return _converse(opening, worker)
+        with FirstPrompt() as prompt:
+            return _converse(opening, worker, prompt.typed or getattr(arguments, "typed", 0))
     except ModuleNotFoundError as error:
         clear_prompt()
         raise CommandError(
@@ -40,20 +42,20 @@ def run(arguments: Namespace, *, model: Any = None, worker: Sequence[str] = WORK
         ) from error
 
 
-def _converse(opening: Mapping[str, Any], worker: Sequence[str]) -> int:
+def _converse(opening: Mapping[str, Any], worker: Sequence[str], typed: int) -> int:
     # The worker first: both processes import what they need at the same time.
     from deepagents_cli.chat.link import start_worker
 
-    link = start_worker(worker, opening)
+    link = start_worker(worker, opening, raw=True)
     import asyncio
     from pathlib import Path
 
     from deepagents_cli.chat.screen import Screen
 
     def start_again(thread: str | None) -> Link:
-        return start_worker(worker, {**opening, "thread": thread or opening["thread"]})
+        return start_worker(worker, {**opening, "thread": thread or opening["thread"]}, raw=True)
 
-    return asyncio.run(Screen(start_again, link, Path(opening["directory"])).run())
+    return asyncio.run(Screen(start_again, link, Path(opening["directory"]), typed).run())
 
 
 def _open(arguments: Namespace) -> dict[str, Any]:

@@ -141,6 +141,8 @@ class Conversation:
     def command(self, name: str, arguments: str = "", attachments: Sequence[str] = ()) -> bool:
         """Carry out a slash command, here or in the worker; what it sends has these attachments."""
         name = _NAMES.get(name, name)
+        if name in self.commands:
+            self._say("person", f"/{name} {arguments}".rstrip())
         if name in OWN_COMMANDS:
             self._own_command(name, arguments)
             return True

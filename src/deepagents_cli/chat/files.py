@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
+from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
@@ -63,7 +64,7 @@ def walk(root: Path, clock: Callable[[], float] = time.monotonic) -> Iterator[st
     end, found = clock() + _MOST_SECONDS, 0
     waiting: list[tuple[str, tuple[_Pattern, ...]]] = [("", ())]
     for base, above in waiting:
-        patterns = (*above, *_read_ignore(root, base))
+        patterns = (*above, *takewhile(lambda _: clock() <= end, _read_ignore(root, base)))
         for name, is_directory in _entries(root / base):
             path = f"{base}{name}"
             if is_ignored(path, patterns, is_directory=is_directory):
@@ -99,17 +100,17 @@ def is_ignored(path: str, patterns: Sequence[_Pattern], *, is_directory: bool) -
     return False
 
 
-def _read_ignore(root: Path, base: str) -> list[_Pattern]:
+def _read_ignore(root: Path, base: str) -> Iterator[_Pattern]:
     place = root / base / ".gitignore"
     if place.is_symlink() or not place.is_file():
-        return []
+        return
     try:
         with place.open("rb") as file:
             text = file.read(_LONGEST_IGNORE).decode("utf-8", "replace")
     except OSError:
-        return []
-    lines = [line.strip() for line in text.splitlines()]
-    return [read_pattern(line, base) for line in lines if line and not line.startswith("#")]
+        return
+    lines = (line.strip() for line in text.splitlines())
+    yield from (read_pattern(line, base) for line in lines if line and not line.startswith("#"))
 
 
 def read_pattern(line: str, base: str = "") -> _Pattern:

@@ -14,10 +14,13 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from deepagents_cli.chat.theme import take_answer
 
 
-def open_keyboard(found_background: Callable[[bool], None]) -> Vt100Input:
-    """Read keys from standard input; the terminal's answer about its background is no key."""
+def open_keyboard(found_background: Callable[[bool], None], typed: int) -> Vt100Input:
+    """Read keys from standard input; the terminal's answer about its background is no key.
+
+    In the first bytes, as many as were `typed` before the terminal was raw, a line feed is the key Enter.
+    """
     keyboard = Vt100Input(sys.stdin)
-    keyboard.stdin_reader = _Reader(sys.stdin.fileno(), sys.stdin.encoding, found_background)
+    keyboard.stdin_reader = _Reader(sys.stdin.fileno(), sys.stdin.encoding, found_background, typed)
     return keyboard
 
 
@@ -51,15 +54,21 @@ def _size(descriptor: int) -> Size:
 class _Reader(PosixStdinReader):
     """Reads what is typed; `found` takes whether the background is dark, whenever the terminal says so."""
 
-    def __init__(self, descriptor: int, encoding: str, found: Callable[[bool], None]) -> None:
+    def __init__(self, descriptor: int, encoding: str, found: Callable[[bool], None], typed: int) -> None:
         # Bytes of another encoding, as a paste may bring, would be half characters that nothing takes.
         super().__init__(descriptor, errors="replace", encoding=encoding)
         self._found = found
         self._held = ""
+        self._early = typed
 
     def read(self, count: int = 1024) -> str:
         """Return what was typed."""
-        typed, dark, self._held = take_answer(self._held + super().read(count))
+        more = super().read(count)
+        if self._early > 0:
+            early, more = more[: self._early], more[self._early :]
+            self._early -= len(early.encode())
+            more = early.replace("\n", "\r") + more
+        typed, dark, self._held = take_answer(self._held + more)
         if dark is not None:
             self._found(dark)
         return typed

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
+import time
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,16 +19,19 @@ _CHUNK: Final = 1 << 16
 _TAIL_LINES: Final = 8
 _PATIENCE: Final = 5.0
 """Seconds that the worker has to write what it holds when the conversation ends."""
+_LOGS_KEPT: Final = 7 * 86_400
+"""Seconds."""
 
 
 class Link:
     """The worker's process; what it writes to standard error goes to a log."""
 
-    def __init__(self, command: Sequence[str], log: Path) -> None:
+    def __init__(self, command: Sequence[str], log: Path, *shared: int) -> None:
         self._log = log
         # Each on its own: directories above the last one would be readable for everybody.
         for place in (log.parent.parent, log.parent):
             place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _remove_old(log.parent)
         with open(log, "wb", opener=_open_private) as errors:
             self._process = subprocess.Popen(
                 command,
@@ -34,6 +40,7 @@ class Link:
                 stderr=errors,
                 # Ctrl-C in an editor, which runs on the same terminal, is not for the worker.
                 start_new_session=True,
+                pass_fds=shared,
             )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -122,8 +129,22 @@ def _open_private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def start_worker(command: Sequence[str], opening: Mapping[str, Any]) -> Link:
-    """Start a worker and have it open a thread."""
-    link = Link(command, state_dir() / "logs" / f"worker-{os.getpid()}.log")
-    link.send(do="open", **opening)
+def _remove_old(logs: Path) -> None:
+    """Remove the logs of workers that failed long ago."""
+    for log in logs.glob("worker-*.log"):
+        with suppress(OSError):
+            if time.time() - log.stat().st_mtime > _LOGS_KEPT:
+                log.unlink()
+
+
+def start_worker(command: Sequence[str], opening: Mapping[str, Any], *, raw: bool = False) -> Link:
+    """Start a worker and have it open a thread.
+
+    With `raw`, it is given the terminal, to put that back if this process is killed.
+    """
+    terminal = [os.dup(sys.stdin.fileno())] if raw else []
+    link = Link(command, state_dir() / "logs" / f"worker-{os.getpid()}.log", *terminal)
+    link.send(do="open", terminal=next(iter(terminal), None), **opening)
+    for each in terminal:
+        os.close(each)
     return link

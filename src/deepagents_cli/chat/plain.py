@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shlex
 import signal
 import subprocess
 import sys
@@ -16,13 +15,14 @@ from typing import Any, Final
 
 from deepagents_cli.chat.composer import Composer
 from deepagents_cli.chat.conversation import Conversation
-from deepagents_cli.chat.editor import edit_file
 from deepagents_cli.chat.link import Link, start_worker
 from deepagents_cli.chat.picker import Picker
 from deepagents_cli.chat.questions import Pending
 from deepagents_cli.chat.render import Renderer
 from deepagents_cli.chat.theme import find_look
+from deepagents_cli.editor import edit_text, find_editor
 from deepagents_cli.errors import Exit
+from deepagents_cli.settings import merge, read_user
 from deepagents_cli.terminal import drop_typed_ahead, one_line
 
 _AGAIN: Final = 2.0
@@ -175,14 +175,14 @@ class _Plain:
 
     def _edit(self, question: Pending) -> None:
         text, suffix = question.edited_text()
-        editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+        editor = find_editor(merge(read_user(Path.home())).editor)
         if not editor:
             self._edited = []
             self._print(*text.split("\n"))
             self._read_next("Type the new text; a line that holds only a dot ends it:", self._edited_line)
             return
         try:
-            self._talk.edit(edit_file(shlex.split(editor), text, suffix))
+            self._talk.edit(edit_text(editor, text, suffix))
         except (OSError, ValueError, subprocess.CalledProcessError) as error:
             self._print(f"Not taken: {error}")
             self._ask()

@@ -118,7 +118,9 @@ def read_question(message: Mapping[str, Any]) -> Pending:
         case _:
             edit = cast("Mapping[str, Any]", message.get("edit") or {})
             lines = clean(str(edit.get("text", ""))).split("\n")
-            title = f"Write {one_line(str(edit.get('path', '')))}?"
+            lost = int(edit.get("replaces") or 0)
+            instead = f" It replaces the {lost:,} bytes that are there." if lost else ""
+            title = f"Write {one_line(str(edit.get('path', '')))}?{instead}"
             return Pending("write", message, title, lines, may="yne")
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shlex
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
@@ -24,7 +23,6 @@ from prompt_toolkit.output import ColorDepth
 from deepagents_cli.chat.completion import ChatCompleter
 from deepagents_cli.chat.composer import Composer
 from deepagents_cli.chat.conversation import Conversation
-from deepagents_cli.chat.editor import edit_file
 from deepagents_cli.chat.files import Files
 from deepagents_cli.chat.history import open_history
 from deepagents_cli.chat.keyboard import open_keyboard, open_output
@@ -36,8 +34,10 @@ from deepagents_cli.chat.patience import Patience
 from deepagents_cli.chat.picker import Picker
 from deepagents_cli.chat.questions import Pending
 from deepagents_cli.chat.render import Renderer
-from deepagents_cli.chat.theme import ASK_BACKGROUND, find_look
+from deepagents_cli.chat.theme import ASK_BACKGROUND, Look, find_look
+from deepagents_cli.editor import edit_text, find_editor
 from deepagents_cli.errors import Exit
+from deepagents_cli.settings import merge, read_user
 from deepagents_cli.threads import state_dir
 
 Mode: TypeAlias = Literal["input", "question", "picker", "entry"]
@@ -63,7 +63,7 @@ class Entry:
 class Screen:
     """Draws a conversation with prompt_toolkit, and hands it what the person does."""
 
-    def __init__(self, start: Callable[[str | None], Link], link: Link, directory: Path) -> None:
+    def __init__(self, start: Callable[[str | None], Link], link: Link, directory: Path, typed: int) -> None:
         self.talk = Conversation(link.send, set_theme=self._set_theme, leave=self.leave)
         self.entry: Entry | None = None
         self.live: StyleAndTextTuples = []
@@ -80,14 +80,15 @@ class Screen:
             name="input",
         )
         self.line = Buffer(multiline=True, name="line", on_text_changed=lambda _: self._filter())
-        self.renderer = Renderer(find_look(), 80)
+        self._settings = merge(read_user(Path.home()))
+        self.renderer = Renderer(self._find_look(), 80)
         self._patience = Patience(self._ready_to_answer)
         self._output = open_output()
         self._view = View(self)
         self.app: Application[int] = Application(
             layout=self._view.layout,
             key_bindings=make_keys(self),
-            input=open_keyboard(self._found_background),
+            input=open_keyboard(self._found_background, typed),
             output=self._output,
             erase_when_done=True,
             color_depth=lambda: None if self.renderer.look.colours else ColorDepth.DEPTH_1_BIT,
@@ -321,17 +322,17 @@ class Screen:
 
     def _edit(self, question: Pending) -> None:
         text, suffix = question.edited_text()
-        editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+        editor = find_editor(self._settings.editor)
         if editor:
-            self.app.create_background_task(self._edit_in(shlex.split(editor), text, suffix))
+            self.app.create_background_task(self._edit_in(editor, text, suffix))
         else:
             self._enter(Entry("Ctrl-S takes it, Esc leaves it as it was", self.talk.edit, long=True), text)
 
-    async def _edit_in(self, editor: Sequence[str], text: str, suffix: str) -> None:
+    async def _edit_in(self, editor: str, text: str, suffix: str) -> None:
         self._away = True
         try:
             async with in_terminal():
-                edited = await asyncio.to_thread(edit_file, editor, text, suffix)
+                edited = await asyncio.to_thread(edit_text, editor, text, suffix)
         except (OSError, ValueError, subprocess.CalledProcessError) as error:
             self.talk.transcript.add("error", f"Not taken: {error}")
         else:
@@ -344,8 +345,13 @@ class Screen:
         self.renderer.look = self.renderer.look.themed(theme)
         self.changed()
 
+    def _find_look(self) -> Look:
+        look, theme = find_look(), self._settings.theme
+        # NO_COLOR wins, as all of the environment does.
+        return look.themed(theme) if look.colours and theme != "auto" else look
+
     def _found_background(self, dark: bool) -> None:
-        if self.renderer.look.colours:
+        if self.renderer.look.colours and self._settings.theme == "auto":
             self._set_theme("dark" if dark else "light")
 
     def _can_ask(self) -> bool:

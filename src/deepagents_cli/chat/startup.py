@@ -1,4 +1,4 @@
-"""Show the first prompt before anything large is imported, and keep what is typed until it can be read."""
+"""Take the terminal before anything large is imported: show the first prompt, and keep what is typed."""
 
 from __future__ import annotations
 
@@ -11,25 +11,31 @@ if TYPE_CHECKING:
     from typing import Any
 
 try:
+    import fcntl
     import termios
 except ImportError:  # Windows
-    termios = None
+    fcntl = termios = None
 
 _PROMPT = "› "
 _PLAIN_PROMPT = "> "
+_AS_FOUND = b"\x1b[?2004l\x1b[?25h\x1b[0m\r\n"
+"""Leaves bracketed paste, and shows the cursor, in no colour, on a line of its own."""
+_LONGEST_SETTINGS = 1 << 18
 
 
 class FirstPrompt:
     """Show the prompt, with the terminal in raw mode and without echo; leave it as it was found.
 
-    Within another one, or where there is no such terminal, nothing is done.
+    Within another one, or where there is no such terminal, nothing is done. `typed` counts the bytes that
+    had been typed before: Enter among them is a line feed.
     """
 
     def __init__(self) -> None:
+        self.typed = 0
         self._before: list[Any] | None = None
 
     def __enter__(self) -> FirstPrompt:
-        if termios is None or is_plain() or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        if termios is None or fcntl is None or is_plain() or not (sys.stdin.isatty() and sys.stdout.isatty()):
             return self
         descriptor = sys.stdin.fileno()
         attributes = termios.tcgetattr(descriptor)
@@ -41,6 +47,7 @@ class FirstPrompt:
         attributes[6][termios.VMIN] = 1
         # At once: what was typed before is kept, and read by the input line.
         termios.tcsetattr(descriptor, termios.TCSANOW, attributes)
+        self.typed = int.from_bytes(fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)), sys.byteorder)
         sys.stdout.write(f"deepagents\n\n\r{prompt()}")
         sys.stdout.flush()
         return self
@@ -53,6 +60,23 @@ class FirstPrompt:
         except termios.error:
             # The terminal is gone.
             return
+
+
+def put_back(descriptor: int) -> None:
+    """Have a terminal edit lines and echo again, where a conversation that is gone has left it raw."""
+    if termios is None:
+        return
+    try:
+        attributes = termios.tcgetattr(descriptor)
+        # A shell that has the terminal by now lets Ctrl-C through.
+        if not attributes[3] & (termios.ICANON | termios.ECHO | termios.ISIG):
+            attributes[0] |= termios.ICRNL | termios.IXON
+            attributes[3] |= termios.ECHO | termios.ICANON | termios.IEXTEN | termios.ISIG
+            termios.tcsetattr(descriptor, termios.TCSANOW, attributes)
+            os.write(descriptor, _AS_FOUND)
+    except (termios.error, OSError):
+        # The terminal is gone.
+        return
 
 
 def clear_prompt() -> None:
@@ -76,5 +100,24 @@ def can_encode(text: str) -> bool:
 
 
 def is_plain(environment: Mapping[str, str] = os.environ) -> bool:
-    """Tell whether the terminal cannot move its cursor, so that lines are written one after the other."""
-    return environment.get("TERM", "dumb") in ("", "dumb", "unknown")
+    """Tell whether to write line after line: for a terminal without a cursor, or by the settings."""
+    return environment.get("TERM", "dumb") in ("", "dumb", "unknown") or _is_plain_set(environment)
+
+
+def _is_plain_set(environment: Mapping[str, str]) -> bool:
+    # The settings are read as a whole later; most have no such word, and nothing is imported for them here.
+    path = environment.get("DEEPAGENTS_SETTINGS") or "~/.deepagents/settings.toml"
+    path = f"{environment.get('HOME', '')}{path[1:]}" if path.startswith("~/") else path
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        try:
+            text = os.read(descriptor, _LONGEST_SETTINGS)
+        finally:
+            os.close(descriptor)
+        if b"plain" not in text:
+            return False
+        import tomllib
+
+        return tomllib.loads(text.decode()).get("plain") is True
+    except (OSError, ValueError):
+        return False

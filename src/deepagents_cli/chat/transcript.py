@@ -79,10 +79,15 @@ class Transcript:
     _plan_shown: tuple[tuple[str, str], ...] = ()
     _stream: MarkdownStream = field(default_factory=MarkdownStream)
     _written: str = ""
+    _failure: str = ""
+    """How the main agent's model has failed, until it is known whether the turn ends by it."""
 
     def take(self, event: Mapping[str, Any], line: str | None, details: Sequence[str] = ()) -> None:
         """Take an event; `line` is its call or result in one line, and `details` its diff."""
         kind = str(event.get("type"))
+        failure, self._failure = self._failure, ""
+        if failure:
+            self.add("notice", failure)
         match kind:
             case "tool_called":
                 self._called(event, line)
@@ -120,7 +125,7 @@ class Transcript:
     def end_turn(self) -> None:
         """Finish everything that was open: nothing runs any more but commands in the background."""
         self.end_text()
-        self._written = ""
+        self._written = self._failure = ""
         for call in self.calls.values():
             self.add("failed_call", f"{call.line}\nstopped", call.agent)
         for each in self.subagents.values():
@@ -140,7 +145,10 @@ class Transcript:
             self.thinking = (self.thinking + str(event.get("text", "")))[-_TAIL:]
         elif notice := _notice(kind, event):
             self.end_text()
-            self.add("notice", notice, event.get("agent"))
+            if kind == "model_failed" and event.get("agent") is None:
+                self._failure = notice
+            else:
+                self.add("notice", notice, event.get("agent"))
 
     def _command(self, kind: str, event: Mapping[str, Any]) -> None:
         if kind == "command_output":

@@ -6,10 +6,12 @@ import asyncio
 import gc
 import os
 import signal
+import stat
 import sys
 from typing import IO
 
-from deepagents_cli.errors import Exit
+from deepagents_cli.chat.startup import put_back
+from deepagents_cli.errors import Exit, complain
 from deepagents_cli.protocol import Message, read, write
 
 _LONGEST_LINE = 1 << 28
@@ -45,12 +47,18 @@ async def _serve(out: IO[bytes]) -> int:
         lines.feed_eof()
 
     conversation = Conversation(say, end)
+    screen, terminal = os.getppid(), None
     try:
         while line := await lines.readline():
             message = read(line) or {}
             if message.get("do") == "close":
                 break
+            if message.get("do") == "open" and (terminal := message.get("terminal")) is not None:
+                os.set_inheritable(terminal, False)
             conversation.take(message)
+        # A process that is killed can put nothing back.
+        if terminal is not None and os.getppid() != screen:
+            put_back(terminal)
     finally:
         await conversation.close()
     return codes[0] if codes else Exit.DONE
@@ -58,6 +66,10 @@ async def _serve(out: IO[bytes]) -> int:
 
 def main() -> int:
     """Serve the screen at standard input and output; what else is printed goes to standard error."""
+    kind = os.fstat(0).st_mode
+    if not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)):
+        complain("this is the agent's part of a conversation, which `deepagents` starts by itself")
+        return Exit.USAGE
     with os.fdopen(os.dup(1), "wb") as out:
         os.dup2(2, 1)
         return asyncio.run(_serve(out))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from asyncio import Future, get_running_loop
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from typing import Any, Final, TypeAlias, cast
 
@@ -46,6 +45,8 @@ class Asking:
         self._asked = 0
         self.approved: set[str | None] = set()
         """The ids of the calls that the person let run, having seen them."""
+        self.answered: set[str | None] = set()
+        """The ids of the calls in whose place the person gave a reason or a result."""
 
     async def decide(self, needed: ApprovalNeeded) -> list[tuple[ApprovalRequest, Decision]]:
         """Return a decision for each call; all of one interrupt are answered together."""
@@ -70,8 +71,11 @@ class Asking:
         if not (self._shown and self._open and self._open[0] == ask):
             return
         request, agent = self._shown
-        with suppress(ValueError):
+        try:
             self._edited = apply_edit(request, text, self._policy)
+        except ValueError as error:
+            self._say("notice", {"text": f"Not taken: {one_line(str(error))}"})
+        else:
             self._say("ask", {"id": ask, **self._describe(self._edited, agent), "edited": True})
 
     async def _decide(self, request: ApprovalRequest, agent: str | None) -> Decision:
@@ -89,8 +93,8 @@ class Asking:
             self._remember(self._edited or request, remember)
         if self._edited is not None and made.get("type") == "approve":
             made = {"type": "edit", "edited_action": {"name": request.name, "args": dict(self._edited.args)}}
-        if made.get("type") in ("approve", "edit"):
-            self.approved.add(request.tool_call_id)
+        seen = self.approved if made.get("type") in ("approve", "edit") else self.answered
+        seen.add(request.tool_call_id)
         self._report(given["ask"], request, made, "person")
         return made
 

@@ -15,7 +15,9 @@ from langgraph.types import Command
 
 from deepagents.events import ApprovalRequest
 from deepagents_cli.diffs import name_in, text_diff
+from deepagents_cli.guarded import kind_of
 from deepagents_cli.policy import Policy
+from deepagents_cli.project import read_bytes
 from deepagents_cli.terminal import clean, one_line
 from deepagents_cli.worker.record import Held, Record
 
@@ -50,7 +52,7 @@ class Changes(AgentMiddleware[Any, Any, Any]):
             path = self._policy.place_of(ApprovalRequest("", call["name"], call["args"]))
         if path is None:
             return await handler(request)
-        before = await to_thread(_hold_all, path)
+        before = await to_thread(self._hold_all, path)
         # Saved before the tool runs, so that no crash leaves a change of which nothing is known.
         await self._record.keep_before(self._thread, before)
         result = await handler(request)
@@ -68,39 +70,39 @@ class Changes(AgentMiddleware[Any, Any, Any]):
     def _compare(self, before: Mapping[str, Held], most: int | None) -> list[str]:
         lines: list[str] = []
         for path, held in before.items():
-            lines += _diff(held, _hold(path), name_in(path, str(self._policy.directory)))
+            lines += _diff(held, self._hold(path), name_in(path, str(self._policy.directory)))
         left = len(lines) - most if most else 0
         shown = [clean(each) for each in (lines[:most] if left > 0 else lines)]
         return [*shown, f"... {left:,} more lines"] if left > 0 else shown
+
+    def _hold_all(self, path: str) -> dict[str, Held]:
+        """Return what the files of a call hold: one, or those below a directory that is to be deleted."""
+        if Path(path).is_symlink() or not Path(path).is_dir():
+            return {path: self._hold(path)}
+        found: dict[str, Held] = {}
+        for place, _, files in os.walk(path):
+            found |= {each: self._hold(each) for each in (f"{place}/{name}" for name in files)}
+            if len(found) > _MOST_FILES:
+                break
+        return found
+
+    def _hold(self, path: str) -> Held:
+        if not os.path.lexists(path):
+            return Held(None)
+        real = Path(path).resolve()
+        place = next((each for each in self._policy.places if real.is_relative_to(each)), None)
+        # A link out of the directories may lead to any file of this person, and what is kept outlives a
+        # secret.
+        if place is None or "secrets" in {kind_of(each, writes=False) for each in (path, str(real))}:
+            return Held(None, known=False)
+        try:
+            content = read_bytes(real, place, _LARGEST)
+        except OSError:
+            return Held(None, known=False)
+        return Held(None, known=False) if b"\0" in content else Held(content.decode("utf-8", "replace"))
 
 
 def _diff(before: Held, after: Held, name: str) -> list[str]:
     if before.known and after.known:
         return text_diff(before.text, after.text, name)
-    return [f"{one_line(name)}: no text, or too large to be shown"]
-
-
-def _hold_all(path: str) -> dict[str, Held]:
-    """Return what the files of a call hold: one, or those below a directory that is to be deleted."""
-    if Path(path).is_symlink() or not Path(path).is_dir():
-        return {path: _hold(path)}
-    found: dict[str, Held] = {}
-    for place, _, files in os.walk(path):
-        found |= {each: _hold(each) for each in (f"{place}/{name}" for name in files)}
-        if len(found) > _MOST_FILES:
-            break
-    return found
-
-
-def _hold(path: str) -> Held:
-    if not os.path.lexists(path):
-        return Held(None)
-    file = Path(path)
-    try:
-        # What is no file, such as a pipe, may be read without end.
-        if not file.is_file() or file.stat().st_size > _LARGEST:
-            return Held(None, known=False)
-        content = file.read_bytes()
-    except OSError:
-        return Held(None, known=False)
-    return Held(None, known=False) if b"\0" in content else Held(content.decode("utf-8", "replace"))
+    return [f"{one_line(name)}: a secret, no text, or too large to be shown"]

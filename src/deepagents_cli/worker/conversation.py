@@ -260,9 +260,11 @@ class Conversation:
             case ToolFinished(name=name, status=status, text=text):
                 line = result_line(name, status, text, exit_code=event.exit_code)
                 details = self.changes.take_diff(event.call_id)
-                # A person who was asked has seen it.
+                # What a person has seen or said is not shown to them again.
                 if event.call_id in self.asking.approved:
                     details = []
+                if event.call_id in self.asking.answered:
+                    line = None
             case _:
                 pass
         self.say("event", {"event": event.as_dict(), "line": line, "details": details})

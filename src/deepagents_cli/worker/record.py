@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
-from deepagents_cli.threads import BUSY_SECONDS
+from deepagents_cli.threads import BUSY_SECONDS, add_column
 
 _TABLES: Final = (
     "CREATE TABLE IF NOT EXISTS deepagents_queue "
@@ -83,6 +83,7 @@ class Record:
         )
         for table in _TABLES:
             self._database.execute(table)
+        add_column(self._database, "deepagents_queue", "model", "TEXT")
 
     def close(self) -> None:
         """Finish writing, and close the file."""
@@ -103,7 +104,8 @@ class Record:
         """Keep a text until it is known to be in the thread."""
         text = Text(uuid4().hex, shown, content, model)
         self._change(
-            "INSERT INTO deepagents_queue VALUES (?, ?, ?, ?, ?, ?)",
+            "INSERT INTO deepagents_queue (id, thread_id, shown, content, model, at) "
+            "VALUES (?, ?, ?, ?, ?, ?)",
             (text.id, thread, shown, json.dumps(content), model, time.time()),
         )
         return text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from tests.cli.chat.conftest import Start
 from tests.cli.tmux import Tmux, needs_tmux
 
 READY = r"test:model"
+COLOURS = re.compile(r"\x1b\[[0-9;]*(3[0-7]|9[0-7]|4[0-7])m")
 
 
 def test_the_screen_imports_nothing_of_the_agent() -> None:
@@ -50,6 +52,49 @@ def test_what_is_typed_before_the_prompt_is_ready_is_kept(start: Start) -> None:
 
         terminal.wait_for("^early bird")
         assert terminal.screen().count("say early bird") == 1
+
+
+@needs_tmux
+def test_enter_before_the_program_runs_sends_what_was_typed(directory: Path, state: Path) -> None:
+    fifo = directory.parent / "start"
+    os.mkfifo(fifo)
+    environment = {"PYTHONPATH": os.environ["PYTHONPATH"], "DEEPAGENTS_STATE": str(state), "HOME": str(state)}
+    program = shlex.join([sys.executable, str(Path(__file__).parent / "start.py")])
+    script = f"echo waiting; read line <{fifo}; exec {program}"
+    with Tmux(["sh", "-c", script], directory=directory, environment=environment) as terminal:
+        terminal.wait_for("^waiting")
+        terminal.type("say earliest bird")
+        terminal.keys("Enter")
+        terminal.type("say second")
+        terminal.wait_for("^say second")
+        fifo.write_text("go\n")
+
+        terminal.wait_for("^earliest bird")
+        terminal.wait_for("^› say second$")
+
+
+@needs_tmux
+def test_what_the_person_has_set_counts(start: Start, state: Path) -> None:
+    state.mkdir(exist_ok=True)
+    settings = state / "settings.toml"
+    settings.write_text("theme = 'none'\neditor = 'sed -i s/new/of_settings/'\n")
+    log = state / "logs" / "worker-1.log"
+    log.parent.mkdir()
+    log.touch()
+    os.utime(log, (0, 0))
+    with start(rows=40, DEEPAGENTS_SETTINGS=str(settings)) as terminal:
+        terminal.wait_for(READY)
+        terminal.type("ask")
+        terminal.keys("Enter")
+        terminal.wait_for(r"\[e\]dit")
+        terminal.type("e")
+        terminal.wait_for(r"^  \+of_settings")
+        assert not COLOURS.search(terminal.screen(colours=True))
+        assert not log.exists(), "the log of a worker that died long ago"
+    settings.write_text("plain = true\n")
+    with start(DEEPAGENTS_SETTINGS=str(settings)) as terminal:
+        terminal.wait_for("^Ready.")
+        assert "\x1b[" not in terminal.screen(colours=True)
 
 
 @needs_tmux
@@ -317,7 +362,7 @@ def test_no_color_leaves_colours_out(start: Start) -> None:
         terminal.wait_for("Finished.")
         shown = terminal.screen(colours=True)
 
-    assert not re.search(r"\x1b\[[0-9;]*(3[0-7]|9[0-7]|4[0-7])m", shown)
+    assert not COLOURS.search(shown)
 
 
 @needs_tmux

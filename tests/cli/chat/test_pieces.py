@@ -13,6 +13,7 @@ from deepagents_cli.chat.files import walk
 from deepagents_cli.chat.status import status_line, status_parts
 from deepagents_cli.chat.streaming import MarkdownStream, Piece
 from deepagents_cli.chat.theme import take_answer
+from deepagents_cli.chat.transcript import Transcript
 
 ANSWER = """Intro
 goes on.
@@ -81,6 +82,15 @@ def test_a_huge_tree_is_not_walked_for_long(tmp_path: Path) -> None:
     assert len(list(walk(tmp_path, clock=lambda: next(seconds) / 10))) < 12
 
 
+def test_a_huge_list_of_what_is_ignored_is_not_read_for_long(tmp_path: Path) -> None:
+    (tmp_path / ".gitignore").write_text("\n".join(f"*{number}*" for number in range(10_000)))
+    (tmp_path / "a").touch()
+    seconds = iter(range(10_000))
+
+    assert list(walk(tmp_path, clock=lambda: next(seconds) / 10)) == []
+    assert next(seconds) < 20
+
+
 @pytest.mark.parametrize("pasted", ["'{}'", "file://{}", "{}\n"])
 def test_the_path_of_a_picture_attaches_it(tmp_path: Path, pasted: str) -> None:
     picture = tmp_path / "shot.png"
@@ -103,6 +113,19 @@ def test_only_what_was_typed_names_files(tmp_path: Path) -> None:
 
     assert text == f'see @notes.md, @"a b.md" and @ada: {pasted} @notes.md'
     assert attached == ["notes.md", "a b.md"]
+
+
+def test_a_failure_that_ends_the_turn_is_said_once_and_another_one_at_once() -> None:
+    transcript = Transcript()
+    failed = {"type": "model_failed", "error": "OverloadedError"}
+
+    transcript.take(failed, None)
+    transcript.take({"type": "token", "text": "The other model answers."}, None)
+    transcript.take(failed, None)
+    transcript.end_turn()
+
+    said = [block.text for block in transcript.take_finished()]
+    assert said == ["the model failed: OverloadedError", "The other model answers."]
 
 
 def test_the_status_line_keeps_what_matters_most() -> None:

@@ -95,13 +95,6 @@ def test_ctrl_c_twice_leaves_with_a_line_that_goes_on(shell: Person) -> None:
     shell.sees(READY)
 
 
-def clean_up(shell: Person) -> None:
-    """Do what is done at a shell behind a program that was killed; Enter does not end a line there."""
-    shell.terminal.type("stty sane; clear")
-    shell.presses("C-j")
-    shell.sees_gone("Killed")
-
-
 def test_a_killed_screen_leaves_a_session_that_goes_on(shell: Person) -> None:
     shell.asks("Greet.", call("write_file", file_path="new.md", content="hello\n"))
     shell.sees(QUESTION)
@@ -109,8 +102,10 @@ def test_a_killed_screen_leaves_a_session_that_goes_on(shell: Person) -> None:
     kill(find_screen(shell))
     shell.sees("Killed")
     wait_for_end(worker)
-    clean_up(shell)
 
+    # The worker has put the terminal back: what is typed is shown, and Enter ends it.
+    shell.enters("clear; stty | grep -o 'isig icanon' || stty -a | grep -o ' icanon'")
+    shell.sees(r"^ icanon|isig icanon")
     shell.enters(f"{OPEN} --continue")
     shell.sees("^The last step was interrupted. Send an empty line")
     shell.server.then("Greeted.")
@@ -131,7 +126,10 @@ def test_both_are_killed_and_each_text_is_read_once(shell: Person) -> None:
     kill(find_screen(shell))
     kill(worker)
     shell.sees("Killed")
-    clean_up(shell)
+    # Nothing is left that could put the terminal back, and Enter does not end a line.
+    shell.terminal.type("stty sane; clear")
+    shell.presses("C-j")
+    shell.sees_gone("Killed")
 
     shell.enters(f"{OPEN} --continue")
     shell.sees("^The last step was interrupted. Send an empty line")

@@ -49,6 +49,20 @@ def test_always_covers_what_was_chosen_and_an_edit_that_cannot_be_made_is_correc
     assert worker.wait("ask")["title"] == "wants to write three.md"
 
 
+def test_an_edit_of_arguments_that_are_no_json_is_said_to_be_none(
+    worker: Worker, server: OpenAIServer
+) -> None:
+    server.then(call("delete", file_path="notes.md"), "Left.")
+    worker.open()
+    worker.say("Delete it.")
+    asked = worker.wait("ask")
+    worker.send("preview", ask=asked["id"], text='{"file_path": ')
+
+    assert worker.wait("notice")["text"].startswith("Not taken: ")
+    worker.send("decide", ask=asked["id"], decision={"type": "reject"}, remember=None)
+    assert worker.answer() == "Left."
+
+
 def test_subagents_that_wait_at_once_are_asked_about_one_after_the_other(
     worker: Worker, server: OpenAIServer, directory: Path
 ) -> None:

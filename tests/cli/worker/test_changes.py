@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 from deepagents_cli.protocol import Message
@@ -40,6 +41,29 @@ def test_what_the_agent_and_its_subagents_changed_is_known_also_by_the_next_work
     assert diff.startswith("````diff\n")
     for change in ("-first line\n+1st line", "+third line", "+hello", "-bread"):
         assert change in diff
+
+
+def test_no_secret_and_nothing_behind_a_link_is_kept(
+    worker: Worker, server: OpenAIServer, directory: Path, state: Path, tmp_path: Path
+) -> None:
+    (directory / ".env").write_text("KEY=hunter2\n")
+    (tmp_path / "outside").write_text("password=hunter2\n")
+    (directory / "link").symlink_to(tmp_path / "outside")
+    server.then(
+        call("edit_file", file_path=".env", old_string="hunter2", new_string="hunter3"),
+        call("write_file", file_path="link", content="x"),
+        call("delete", file_path="link"),
+        "Done.",
+    )
+    worker.open(mode="full")
+
+    worker.turn("Change things.")
+
+    assert (directory / ".env").read_text() == "KEY=hunter3\n"
+    assert ".env: a secret, no text, or too large to be shown" in worker.command("diff")["text"]
+    assert not any("hunter" in str(each.get("details")) for each in worker.seen)
+    with sqlite3.connect(state / "threads.sqlite") as database:
+        assert database.execute("SELECT text FROM deepagents_changes").fetchall() == [(None,), (None,)]
 
 
 def _finished(worker: Worker, name: str) -> Message:

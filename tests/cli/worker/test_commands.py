@@ -67,6 +67,7 @@ def test_what_is_here_is_listed_and_notes_are_written_once_they_were_seen(
     assert shown["edit"] == {
         "text": "- Write short lines.\n- Test first.\n",
         "path": str(project / "AGENTS.md"),
+        "replaces": 0,
     }
     worker.send("save", id=shown["id"], text="- Test before you write.\n")
     worker.wait("result", text=f"Written: {project}/AGENTS.md")
@@ -130,6 +131,8 @@ def test_a_session_is_renamed_forked_exported_and_opened_again(
     exported = worker.command("export", "talk.md")["edit"]
     assert exported["path"] == str(directory / "talk.md")
     assert "And to two." in exported["text"]
+    assert exported["replaces"] == 0
+    assert worker.command("export", "notes.md")["edit"]["replaces"] == (directory / "notes.md").stat().st_size
 
     # What is open stays closed to others.
     assert worker.command("resume", "counting")["text"] == "This session is open."

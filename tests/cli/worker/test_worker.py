@@ -37,6 +37,8 @@ def test_a_change_is_asked_about_and_made_as_it_was_edited(
     worker.send("decide", ask=second["id"], decision={"type": "reject", "message": "not this"}, remember=None)
 
     assert worker.answer() == "Written."
+    lines = [each["line"] for each in worker.seen if each.get("event", {}).get("type") == "tool_finished"]
+    assert lines[1] is None, "the person knows why"
     assert worker.last("idle")["end"] == "done"
     assert (directory / "new.md").read_text() == "good morning\n"
     assert not (directory / "other.md").exists()
@@ -124,8 +126,10 @@ def test_tokens_cost_and_context_are_shown(worker: Worker, server: OpenAIServer)
 
 
 def test_the_program_ends_with_its_input() -> None:
-    ended = subprocess.run(
-        [sys.executable, "-m", "deepagents_cli.worker"], input=b"", capture_output=True, check=False
-    )
+    program = [sys.executable, "-m", "deepagents_cli.worker"]
+    ended = subprocess.run(program, input=b"", capture_output=True, check=False)
 
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
+    alone = subprocess.run(program, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    assert (alone.returncode, alone.stdout) == (2, b"")
+    assert b"`deepagents` starts by itself" in alone.stderr

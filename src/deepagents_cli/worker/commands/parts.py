@@ -61,4 +61,7 @@ class SlashCommand:
 
 def propose(proposal: Proposal, text: str) -> Answer:
     """Return the part of a result that shows a file before it is written."""
-    return {"edit": {"text": text, "path": str(proposal.path)}, "proposal": proposal}
+    there = proposal.before or b""
+    replaces = not text.encode("utf-8", "replace").startswith(there.rstrip())
+    shown = {"text": text, "path": str(proposal.path), "replaces": len(there) if replaces else 0}
+    return {"edit": shown, "proposal": proposal}
