@@ -15,6 +15,7 @@ FORKING.set_forkserver_preload(
     [
         "deepagents_cli.run",
         "deepagents_cli.worker.conversation",
+        "deepagents_server.serve",
         "deepagents.testing",
         "langchain_openai",
         "langgraph.checkpoint.postgres",

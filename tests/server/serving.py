@@ -7,11 +7,12 @@ import io
 import json
 import os
 import signal
-import subprocess
 import sys
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from deepagents_cli.__main__ import main
 from deepagents_server.config import ServerConfig
 from deepagents_server.serve import listen, listener
 from deepagents_server.server import Settings, open_server
+from tests.programs import FORKING
 
 AGENTS = Path(__file__).with_name("agents.py")
 GRAPHS = {name: f"{AGENTS}:{name}" for name in ("echo", "gate", "deep", "lifter", "notes", "waiter")}
@@ -85,48 +87,45 @@ def make_key(directory: Path, owner: str) -> str:
 
 
 class Process:
-    """A server that can be killed, and started again on what it left."""
+    """A server that can be killed and started again on what it left, forked from a process with all imports."""
 
     def __init__(self, directory: Path, *options: str, command: str = "serve", **environ: str) -> None:
         self._directory = directory
-        self._command = [sys.executable, "-m", "deepagents_cli", command, *options]
-        if command == "serve":
-            self._command += ["--port", "0"]
+        self._command = [command, *options, *(["--port", "0"] if command == "serve" else [])]
         self._environ = {**os.environ, **environ}
-        self._running: subprocess.Popen[str] | None = None
+        self._running: BaseProcess | None = None
         (directory / "langgraph.json").write_text(json.dumps({"graphs": GRAPHS}))
 
     def start(self) -> str:
         """Start, and return the address of a server, or the name of a worker."""
-        self._running = subprocess.Popen(
-            self._command,
-            cwd=self._directory,
-            env=self._environ,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert self._running.stdout
-        said = self._running.stdout.readline()
+        reading, writing = FORKING.Pipe(duplex=False)
+        given = (self._command, str(self._directory), self._environ, writing)
+        self._running = FORKING.Process(target=_run, args=given)
+        self._running.start()
+        writing.close()
+        self._output = os.fdopen(os.dup(reading.fileno()))
+        reading.close()
+        said = self._output.readline()
         assert said.startswith(("Serving ", "Working ")), said
         return said.split()[-1]
 
     @property
     def pid(self) -> int:
         """Its number; 0 when it does not run."""
-        return self._running.pid if self._running else 0
+        return (self._running.pid or 0) if self._running else 0
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal."""
-        assert self._running
-        self._running.send_signal(number)
+        os.kill(self.pid, number)
 
     def end(self, how: signal.Signals) -> int:
         """End it by a signal."""
         assert self._running
-        self._running.send_signal(how)
-        code = self._running.wait()
-        assert self._running.stdout
-        self._running.stdout.close()
+        self.signal(how)
+        self._running.join()
+        code = self._running.exitcode
+        assert code is not None
+        self._output.close()
         self._running = None
         return code
 
@@ -134,3 +133,12 @@ class Process:
         """Leave no process."""
         if self._running:
             self.end(signal.SIGKILL)
+
+
+def _run(command: Sequence[str], directory: str, environ: Mapping[str, str], writing: Connection) -> None:
+    os.chdir(directory)
+    os.environ.clear()
+    os.environ.update(environ)
+    os.dup2(writing.fileno(), 1)
+    sys.stdout = os.fdopen(1, "w")
+    sys.exit(main(command))
