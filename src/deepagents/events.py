@@ -42,6 +42,18 @@ class _OfAgent(_Event):
 
 
 @dataclass(frozen=True, slots=True)
+class _OfCall(_OfAgent):
+    call_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class _OfLimit(_OfAgent):
+    kind: str
+    limit: float
+    spent: float
+
+
+@dataclass(frozen=True, slots=True)
 class RunStarted(_Event):
     """A run begins, or goes on where an earlier one stopped."""
 
@@ -88,49 +100,45 @@ class ToolCalled(_OfAgent):
 
 
 @dataclass(frozen=True, slots=True)
-class CommandOutput(_OfAgent):
+class CommandOutput(_OfCall):
     """A piece of what a command prints while it runs; of a long output not all pieces come.
 
     The pieces of a command in the background have its `command_id`, and come after its call has its result.
     """
 
     type: ClassVar[str] = "command_output"
-    call_id: str
     text: str
     stream: Literal["stdout", "stderr"] = "stdout"
     command_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class HostRefused(_OfAgent):
+class HostRefused(_OfCall):
     """A command was kept from a host; `text` says from which, and by which rule."""
 
     type: ClassVar[str] = "host_refused"
-    call_id: str
     text: str
     command_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class CommandEnded(_OfAgent):
+class CommandEnded(_OfCall):
     """A command in the background has ended before its run."""
 
     type: ClassVar[str] = "command_ended"
-    call_id: str
     command_id: str
     command: str
     exit_code: int
 
 
 @dataclass(frozen=True, slots=True)
-class ToolFinished(_OfAgent):
+class ToolFinished(_OfCall):
     """A tool call has its result; `code` is one of `errors.ErrorCode` where it failed.
 
     A command that ended with another `exit_code` than 0 has failed too, without such a code.
     """
 
     type: ClassVar[str] = "tool_finished"
-    call_id: str
     name: str
     status: Status
     text: str
@@ -236,23 +244,17 @@ class ContextCompacted(_OfAgent):
 
 
 @dataclass(frozen=True, slots=True)
-class LimitNear(_OfAgent):
+class LimitNear(_OfLimit):
     """A limit is nearly used up, and the model was warned."""
 
     type: ClassVar[str] = "limit_near"
-    kind: str
-    limit: float
-    spent: float
 
 
 @dataclass(frozen=True, slots=True)
-class LimitReached(_OfAgent):
+class LimitReached(_OfLimit):
     """A limit is used up, and the agent stops with what it has."""
 
     type: ClassVar[str] = "limit_reached"
-    kind: str
-    limit: float
-    spent: float
 
 
 @dataclass(frozen=True, slots=True)
