@@ -175,13 +175,7 @@ class Operations:
         context_lines: int = 0,
         allowed: Allowed | None = None,
     ) -> GrepResult:
-        """Find lines.
-
-        Raises:
-            ValueError: when `context_lines` is negative.
-        """
-        if context_lines < 0:
-            raise ValueError(f"context_lines must not be negative, got {context_lines!r}")
+        """Find lines."""
         Query.of(pattern, expression=regex)
         begin = None if path is None else normalise(path)
         only = await self._find_searchable(begin, allowed)
