@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import bpe_openai
 import pytest
 from langchain.agents.middleware import AgentMiddleware
 from langgraph.checkpoint.memory import InMemorySaver
@@ -18,6 +17,7 @@ from deepagents.middleware.filesystem.middleware import FILESYSTEM_PROMPT
 from deepagents.middleware.subagents.middleware import SUBAGENT_PROMPT
 from deepagents.middleware.todos import TODO_PROMPT
 from deepagents.testing import Asked, ScriptedModel, assert_prefix_kept, call
+from tests.tokens import count_tokens
 
 REMEMBERED = "Prefer tabs to spaces."
 SKILLED = "Brews coffee when it is needed."
@@ -99,13 +99,6 @@ def test_a_memory_that_changes_moves_no_part(everything: dict[str, Any], tmp_pat
     assert after == before.replace(REMEMBERED, "Prefer spaces.")
 
 
-ENCODING = bpe_openai.get_encoding("o200k_base")
-
-
-def tokens(text: str) -> int:
-    return len(ENCODING.encode(text))
-
-
 @pytest.fixture
 def asked(tmp_path: Path) -> Asked:
     """What a model is asked by default."""
@@ -115,12 +108,12 @@ def asked(tmp_path: Path) -> Asked:
 
 
 def test_everything_a_model_reads_by_default_stays_small(asked: Asked) -> None:
-    assert tokens("The quick brown fox jumps over the lazy dog.") == 10
+    assert count_tokens("The quick brown fox jumps over the lazy dog.") == 10
     assert {"execute", "task", "write_todos"} <= set(asked.tool_names)
     schemas = json.dumps([tool["function"] for tool in asked.tools])
-    assert tokens(asked.system) + tokens(schemas) < 2300
-    assert tokens(BASE_PROMPT) <= 250
-    assert [tokens(fragment) for fragment in FRAGMENTS if tokens(fragment) > 80] == []
+    assert count_tokens(asked.system) + count_tokens(schemas) < 2300
+    assert count_tokens(BASE_PROMPT) <= 250
+    assert [count_tokens(fragment) for fragment in FRAGMENTS if count_tokens(fragment) > 80] == []
 
 
 def test_no_description_repeats_a_fragment(asked: Asked) -> None:
