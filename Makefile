@@ -1,7 +1,7 @@
 # Every target sets up what it needs. Python 3.11 or newer, make and a POSIX shell are enough.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test beside check quick test-latest static pytest third-party format lint types layers docs docs-check site coverage bench eval-local lock clean
+.PHONY: help run test beside check quick drills test-latest static pytest third-party format lint types layers docs docs-check site coverage bench eval-local lock clean
 
 PYTHON ?= python3.11
 # Another interpreter gets an environment of its own: make test PYTHON=python3.13
@@ -11,6 +11,8 @@ DOCS ?= $(VENV)-docs
 # One more than small machines have cores: a third of their time, tests wait for other programs.
 JOBS ?= 3
 QUICK ?= tests/kernel tests/tools tests/agents/test_create_deep_agent.py tests/agents/test_tool_errors.py
+DRILLS := $(addprefix tests/,agents/test_chaos.py agents/test_context_crashes.py agents/test_context_histories.py agents/test_long_runs.py \
+  backends/test_against_a_dict.py)
 ARGS ?=
 
 # Many tests start programs. Without bytecode, each of these would compile the library anew.
@@ -50,6 +52,10 @@ quick: $(VENV)/.dev ## Check the inner loop in under 90 seconds: lint, and one q
 	@$(BIN)/ruff format --check --quiet . || { echo "Run: make format"; exit 1; }
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not slow" $(QUICK) $(ARGS)
+
+drills: $(VENV)/.dev ## Run the long drills at full size: a hundred agents, two thousand steps, many kills
+	@CHAOS_AGENTS=100 LONG_RUN_STEPS=2000 CRASHES=30 HISTORIES=300 EXAMPLES=1000 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile \
+	  --timeout 3600 $(DRILLS) $(ARGS)
 
 test-latest: $(VENV)/.uv ## Run the tests on the newest releases that can be installed, then on the lowest that are allowed
 	@sh requirements/resolve.sh $(VENV)/uv/bin/uv $(BIN)/python highest .venv-highest

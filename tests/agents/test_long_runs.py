@@ -1,8 +1,12 @@
-"""Two thousand steps in state, and some on disk: nothing overflows or is lost, and no step costs more."""
+"""Many steps in state, and some on disk: nothing overflows or is lost, and no step costs more.
+
+`LONG_RUN_STEPS` in the environment makes another run of it; `make drills` takes two thousand.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections import Counter
 from pathlib import Path
@@ -27,7 +31,7 @@ from tests.agents.long_runs import (
 )
 from tests.conftest import CallMode
 
-STEPS = 2_000
+STEPS = int(os.environ.get("LONG_RUN_STEPS", "600"))
 EARLY, LATE = range(CYCLE, 3 * CYCLE, 7), range(STEPS - 2 * CYCLE, STEPS, 7)
 """Some steps of two cycles each, so that a compaction comes at some of them only."""
 

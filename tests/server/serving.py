@@ -87,7 +87,7 @@ def make_key(directory: Path, owner: str) -> str:
 
 
 class Process:
-    """A server that can be killed and started again on what it left, forked from a process with all imports."""
+    """A server that can be killed and started again on what it left; forked from one with all imports."""
 
     def __init__(self, directory: Path, *options: str, command: str = "serve", **environ: str) -> None:
         self._directory = directory
