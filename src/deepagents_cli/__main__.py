@@ -37,7 +37,7 @@ def _load_command(name: str) -> Any:
         module = "serve" if name == "worker" else name.replace("-", "_")
         return import_module(f"deepagents_cli.{module}").run
     except ModuleNotFoundError as error:
-        extra = "server" if name in ("serve", "worker", "keys") else "cli"
+        extra = "server" if name in ("serve", "worker", "keys", "db") else "cli"
         raise CommandError(
             f"This command needs more packages ({error.name} is missing): pip install 'deepagents[{extra}]'"
         ) from error

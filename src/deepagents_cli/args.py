@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from deepagents.limits import Limits
+from deepagents_cli.db import add_db
 from deepagents_cli.keys import add_keys
 from deepagents_cli.other_commands import add_debug, add_model, add_other_commands
 from deepagents_cli.protocol import MODES, Mode
@@ -133,6 +134,7 @@ def build_parser() -> tuple[argparse.ArgumentParser, list[str]]:
     add_serve(commands)
     add_worker(commands)
     add_keys(commands)
+    add_db(commands)
     return parser, list(commands.choices)
 
 

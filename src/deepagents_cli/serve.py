@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from deepagents_cli.db import add_ages
 from deepagents_cli.errors import CommandError, Exit
 from deepagents_cli.other_commands import add_debug
 from deepagents_cli.values import read_count
@@ -45,6 +47,7 @@ def add_serve(commands: Any) -> None:
         default=10,
         help="how many runs work at once (default: 10; 0: leave them to workers)",
     )
+    add_ages(serve)
     add_debug(serve)
 
 
@@ -95,6 +98,9 @@ def run(arguments: argparse.Namespace, *, model: Any = None) -> int:
         if arguments.command == "worker":
             asyncio.run(work(config, settings, partial(_say, "Working as")))
             return Exit.DONE
+        kept = {name: getattr(arguments, f"keep_{name}") for name in ("threads", "runs", "events")}
+        given: dict[str, Any] = {name: age for name, age in kept.items() if age is not None}
+        config = replace(config, ages=replace(config.ages, **given))
         ready = partial(_say, f"Serving {', '.join(config.graphs)} on")
         asyncio.run(serve(config, settings, arguments.host, arguments.port, ready))
     except ServeError as error:

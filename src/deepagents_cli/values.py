@@ -9,9 +9,11 @@ from typing import Final
 from deepagents.errors import ConfigError
 from deepagents.limits import Price
 
-_SECONDS: Final = {"h": 3600, "m": 60, "s": 1, "bare": 1}
+_SECONDS: Final = {"d": 86400, "h": 3600, "m": 60, "s": 1, "bare": 1}
 _N: Final = "[0-9]{1,9}"
-_TIME: Final = re.compile(rf"(?:(?P<h>{_N})h)?(?:(?P<m>{_N})m)?(?:(?P<s>{_N})s)?|(?P<bare>{_N})")
+_TIME: Final = re.compile(
+    rf"(?:(?P<d>{_N})d)?(?:(?P<h>{_N})h)?(?:(?P<m>{_N})m)?(?:(?P<s>{_N})s)?|(?P<bare>{_N})"
+)
 
 
 def read_count(text: str) -> int:
@@ -34,6 +36,11 @@ def read_seconds(text: str) -> int:
     if not total:
         raise ArgumentTypeError(f"{text!r} is no time; write 90s, 10m or 1h30m")
     return total
+
+
+def read_age(text: str) -> int:
+    """Read a time as seconds; 0 is any age."""
+    return 0 if text == "0" else read_seconds(text)
 
 
 def read_price(text: str) -> Price:

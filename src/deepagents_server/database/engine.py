@@ -6,7 +6,7 @@ import asyncio
 import fcntl
 import sqlite3
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from contextlib import AsyncExitStack, asynccontextmanager, closing, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -22,12 +22,21 @@ from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.util import await_only
 
-from deepagents_server.database.migrations import MIGRATION_LOCK, migrate
+from deepagents_server.database.migrations import migrate
 from deepagents_server.database.owners import Scope, bind, guard
 from deepagents_server.database.saver import ThreadedSqliteSaver
 from deepagents_server.errors import ServeError
 
 Row = Mapping[str, Any]
+_MIGRATING: Final = 0x6465_6570
+_PRAGMAS: Final = (
+    # First, since it is of no use once there is a table: only so can a file shrink while it is used.
+    "auto_vacuum=INCREMENTAL",
+    "journal_mode=WAL",
+    "synchronous=NORMAL",
+    "busy_timeout=30000",
+    "foreign_keys=ON",
+)
 _BUSY_PAUSE: Final = 0.002
 _BUSY_TRIES: Final = 15_000
 
@@ -157,6 +166,8 @@ async def open_database(
 
 
 async def _open_sqlite(url: str, path: Path, stack: AsyncExitStack, memory: Mapping[str, Any]) -> Database:
+    with closing(sqlite3.connect(path)) as first:
+        set_pragmas(first, None)
     engine = _sqlite_engine(path)
     guard(engine)
     stack.push_async_callback(engine.dispose)
@@ -205,16 +216,33 @@ async def _open_postgres(url: str, stack: AsyncExitStack, memory: Mapping[str, A
     await stack.enter_async_context(pool)
     saver = AsyncPostgresSaver(pool)
     store = AsyncPostgresStore(pool, **_options(memory))
-    async with engine.begin() as opened:
-        # Processes that start at once prepare the tables one after the other.
-        await opened.execute(sa.text(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})"))
+    async with _one_at_a_time(engine):
         await saver.setup()
         await store.setup()
-        await opened.run_sync(migrate)
+        async with engine.begin() as opened:
+            await opened.run_sync(migrate)
     stack.push_async_callback(store.stop_ttl_sweeper)
     await store.start_ttl_sweeper()
     lost = (psycopg.OperationalError, psycopg.InterfaceError)
     return Database(url, engine, saver, store, lost, asyncio.Lock())
+
+
+@asynccontextmanager
+async def _one_at_a_time(engine: AsyncEngine) -> AsyncGenerator[None]:
+    """Let processes that start at once prepare the tables one after the other.
+
+    They ask again and again: LangGraph builds indexes concurrently, and that waits for every statement that
+    is under way, so also for one that waits for the lock.
+    """
+    locked, unlocked = sa.func.pg_try_advisory_lock(_MIGRATING), sa.func.pg_advisory_unlock(_MIGRATING)
+    async with engine.connect() as opened:
+        connection = await opened.execution_options(isolation_level="AUTOCOMMIT")
+        while not (await connection.execute(sa.select(locked))).scalar():
+            await asyncio.sleep(0.1)
+        try:
+            yield
+        finally:
+            await connection.execute(sa.select(unlocked))
 
 
 def _options(memory: Mapping[str, Any]) -> dict[str, Any]:
@@ -229,7 +257,7 @@ def set_pragmas(connection: Any, _record: Any) -> None:
     """
     # Transactions begin where this module says so, not where the driver thinks.
     connection.isolation_level = None
-    for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "busy_timeout=30000", "foreign_keys=ON"):
+    for pragma in _PRAGMAS:
         connection.execute(f"PRAGMA {pragma}").close()
 
 

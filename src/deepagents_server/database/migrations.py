@@ -15,7 +15,6 @@ _VERSIONS: Final = sa.Table(
     sa.MetaData(),
     sa.Column("version", sa.Integer, primary_key=True, autoincrement=False),
 )
-MIGRATION_LOCK: Final = 0x6465_6570
 
 # LangGraph's savers write `lease` into a checkpoint's metadata because the run's configuration has it there.
 _FENCE_SQLITE: Final = """
@@ -63,7 +62,7 @@ def migrate(connection: sa.Connection) -> None:
         ServeError: if a newer release has written to the database.
     """
     _VERSIONS.create(connection, checkfirst=True)
-    seen = connection.execute(sa.select(sa.func.max(_VERSIONS.c.version))).scalar() or 0
+    seen = version_of(connection)
     if seen > len(STEPS):
         raise ServeError(
             f"The database has version {seen}, and this release knows {len(STEPS)}; use the newer release."
@@ -71,3 +70,10 @@ def migrate(connection: sa.Connection) -> None:
     for version, step in enumerate(STEPS[seen:], seen + 1):
         step(connection)
         connection.execute(_VERSIONS.insert().values(version=version))
+
+
+def version_of(connection: sa.Connection) -> int:
+    """Return the number of the last step that a database has seen; 0 if it is no database of a server."""
+    if not sa.inspect(connection).has_table(_VERSIONS.name):
+        return 0
+    return connection.execute(sa.select(sa.func.max(_VERSIONS.c.version))).scalar() or 0
