@@ -17,7 +17,7 @@ from deepagents._agent.stack import STACK, Slot
 from deepagents._state.schema import COMMON_KEYS, SHARED, Sharing, collect_sharing
 from deepagents.errors import ErrorCode
 from deepagents.middleware._base import BaseMiddleware
-from deepagents.middleware.async_subagents.tools import TOOLS as ASYNC_TOOLS
+from deepagents.middleware.async_subagents.tools import TOOLS, WAIT
 from deepagents.profiles.harness.profile import REQUIRED
 from deepagents.tools import FILE_TOOLS
 from deepagents.tools._tool import ToolSpec
@@ -77,7 +77,7 @@ def tools() -> str:
 
 def async_tools() -> str:
     """Return the table of the tools for asynchronous subagents."""
-    return _tools(ASYNC_TOOLS)
+    return _tools([*TOOLS, WAIT])
 
 
 def _tools(specs: Iterable[ToolSpec]) -> str:

@@ -10,7 +10,13 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.state import CompiledStateGraph
 from pydantic import BaseModel
 
-from deepagents import CompiledSubAgent, SubAgent, create_deep_agent
+from deepagents import (
+    AsyncSubAgent,
+    AsyncSubAgentMiddleware,
+    CompiledSubAgent,
+    SubAgent,
+    create_deep_agent,
+)
 from deepagents.backends import FilesystemBackend, LocalShellBackend, StateBackend
 from deepagents.backends.protocol import BackendProtocol, ReadResult, WriteResult
 from deepagents.errors import ErrorCode
@@ -44,6 +50,20 @@ researcher: SubAgent = {
     "model": "anthropic:claude-sonnet-4-6",
 }
 
+digger: SubAgent = {
+    "name": "digger",
+    "description": "Digs in the background.",
+    "background": True,
+    "update_strategy": "enqueue",
+}
+tasks = AsyncSubAgentMiddleware(
+    async_subagents=[
+        AsyncSubAgent(name="far", description="Is on a server.", graph_id="far", url="https://example.com"),
+        CompiledSubAgent(name="here", description="Is here.", runnable=create_deep_agent()),
+    ]
+)
+assert_type(tasks.close(), None)
+
 agent = create_deep_agent(
     "anthropic:claude-sonnet-4-6",
     [weather, add],
@@ -51,6 +71,7 @@ agent = create_deep_agent(
     middleware=[Quiet()],
     subagents=[
         researcher,
+        digger,
         CompiledSubAgent(name="done", description="Is done.", runnable=create_deep_agent()),
     ],
     backend=FilesystemBackend(root_dir="."),

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from langchain_core.messages import AIMessage
 
 from deepagents.testing import call
 from tests.agent_protocol import agent_server
@@ -24,16 +25,26 @@ def test_the_examples_of_a_page_run(page: str, tmp_path: Path, monkeypatch: pyte
     run_page(PAGES[page], Script(ANSWERS.get(page, {})), tmp_path, monkeypatch)
 
 
-def test_the_page_about_tasks_on_a_server_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_about_tasks_in_the_background_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with agent_server() as server:
 
         def finish_task(request: object) -> str:
             server.finishes(server.only_task(), "Thirteen metres.")
             return "I have asked."
 
+        def wait_for_task(request: object) -> AIMessage:
+            (task_id,) = re.findall(r"task_id: ([\w-]+)", str(request))
+            return call("wait_async_task", task_id=task_id)
+
         start = call("start_async_task", subagent_type="researcher", description="How high do tides get?")
         monkeypatch.setenv("RESEARCHER_URL", server.url)
-        script = Script({"*": [start, finish_task, "Thirteen metres."]})
+        here = [start, wait_for_task, "Thirteen metres."]
+        script = Script(
+            {
+                "claude-sonnet-4-6": [*here, start, finish_task, "Thirteen metres."],
+                "claude-haiku-4-5": ["Up to 13 m."],
+            }
+        )
         run_page(PAGES[WITH_SERVER], script, tmp_path, monkeypatch)
 
 

@@ -622,7 +622,8 @@ def test_an_agent_without_tasks_elsewhere_has_no_further_nodes(server: AgentServ
     plain = create_deep_agent(ScriptedModel()).nodes.keys()
     more = create_deep_agent(ScriptedModel(), subagents=[spec(server)]).nodes.keys()
 
-    assert more - plain == {"AsyncSubAgentMiddleware.before_model", "AsyncSubAgentMiddleware.after_model"}
+    hooks = ("before_model", "after_model", "after_agent")
+    assert more - plain == {f"AsyncSubAgentMiddleware.{hook}" for hook in hooks}
 
 
 def test_a_server_that_fails_is_left_alone_for_longer_and_longer() -> None:

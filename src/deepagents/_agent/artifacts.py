@@ -45,13 +45,13 @@ def separate_artifacts(
 
 
 def hide_artifacts(
-    plan: AgentPlan, main: AgentPlan, children: Sequence[AgentPlan | Worker]
+    plan: AgentPlan, main: AgentPlan, children: Sequence[AgentPlan]
 ) -> Sequence[FilesystemPermission]:
     """Return rules that keep the artifacts of agents under other rules from an agent of this tree.
 
     An agent that may read everything may read these too.
     """
-    apart = [child for child in children if isinstance(child, AgentPlan) and _is_apart(child, main)]
+    apart = [child for child in children if _is_apart(child, main)]
     is_restricted = any(rule.mode != "allow" and "read" in rule.operations for rule in plan.permissions)
     root = _root(main) if apart and is_restricted else None
     if root is None:

@@ -12,7 +12,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 
 from deepagents._agent.artifacts import separate_artifacts
-from deepagents._agent.plan import AgentPlan, plan_subagents
+from deepagents._agent.plan import AgentPlan, plan_background, plan_subagents
 from deepagents.middleware._base import Middleware
 from deepagents.middleware._requests import tool_name
 from deepagents.middleware.filesystem import FilesystemMiddleware
@@ -56,6 +56,17 @@ class Build:
         """The plans of the agents that this one may delegate to."""
         own = self.plan.role == "main" and SUBAGENTS not in self.overrides
         return separate_artifacts(self.plan, plan_subagents(self.plan)) if own else ()
+
+    @cached_property
+    def background(self) -> Sequence[AgentPlan | Worker]:
+        """The plans of the agents that work for this one in the background of this process."""
+        own = self.plan.role == "main" and ASYNC_SUBAGENTS not in self.overrides
+        return separate_artifacts(self.plan, plan_background(self.plan)) if own else ()
+
+    @property
+    def below(self) -> list[AgentPlan]:
+        """The plans of all agents that work for this one, but for those that a caller compiled."""
+        return [each for each in (*self.subagents, *self.background) if isinstance(each, AgentPlan)]
 
     @cached_property
     def tools(self) -> list[ToolLike]:

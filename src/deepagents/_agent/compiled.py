@@ -17,7 +17,8 @@ from langchain_core.messages import BaseMessage, ToolMessage
 from langgraph.graph.state import CompiledStateGraph
 
 from deepagents._state.channels import LatestValue
-from deepagents._state.runtime import aending, ending, has_newer_events, stream_through
+from deepagents._state.run_end import aending, ending
+from deepagents._state.runtime import has_newer_events, stream_through
 from deepagents._version import __version__
 from deepagents.backends.state import show_file_updates
 

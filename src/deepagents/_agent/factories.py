@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -16,7 +15,7 @@ from langchain.agents.middleware import ModelFallbackMiddleware, ModelRetryMiddl
 from langchain_core.runnables import Runnable
 
 from deepagents._agent.artifacts import hide_artifacts
-from deepagents._agent.build import APPROVAL, FILES, LIMITS, SUBAGENTS, Build
+from deepagents._agent.build import APPROVAL, ASYNC_SUBAGENTS, FILES, LIMITS, SUBAGENTS, Build
 from deepagents._agent.plan import AgentPlan
 from deepagents._agent.validation import validate
 from deepagents._deprecation import already_warned
@@ -26,6 +25,7 @@ from deepagents.middleware._base import Middleware
 from deepagents.middleware.approval import ApprovalMiddleware, PassThroughApproval, wrap_langchain
 from deepagents.middleware.async_subagents import AsyncSubAgentMiddleware
 from deepagents.middleware.async_subagents.notifier import ParentNotifierMiddleware
+from deepagents.middleware.async_subagents.spec import make_local
 from deepagents.middleware.fallback import passing
 from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.limits import LimitsMiddleware
@@ -142,7 +142,7 @@ def filesystem(build: Build, given: Given) -> Middleware:
             raise StackError(f"{given!r} replaces FilesystemMiddleware, which would drop permissions=")
         return given
     main = build.parent or build
-    hidden = hide_artifacts(plan, main.plan, main.subagents)
+    hidden = hide_artifacts(plan, main.plan, main.below)
     ruled = (given or _file_tools(build)).with_permissions(rules).hide(hidden)
     approval = build.overrides.get(APPROVAL)
     can_ask = approval is None or isinstance(wrap_langchain(approval), ApprovalMiddleware)
@@ -240,11 +240,18 @@ def parent_notifier(build: Build, given: Given) -> Middleware | None:
 
 
 def async_subagents(build: Build, given: Given) -> Middleware | None:
-    """Make the tools for tasks elsewhere; a fork has them too, but leaves their news to its caller."""
+    """Make the tools for tasks in the background; a fork has its caller's, and leaves their news to it."""
     plan = build.plan
-    if not given and plan.async_subagents:
-        with already_warned() if plan.role == "forked" else nullcontext():
-            given = AsyncSubAgentMiddleware(async_subagents=plan.async_subagents)
+    if not given and plan.role == "forked" and build.parent:
+        given = next((each for each in build.parent.stack if each.name == ASYNC_SUBAGENTS), None)
+    elif not given and plan.async_subagents:
+        made = {each.name: _make_worker(each, build).runnable for each in build.background}
+        given = AsyncSubAgentMiddleware(
+            async_subagents=[
+                make_local(spec, made[spec["name"]]) if spec["name"] in made else spec
+                for spec in plan.async_subagents
+            ]
+        )
     if not isinstance(given, AsyncSubAgentMiddleware):
         return given
     return given.in_agent(build.show_messages, announces=plan.role != "forked")
@@ -299,6 +306,5 @@ def approval(build: Build, given: Given) -> Middleware | None:
         own = ApprovalMiddleware(rules, interrupt_on)
     if isinstance(own, ApprovalMiddleware):
         return own.in_agent(rules, build.stack, build.tools)
-    below = [each for each in build.subagents if isinstance(each, AgentPlan)]
-    asks = any(each.interrupt_on or Rules(each.permissions).has("interrupt") for each in below)
+    asks = any(each.interrupt_on or Rules(each.permissions).has("interrupt") for each in build.below)
     return own or (PassThroughApproval() if asks else None)

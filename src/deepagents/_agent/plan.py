@@ -22,7 +22,7 @@ from deepagents.errors import ConfigError
 from deepagents.limits import Limits
 from deepagents.middleware._base import Middleware
 from deepagents.middleware.approval import InterruptOn
-from deepagents.middleware.async_subagents.spec import is_remote
+from deepagents.middleware.async_subagents.spec import is_async, is_remote
 from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.limits import LimitsMiddleware
 from deepagents.middleware.subagents.spec import (
@@ -96,8 +96,25 @@ class AgentPlan:
 
     @property
     def async_subagents(self) -> tuple[Any, ...]:
-        """The specs of subagents that work on a server."""
-        return tuple(filter(is_remote, self.subagents))
+        """The specs of subagents that work in the background, on a server or in this process."""
+        return tuple(filter(is_async, self.subagents))
+
+    @property
+    def background(self) -> tuple[Any, ...]:
+        """The specs of those that work in the background of this process."""
+        return tuple(filterfalse(is_remote, self.async_subagents))
+
+
+def plan_background(main: AgentPlan) -> list[AgentPlan | Worker]:
+    """Plan each subagent that works in the background of this process.
+
+    Raises:
+        ConfigError: for a spec that cannot be, and for two of one name.
+    """
+    # One that begins with the conversation so far is an agent of its own all the same.
+    about_tasks = ("background", "update_strategy", "mode")
+    specs = [{key: spec[key] for key in spec if key not in about_tasks} for spec in main.background]
+    return [_plan_subagent(spec, main) for spec in validate_specs(specs)]
 
 
 def plan_subagents(main: AgentPlan) -> list[AgentPlan | Worker]:
@@ -106,7 +123,7 @@ def plan_subagents(main: AgentPlan) -> list[AgentPlan | Worker]:
     Raises:
         ConfigError: for a spec that cannot be, and for two of one name.
     """
-    specs = validate_specs([*filterfalse(is_remote, main.subagents)])
+    specs = validate_specs([*filterfalse(is_async, main.subagents)])
     declared = [_plan_subagent(spec, main) for spec in specs]
     general = main.profile.general_purpose_subagent or GeneralPurposeSubagentProfile()
     if general.enabled is not False and GENERAL_PURPOSE not in [each.name for each in declared]:

@@ -191,7 +191,7 @@ def _check_interrupted_tools(build: Build) -> None:
     plan, parent = build.plan, build.parent
     if not plan.interrupt_on or (parent and plan.interrupt_on == parent.plan.interrupt_on):
         return
-    family = [plan, *_plans_below(build), *([parent.plan, *_plans_below(parent)] if parent else [])]
+    family = [plan, *build.below, *([parent.plan, *parent.below] if parent else [])]
     known = _LIBRARY_TOOLS.union(*(_tools_of(each) for each in family))
     unknown = sorted({name for name, entry in plan.interrupt_on.items() if entry is not False} - known)
     if not unknown:
@@ -219,10 +219,6 @@ def _warn_of_unasked_tools(build: Build, inherited: InterruptOn) -> None:
             f"interrupt_on of {plan.label} replaces the agent's, so {', '.join(map(repr, freed))} will run "
             "there without asking; name each of them in it, with False if that is meant"
         )
-
-
-def _plans_below(build: Build) -> list[AgentPlan]:
-    return [each for each in build.subagents if isinstance(each, AgentPlan)]
 
 
 def _tools_of(plan: AgentPlan) -> frozenset[str]:

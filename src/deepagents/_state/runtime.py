@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Collection, Generator, Mapping
+from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import replace
-from functools import partial
-from threading import Lock
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from langchain_core.callbacks import BaseCallbackManager
@@ -29,8 +27,6 @@ from langgraph.config import get_config, get_stream_writer
 from langgraph.graph import message as langgraph_message
 from langgraph.graph.state import CompiledStateGraph
 
-from deepagents._async import Coro, arun, as_io_call, gather_threads, run, start_thread
-
 _log = logging.getLogger(__name__)
 Channel: TypeAlias = BaseChannel[Any, Any, Any]
 Channels: TypeAlias = Mapping[str, Channel]
@@ -42,10 +38,15 @@ _SEND = "__pregel_send"
 _SAVER = "__pregel_checkpointer"
 _SCRATCHPAD = "__pregel_scratchpad"
 _STREAM = "__pregel_stream"
-# Names that begin with underscores are in no metadata of a trace or a checkpoint.
-_RUN_END = "__deepagents_run_end"
 _NEWER_EVENTS = "__pregel_stream_messages_v2"
 _MESSAGES = "langgraph.pregel._messages"
+# What reads these may be gone before the run that writes to them.
+_STREAMS = (_MESSAGES, "langchain_core.tracers.event_stream", "langchain_core.tracers.log_stream")
+# What of a caller's configuration names the one run or its place.
+_OF_ONE_RUN = frozenset(
+    ("thread_id", "checkpoint_id", "checkpoint_ns", "checkpoint_map")
+    + ("run_id", "assistant_id", "graph_id", "deepagents_parent")
+)
 MESSAGES_REDUCER: Callable[..., list[BaseMessage]] = vars(langgraph_message)["_messages_delta_reducer"]
 """What folds writes to the messages. Needed at import: an upgrade that drops it fails there, not in a run."""
 _OUTSIDE = (
@@ -122,6 +123,12 @@ def is_saved() -> bool:
         RuntimeError: outside a graph run.
     """
     return _configurable().get(_SAVER) not in (None, False)
+
+
+def running_saver() -> BaseCheckpointSaver[Any] | None:
+    """Return what saves the running graph, `None` when nothing does."""
+    saver: object = _configurable().get(_SAVER) if in_graph() else None
+    return cast("BaseCheckpointSaver[Any]", saver) if isinstance(saver, BaseCheckpointSaver) else None
 
 
 class Step(NamedTuple):
@@ -238,74 +245,6 @@ def emit_anywhere() -> Callable[..., None]:
     return emit_there
 
 
-class RunEnd:
-    """What is to be done when a run ends, however it ends."""
-
-    def __init__(self) -> None:
-        self._due: list[Callable[[], Coro[None]]] = []
-        self._is_over = False
-        self._lock = Lock()
-
-    def add(self, work: Callable[[], Coro[None]]) -> None:
-        """Have this done when the run ends; now, if a step that was cancelled comes too late for that."""
-        with self._lock:
-            if not self._is_over:
-                self._due.append(work)
-                return
-        start_thread(lambda: run(self._try(work)))
-
-    async def finish(self) -> None:
-        """Do all of it, at the same time; what fails is logged."""
-        with self._lock:
-            due, self._is_over = self._due, True
-        await gather_threads([as_io_call(partial(self._try, work)) for work in due])
-
-    async def _try(self, work: Callable[[], Coro[None]]) -> None:
-        try:
-            await work()
-        # The run has ended: there is nobody to tell, and the rest is to be done all the same.
-        except Exception:  # noqa: BLE001
-            _log.warning("something could not be done at the end of a run", exc_info=True)
-
-
-def run_end() -> RunEnd | None:
-    """Return where to leave what is to be done when this run ends; `None` outside of our agents."""
-    return _configurable().get(_RUN_END) if in_graph() else None
-
-
-@contextmanager
-def ending(config: RunnableConfig | None) -> Generator[RunnableConfig]:
-    """Yield the config of a run, and do at its end what was left for that; one inside another has no end."""
-    inside, end = _with_end(config)
-    try:
-        yield inside
-    finally:
-        if end:
-            run(end.finish())
-
-
-@asynccontextmanager
-async def aending(config: RunnableConfig | None) -> AsyncGenerator[RunnableConfig]:
-    """Do the same as `ending`, awaiting."""
-    inside, end = _with_end(config)
-    try:
-        yield inside
-    finally:
-        if end:
-            await arun(end.finish())
-
-
-def _with_end(config: RunnableConfig | None) -> tuple[RunnableConfig, RunEnd | None]:
-    outer, own = run_end(), RunEnd()
-    given = config or RunnableConfig()
-    # Named anew also for a run inside another: a config that has a configurable hides that of the outer run.
-    inside: RunnableConfig = {
-        **given,
-        "configurable": {**given.get("configurable", {}), _RUN_END: outer or own},
-    }
-    return inside, None if outer else own
-
-
 def has_newer_events(config: RunnableConfig | None) -> bool:
     """Return whether a run, or one around it, is followed through `stream_events(version="v3")`."""
     return bool(ensure_config(config).get("configurable", {}).get(_NEWER_EVENTS))
@@ -344,13 +283,49 @@ def off_the_message_stream() -> Generator[None]:
         var_child_runnable_config.reset(token)
 
 
-def _quiet(callbacks: Any) -> Any:
+class RunningStream(NamedTuple):
+    """A stream that also shows what runs inside its graph: how to write to it, and in which modes."""
+
+    write: Callable[[tuple[Any, str, Any]], None]
+    modes: Collection[str]
+
+
+def running_stream() -> tuple[RunningStream | None, tuple[str, ...]]:
+    """Return the stream that shows what runs here, if there is one, and the namespace of this task in it."""
+    given: Mapping[str, Any] = _configurable() if in_graph() else dict[str, Any]()
+    outer: Any = given.get(_STREAM)
+    namespace = tuple(str(given.get("checkpoint_ns") or "").split("|"))
+    return (RunningStream(outer, outer.modes) if outer else None), namespace
+
+
+def config_to_outlast() -> RunnableConfig:
+    """Return the config of a run that outlasts this one: what the caller configured, no stream of ours."""
+    given = get_config() if in_graph() else RunnableConfig()
+    configured = {
+        key: value
+        for key, value in given.get("configurable", {}).items()
+        if not key.startswith("__") and key not in _OF_ONE_RUN
+    }
+    return {"configurable": configured, "callbacks": _quiet(given.get("callbacks"), _STREAMS)}
+
+
+@contextmanager
+def outside_of_runs() -> Generator[None]:
+    """Run graphs meanwhile as if no other ran around them."""
+    token = var_child_runnable_config.set(None)
+    try:
+        yield
+    finally:
+        var_child_runnable_config.reset(token)
+
+
+def _quiet(callbacks: Any, modules: Collection[str] = (_MESSAGES,)) -> Any:
     if not isinstance(callbacks, BaseCallbackManager):
         return callbacks
     # A copy: all else that runs in this task shares the manager.
     quiet = callbacks.copy()
     for handler in callbacks.handlers:
-        if type(handler).__module__ == _MESSAGES:
+        if type(handler).__module__ in modules:
             quiet.remove_handler(handler)
     return quiet
 

@@ -12,7 +12,8 @@ from typing import Final, NotRequired
 from typing_extensions import TypedDict
 
 from deepagents._async import BackgroundCode
-from deepagents._state.runtime import RunEnd, emit, run_end
+from deepagents._state.run_end import RunEnd, run_end
+from deepagents._state.runtime import emit
 from deepagents.backends.handle import FileCalls
 from deepagents.backends.results import CommandStatus
 from deepagents.errors import ToolFailure

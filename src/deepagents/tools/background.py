@@ -7,7 +7,8 @@ from typing import Any, Final, cast
 from pydantic import BaseModel, Field
 
 from deepagents._async import as_io_call, finish_first
-from deepagents._state.runtime import in_graph, read_channel, run_end, write_channel
+from deepagents._state.run_end import run_end
+from deepagents._state.runtime import in_graph, read_channel, write_channel
 from deepagents.backends.results import CommandStatus, ExecuteArtifact
 from deepagents.errors import ToolFailure
 from deepagents.tools._command_events import KnownCommand

@@ -19,14 +19,6 @@ from deepagents_server.errors import ApiError
 from deepagents_server.server import Server, Settings
 
 _log: Final = logging.getLogger("deepagents.server")
-ROUTES: Final = [
-    *system.ROUTES,
-    *assistants.ROUTES,
-    *crons.ROUTES,
-    *threads.ROUTES,
-    *runs.ROUTES,
-    *store.ROUTES,
-]
 _EXPOSED: Final = ("content-location", "location", "x-pagination-total", "x-pagination-next")
 
 
@@ -41,7 +33,14 @@ def create_app(server: Server, settings: Settings) -> Starlette:
         max_age=600,
     )
     return Starlette(
-        routes=ROUTES,
+        routes=[
+            *system.ROUTES,
+            *assistants.ROUTES,
+            *crons.ROUTES,
+            *threads.ROUTES,
+            *runs.ROUTES,
+            *store.ROUTES,
+        ],
         middleware=[cors, Middleware(Gate, server=server)],
         exception_handlers={
             ApiError: _refuse,

@@ -10,8 +10,6 @@ import html
 import math
 import time
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
-from itertools import chain
 from threading import Lock
 from typing import Any, Final, cast
 from weakref import WeakKeyDictionary
@@ -23,9 +21,7 @@ from deepagents._async import IOCall, await_thread, start_thread
 from deepagents._text import truncate
 from deepagents.errors import ErrorCode, ToolFailure
 from deepagents.middleware.async_subagents.spec import (
-    UNFINISHED,
-    AsyncTask,
-    RemoteAgent,
+    AsyncAgent,
     as_mapping,
     is_plain_id,
 )
@@ -44,9 +40,6 @@ _MAX_REMEMBERED: Final = 10_000
 # Requests are minutes apart: a pooled connection would be dead when it is needed again, and leak until then.
 _HEADERS: Final = {"Connection": "close"}
 _MAX_DETAIL: Final = 300
-_MAX_ERROR: Final = 4_000
-_GENERIC_ERROR: Final = "The task failed; its server does not say why."
-_NEVER_BEGAN: Final = "The task never began: start it again if it is still needed."
 _RUN_STATUSES: Final = frozenset({"pending", "running", "error", "success", "timeout", "interrupted"})
 
 _SIGN_IN: Final = (
@@ -80,7 +73,7 @@ class Clients:
         self._awaiting: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Any, Any]] = WeakKeyDictionary()
         self._lock = Lock()
 
-    def get_blocking(self, agent: RemoteAgent) -> Any:
+    def get_blocking(self, agent: AsyncAgent) -> Any:
         """Return the client for blocking calls.
 
         Raises:
@@ -95,14 +88,14 @@ class Clients:
             )
         return self._get(self._blocking, get_sync_client, agent)
 
-    async def get_awaiting(self, agent: RemoteAgent) -> Any:
+    async def get_awaiting(self, agent: AsyncAgent) -> Any:
         """Return the client of the running event loop."""
         with self._lock:
             made = self._awaiting.setdefault(asyncio.get_running_loop(), {})
         # Made in a thread, since that reads certificates from the disk.
         return made.get(agent.server) or await await_thread(lambda: self._get(made, get_client, agent))
 
-    def _get(self, made: dict[Any, Any], make: Callable[..., Any], agent: RemoteAgent) -> Any:
+    def _get(self, made: dict[Any, Any], make: Callable[..., Any], agent: AsyncAgent) -> Any:
         with self._lock:
             if agent.server not in made:
                 headers = {**_HEADERS, **agent.headers}
@@ -116,7 +109,7 @@ class RemoteClient:
     Each answers or raises `RemoteFailure`.
     """
 
-    def __init__(self, agent: RemoteAgent, clients: Clients, seconds: float = REQUEST_SECONDS) -> None:
+    def __init__(self, agent: AsyncAgent, clients: Clients, seconds: float = REQUEST_SECONDS) -> None:
         self.agent = agent
         self._clients = clients
         self._seconds = seconds
@@ -274,72 +267,3 @@ class PollSchedule:
             if now >= until:
                 pause = min(max(pause * 2, _FIRST_PAUSE), _LONGEST_PAUSE)
                 self._pauses[server] = pause, now + pause
-
-
-@dataclass(frozen=True, slots=True)
-class TaskStatus:
-    """The status and run of a task, with its result, its questions to a person, or its error."""
-
-    status: str
-    run_id: str
-    values: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
-    interrupts: tuple[Mapping[str, Any], ...] = ()
-    error: str = ""
-
-
-async def fetch_status(client: RemoteClient, task: AsyncTask) -> TaskStatus:
-    """Ask for the status of a task: one request while it runs, two or three when it has ended.
-
-    Raises:
-        RemoteFailure: when the server does not say.
-    """
-    if task["status"] == "cancelled":
-        return TaskStatus("cancelled", task["run_id"])
-    thread_id, run_id = task["thread_id"], task["run_id"]
-    run: Run | None = await client.get_run(thread_id, run_id) if run_id else None
-    # An interrupted run may have been replaced by an update, whose run is then the newest of the thread.
-    if run is None or run["status"] == "interrupted":
-        run = await client.get_newest_run(thread_id)
-    if run is None:
-        return TaskStatus("error", run_id, error=_NEVER_BEGAN)
-    if run["status"] in UNFINISHED or run["status"] == "timeout":
-        return TaskStatus(run["status"], run["run_id"])
-    thread = await client.get_thread(thread_id)
-    # A newer run is under way or has failed, and that is the one that counts.
-    if run["status"] == "success" and thread.get("status") in ("busy", "error"):
-        run = await client.get_newest_run(thread_id) or run
-    return _combine(run, thread)
-
-
-def _combine(run: Run, thread: Mapping[str, Any]) -> TaskStatus:
-    values, interrupts = as_mapping(thread.get("values")), _interrupts_of(thread)
-    run_id: str = run["run_id"]
-    match run["status"], thread.get("status"):
-        # The protocol reports a run that stopped to ask a person as a success on an interrupted thread.
-        case (("success" | "interrupted"), "interrupted") if interrupts or run["status"] == "success":
-            return TaskStatus("waiting", run_id, values, interrupts)
-        case "interrupted", _:
-            return TaskStatus("cancelled", run_id)
-        case ("pending" | "running") as status, _:
-            return TaskStatus(status, run_id)
-        case "success", "busy":
-            return TaskStatus("running", run_id)
-        case ("error", _) | (_, "error"):
-            return TaskStatus("error", run_id, error=_error_of(thread))
-        case status, _:
-            return TaskStatus(status, run_id, values)
-
-
-def _interrupts_of(thread: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
-    by_node = as_mapping(thread.get("interrupts"))
-    lists = [cast("list[object]", each) for each in by_node.values() if isinstance(each, list)]
-    found = [as_mapping(each) for each in chain.from_iterable(lists)]
-    return tuple({"id": each.get("id"), "value": each.get("value")} for each in found if each)
-
-
-def _error_of(thread: Mapping[str, Any]) -> str:
-    given: Any = thread.get("error")
-    if isinstance(given, Mapping):
-        parts = [cast("Mapping[str, Any]", given).get(key) for key in ("error", "message")]
-        given = ": ".join(part for part in parts if isinstance(part, str) and part)
-    return truncate(given, _MAX_ERROR) if isinstance(given, str) and given else _GENERIC_ERROR

@@ -21,18 +21,18 @@ from pydantic_core import to_jsonable_python
 
 from deepagents._text import truncate
 from deepagents.middleware._history import is_from_person, open_turn
-from deepagents.middleware.async_subagents.client import TaskStatus
 from deepagents.middleware.async_subagents.spec import (
     EVENT,
     FINISHED,
     PARENT,
     UNFINISHED,
+    AsyncAgent,
     AsyncTask,
-    RemoteAgent,
     TaskEvent,
     as_mapping,
     is_plain_id,
 )
+from deepagents.middleware.async_subagents.status import TaskStatus
 from deepagents.tools._tool import Content, Runtime
 
 Block: TypeAlias = dict[str | Any, Any]
@@ -43,9 +43,14 @@ _MAX_RESULT: Final = 80_000
 _MEDIA: Final = ("image", "image_url", "audio", "input_audio", "video", "file")
 _CUT: Final = "\n... [cut; check_async_task returns the whole answer]"
 _NO_OUTPUT: Final = "The task completed with no output."
+_LEFT: Final = (
+    "The process that worked on it has ended before it did. What it had done is kept: update_async_task lets "
+    "it go on from there."
+)
 _NOTES: Final = {
     "pending": "It has not begun yet. Do not wait for it: its result will be announced.",
     "waiting": "It waits for a person. Tell the user what it asks, and do not answer it yourself.",
+    "interrupted": _LEFT,
 }
 _HEADER: Final = "[System notification about an async task. The user did not write this.]"
 _NEXT: Final = {
@@ -53,6 +58,7 @@ _NEXT: Final = {
     "error": "Tell the user, or start it again with start_async_task if that may help.",
     "timeout": "It ran out of time. Tell the user, or start a smaller task.",
     "cancelled": "It was stopped; nothing more comes from it.",
+    "interrupted": _LEFT,
     "waiting": "It waits for a person: tell the user what it asks, and do not answer yourself. "
     "update_async_task would drop the question.",
 }
@@ -60,6 +66,7 @@ _SUPERSEDED: Final = (
     "This is about an earlier run of the task, which your update has replaced. It is not the result of the "
     "update: that will be announced by itself."
 )
+_SETTLED: Final = "The task does not wait for an answer any more: whatever you answer, nothing comes of it."
 _METADATA: Final = "langsmith-metadata="
 _PREAMBLE: Final = (
     "What stands above is the conversation of the agent that gives you this task. You work on your own, with "
@@ -68,7 +75,7 @@ _PREAMBLE: Final = (
 
 
 def first_messages(
-    agent: RemoteAgent, task: str, state: Mapping[str, Any], shown: ShownMessages | None
+    agent: AsyncAgent, task: str, state: Mapping[str, Any], shown: ShownMessages | None
 ) -> list[dict[str, Any]]:
     """Return the messages that a task begins with: the task, and for a fork the conversation before it."""
     if agent.mode != "fork":
@@ -96,7 +103,7 @@ def _before_the_call(messages: Sequence[Any]) -> list[Any]:
     return [*messages[:at], *([AIMessage(text)] if text.strip() else [])]
 
 
-def thread_metadata(agent: RemoteAgent, runtime: Runtime) -> dict[str, str]:
+def thread_metadata(agent: AsyncAgent, runtime: Runtime) -> dict[str, str]:
     """Describe the parent on the new thread; only a task on our own server is given our assistant id."""
     parent = _parent_of(runtime)
     metadata = {"subagent_name": agent.name}
@@ -107,11 +114,14 @@ def thread_metadata(agent: RemoteAgent, runtime: Runtime) -> dict[str, str]:
     return metadata
 
 
-def run_options(agent: RemoteAgent, runtime: Runtime) -> dict[str, Any]:
+def run_options(agent: AsyncAgent, runtime: Runtime) -> dict[str, Any]:
     """Return the options of a run that are not empty.
 
-    A server takes a context or a configuration, never both; a context goes to our own server only.
+    A server takes a context or a configuration, never both; a context goes to our own server only. In this
+    process the context is the same object.
     """
+    if agent.make:
+        return {"context": runtime.context}
     options: dict[str, Any] = {"headers": _trace_headers(agent), "webhook": agent.webhook}
     context = plain_context(runtime.context) if agent.url is None else None
     parent = _parent_of(runtime)
@@ -138,7 +148,7 @@ def _parent_of(runtime: Runtime) -> dict[str, str]:
     return {key: str(value) for key, value in ours.items() if value}
 
 
-def _trace_headers(agent: RemoteAgent) -> dict[str, str]:
+def _trace_headers(agent: AsyncAgent) -> dict[str, str]:
     """Let a task on our own server appear under our run in a trace, where there is one."""
     tree = get_current_run_tree() if agent.url is None else None
     if tree is None:
@@ -202,6 +212,15 @@ def announce_status(task: AsyncTask, found: TaskStatus) -> HumanMessage:
         return make_notification(event, _result_of(found.values))
     details = {"waiting": list(found.interrupts), "error": {"error": found.error}}.get(found.status)
     return make_notification(event, content_blocks(to_json(details) if details else None))
+
+
+def as_question(task: AsyncTask, found: TaskStatus) -> Any:
+    """Return what a task asks first; a mapping also says which task asks."""
+    value = found.interrupts[0]["value"] if found.interrupts else _SETTLED
+    if not isinstance(value, Mapping):
+        return value
+    asks = {"task_id": task["task_id"], "agent_name": task["agent_name"]}
+    return {**cast("Mapping[str, Any]", value), "async_task": asks}
 
 
 def make_notification(event: TaskEvent, body: Sequence[Block]) -> HumanMessage:

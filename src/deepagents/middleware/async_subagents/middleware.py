@@ -1,16 +1,18 @@
-"""AsyncSubAgentMiddleware: offer tools for tasks on Agent Protocol servers, and announce how they end."""
+"""AsyncSubAgentMiddleware: offer tools for tasks in the background, and announce how they end."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from typing import Any, Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 from langchain.agents.middleware import hook_config
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
+from langgraph.types import interrupt
 
-from deepagents._async import as_io_call, gather_threads
+from deepagents._async import as_io_call, gather_threads, sync_and_async
+from deepagents._state.runtime import is_saved
 from deepagents.middleware._base import BaseMiddleware, inner
 from deepagents.middleware._history import ends_at_limit, is_from_person, open_turn
 from deepagents.middleware._requests import Request, Response, add_section
@@ -19,22 +21,23 @@ from deepagents.middleware.async_subagents.client import (
     REQUEST_SECONDS,
     Clients,
     PollSchedule,
-    RemoteClient,
     RemoteFailure,
-    TaskStatus,
-    fetch_status,
     make_malformed_failure,
 )
+from deepagents.middleware.async_subagents.local import LocalClient, stop_runs
 from deepagents.middleware.async_subagents.messages import (
     ShownMessages,
     announce_status,
+    as_question,
     find_announced_questions,
     mark_superseded,
     read_event,
+    run_options,
 )
 from deepagents.middleware.async_subagents.spec import (
     TASKS,
     UNFINISHED,
+    AsyncAgent,
     AsyncSubAgent,
     AsyncSubAgentState,
     AsyncTask,
@@ -43,8 +46,13 @@ from deepagents.middleware.async_subagents.spec import (
     update_task,
     validate_specs,
 )
+from deepagents.middleware.async_subagents.status import TaskStatus, fetch_status, open_client
 from deepagents.middleware.async_subagents.tools import ASYNC_TASK_SYSTEM_PROMPT, TaskContext, make_tools
 from deepagents.tools._tool import Runtime
+
+if TYPE_CHECKING:
+    # That feature imports this one.
+    from deepagents.middleware.subagents.spec import CompiledSubAgent
 
 POLL_SECONDS: Final = 5.0
 _POLL_BUDGET: Final = 2.0
@@ -60,15 +68,16 @@ TaskNews: TypeAlias = tuple[AsyncTask, HumanMessage | None]
 
 
 class AsyncSubAgentMiddleware(BaseMiddleware):
-    """Let an agent start tasks on Agent Protocol servers, and tell it when they end.
+    """Let an agent start tasks that work in the background, and tell it when they end.
 
     Tasks are polled when a run begins, before a model call at most once in `poll_seconds`, and after a final
     answer. A server that fails is left alone for longer and longer. A task without news adds no message and
-    changes no state.
+    changes no state. Tasks in this process are looked at every time, and what they ask a person is asked when
+    the main agent has answered.
 
     Args:
         async_subagents: specs, each with the `graph_id` of an agent, and with the `url` of its server unless
-            that is the server which runs this agent.
+            that is the server which runs this agent; or with a `runnable`, which works in this process.
         system_prompt: replaces our short part of the system prompt, and is followed by the list of agents;
             `""` leaves it out, `None` stands for ours.
         poll_seconds: the least time between two polls of one task.
@@ -83,7 +92,7 @@ class AsyncSubAgentMiddleware(BaseMiddleware):
     def __init__(
         self,
         *,
-        async_subagents: Sequence[AsyncSubAgent],
+        async_subagents: Sequence[AsyncSubAgent | CompiledSubAgent | AsyncAgent],
         system_prompt: str | None = None,
         poll_seconds: float = POLL_SECONDS,
         request_seconds: float = REQUEST_SECONDS,
@@ -123,6 +132,15 @@ class AsyncSubAgentMiddleware(BaseMiddleware):
         # Made anew: each holds the context of the middleware that it was made for.
         self.tools = make_tools(self._agents, self._context)
 
+    async def _close(self) -> None:
+        """Stop the tasks of this agent that work in this process, and wait until they have ended.
+
+        Their threads are kept; `update_async_task` lets them go on.
+        """
+        await stop_runs(self._clients)
+
+    close, aclose = sync_and_async(_close)
+
     def _context(self, runtime: Runtime) -> TaskContext:
         return TaskContext(
             self._agents, self._clients, self._schedule, runtime, self._request_seconds, self._shown
@@ -148,6 +166,7 @@ class AsyncSubAgentMiddleware(BaseMiddleware):
         tasks: Mapping[str, AsyncTask] = state.get(TASKS) or {}
         if not tasks or not self._announces or not _is_final_answer(state["messages"]):
             return None
+        # A task in this process asks the person itself, right after this.
         asked = find_announced_questions(state["messages"])
         news = [
             (task, message)
@@ -157,23 +176,49 @@ class AsyncSubAgentMiddleware(BaseMiddleware):
         update = _as_update({}, [], news)
         return {**update, "jump_to": "model"} if update and "messages" in update else update
 
+    async def _after_agent(self, state: Mapping[str, Any], runtime: Any) -> dict[str, Any] | None:
+        """Ask a person what tasks in this process ask, and pass the answers on to them."""
+        tasks: Mapping[str, AsyncTask] = state.get(TASKS) or {}
+        waiting = [task for task in tasks.values() if task["status"] == "waiting" and self._is_local(task)]
+        if not waiting or not self._announces or not is_saved():
+            return None
+        clients = [LocalClient(self._agents[task["agent_name"]], self._clients) for task in waiting]
+        found = [await fetch_status(client, task) for client, task in zip(clients, waiting, strict=True)]
+        # All are asked, also if one was settled meanwhile: LangGraph tells answers apart by their order.
+        answers = [interrupt(as_question(task, each)) for task, each in zip(waiting, found, strict=True)]
+        changes: dict[str, AsyncTask] = {}
+        for task, client, each, answer in zip(waiting, clients, found, answers, strict=True):
+            # The same run asks the same question, so an answer never goes to another one.
+            if (each.status, each.run_id) == ("waiting", task["run_id"]):
+                given = {each.interrupts[0]["id"]: answer}
+                options = run_options(client.agent, runtime)
+                went_on = await client.answer(task["thread_id"], given, options)
+                changes[task["task_id"]] = update_task(task, "running", went_on["run_id"])
+        return {TASKS: changes} if changes else None
+
+    def _is_local(self, task: AsyncTask) -> bool:
+        agent = self._agents.get(task["agent_name"])
+        return agent is not None and agent.make is not None
+
     async def _poll(self, tasks: Mapping[str, AsyncTask], within: float | None) -> list[TaskNews]:
         """Return what changed about unfinished tasks that are due."""
+        unfinished = [task for task in tasks.values() if task["status"] in UNFINISHED]
         servers = {
             task["task_id"]: self._agents[task["agent_name"]].server
-            for task in tasks.values()
-            if task["status"] in UNFINISHED and task["agent_name"] in self._agents
+            for task in unfinished
+            if task["agent_name"] in self._agents and not self._is_local(task)
         }
-        due = self._schedule.choose(servers, within)
+        here = [task["task_id"] for task in unfinished if self._is_local(task)]
+        due = [*here, *self._schedule.choose(servers, within)]
         polls = [as_io_call(lambda task=tasks[task_id]: self._ask_about(task)) for task_id in due]
         return [news for news in await gather_threads(polls) if news] if polls else []
 
     async def _ask_about(self, task: AsyncTask) -> TaskNews | None:
         """Return what changed about a task; a poll that fails is made again later."""
         agent = self._agents[task["agent_name"]]
-        client = RemoteClient(agent, self._clients, _POLL_BUDGET)
+        client = open_client(agent, self._clients, _POLL_BUDGET)
         try:
-            news = _as_news(task, await fetch_status(client, task))
+            news = _as_news(task, await fetch_status(client, task), asks=self._is_local(task) and is_saved())
         except (RemoteFailure, RecursionError) as error:
             # An answer may be nested too deep to be shown.
             failure = error if isinstance(error, RemoteFailure) else make_malformed_failure("a status")
@@ -197,11 +242,12 @@ def _is_final_answer(messages: Sequence[AnyMessage]) -> bool:
     return isinstance(last, AIMessage) and not last.tool_calls and not ends_at_limit(messages)
 
 
-def _as_news(task: AsyncTask, found: TaskStatus) -> TaskNews | None:
+def _as_news(task: AsyncTask, found: TaskStatus, *, asks: bool = False) -> TaskNews | None:
+    """Return what is new of a task; one that `asks` a person itself needs no words about that."""
     if (found.status, found.run_id) == (task["status"], task["run_id"]):
         return None
     record = update_task(task, found.status, found.run_id)
-    runs_on = found.status in ("pending", "running")
+    runs_on = found.status in ("pending", "running") or (asks and found.status == "waiting")
     return record, None if runs_on else announce_status(record, found)
 
 

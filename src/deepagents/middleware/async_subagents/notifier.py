@@ -20,11 +20,11 @@ from deepagents.middleware.async_subagents.messages import (
     to_json,
     to_wire,
 )
-from deepagents.middleware.async_subagents.spec import PARENT, RemoteAgent, TaskEvent, as_mapping
+from deepagents.middleware.async_subagents.spec import PARENT, AsyncAgent, TaskEvent, as_mapping
 
 _MAX_REMEMBERED: Final = 1_000
 _EXPECTED: Final = (404, 409)
-_THIS_SERVER: Final = RemoteAgent("the parent", "started this run", "parent")
+_THIS_SERVER: Final = AsyncAgent("the parent", "started this run", "parent")
 _log = logging.getLogger(__name__)
 
 

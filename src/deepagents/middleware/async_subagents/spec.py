@@ -1,12 +1,13 @@
 """Define the specs of asynchronous subagents and validate them, and the state that is kept of their tasks."""
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final, Literal, NotRequired, TypeAlias, cast, get_args
 
 from langchain.agents import AgentState
+from langchain_core.runnables import Runnable
 from typing_extensions import TypedDict
 
 from deepagents._deprecation import warn_beta, warn_unknown_keys
@@ -29,6 +30,7 @@ class AsyncSubAgent(TypedDict):
     """An agent on an Agent Protocol server that works in the background while the main agent goes on.
 
     Without `url` it is a graph of the server that runs the main agent, and the main agent has to be awaited.
+    No server is needed for a `SubAgent` or `CompiledSubAgent` with `"background": True`.
     The key for `x-api-key` comes from `LANGGRAPH_API_KEY`, `LANGSMITH_API_KEY` or `LANGCHAIN_API_KEY`;
     `headers` holds any other way to sign in.
     """
@@ -45,12 +47,16 @@ class AsyncSubAgent(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
-class RemoteAgent:
-    """One validated spec. Fields that may hold secrets are kept out of its `repr`."""
+class AsyncAgent:
+    """One validated spec. Fields that may hold secrets are kept out of its `repr`.
+
+    `make` returns the runnable of an agent that works in this process, and needs no server.
+    """
 
     name: str
     description: str
-    graph_id: str
+    graph_id: str = ""
+    make: Callable[[], Runnable[Any, Any]] | None = field(default=None, repr=False)
     url: str | None = field(default=None, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     webhook: str | None = field(default=None, repr=False)
@@ -104,22 +110,32 @@ class AsyncSubAgentState(AgentState[Any]):
 
 
 _KNOWN: Final = frozenset(AsyncSubAgent.__annotations__)
+_KNOWN_LOCAL: Final = frozenset({"name", "description", "runnable", "background", "update_strategy", "mode"})
+_OR: Final = {
+    "graph_id": " of a server, or a runnable; create_deep_agent(subagents=...) also takes a SubAgent with "
+    '"background": True'
+}
 _CHOICES: Final = {"update_strategy": get_args(UpdateStrategy), "mode": get_args(Mode)}
 _SCHEME: Final = "x-auth-scheme"
 
 
+def is_async(spec: Any) -> bool:
+    """Return whether a spec is one of an asynchronous subagent, on a server or in this process."""
+    return is_remote(spec) or (isinstance(spec, Mapping) and bool(cast("Any", spec).get("background")))
+
+
 def is_remote(spec: Any) -> bool:
-    """Return whether a spec is one of an asynchronous subagent."""
+    """Return whether a spec is one of an agent on a server."""
     return isinstance(spec, Mapping) and "graph_id" in spec
 
 
-def validate_specs(specs: Sequence[Any]) -> dict[str, RemoteAgent]:
+def validate_specs(specs: Sequence[Any]) -> dict[str, AsyncAgent]:
     """Validate specs and return the agents by name.
 
     Raises:
         ConfigError: for no specs, a name used twice, or a spec that cannot work.
     """
-    agents = [_validate_spec(spec) for spec in specs]
+    agents = [spec if isinstance(spec, AsyncAgent) else _validate_spec(spec) for spec in specs]
     if not agents:
         raise ConfigError("At least one async subagent is needed: async_subagents=[...]")
     names = [agent.name for agent in agents]
@@ -130,13 +146,13 @@ def validate_specs(specs: Sequence[Any]) -> dict[str, RemoteAgent]:
     return {agent.name: agent for agent in agents}
 
 
-def _validate_spec(given: Any) -> RemoteAgent:
+def _validate_spec(given: Any) -> AsyncAgent:
     if not isinstance(given, Mapping):
         raise ConfigError(f"an async subagent is a mapping, not a {type(given).__name__}")
     spec = cast("Mapping[str, Any]", given)
-    for key in ("name", "description", "graph_id"):
+    for key in ("name", "description", *(() if "runnable" in spec else ("graph_id",))):
         if not isinstance(spec.get(key), str) or not spec[key]:
-            raise ConfigError(f"async subagent {spec.get('name')!r} needs a {key}")
+            raise ConfigError(f"async subagent {spec.get('name')!r} needs a {key}{_OR.get(key, '')}")
     name: str = spec["name"]
     for key, allowed in _CHOICES.items():
         if spec.get(key) not in (None, *allowed):
@@ -144,11 +160,14 @@ def _validate_spec(given: Any) -> RemoteAgent:
     url = spec.get("url")
     if url and not str(url).lower().startswith(("http://", "https://")):
         raise ConfigError(f"async subagent {name!r}: url begins with http:// or https://")
-    warn_unknown_keys(f"async subagent {name!r}", spec.keys() - _KNOWN, _KNOWN)
-    return RemoteAgent(
+    make = _take_runnable(spec) if "runnable" in spec else None
+    known = _KNOWN_LOCAL if make else _KNOWN
+    warn_unknown_keys(f"async subagent {name!r}", spec.keys() - known, known)
+    return AsyncAgent(
         name=name,
         description=spec["description"],
-        graph_id=spec["graph_id"],
+        graph_id=spec.get("graph_id") or "",
+        make=make,
         url=url or None,
         headers=resolve_headers(name, spec.get("headers")),
         webhook=spec.get("webhook") or None,
@@ -156,6 +175,27 @@ def _validate_spec(given: Any) -> RemoteAgent:
         notify_parent=spec.get("notify_parent", True) is not False,
         mode=spec.get("mode") or "isolated",
     )
+
+
+def make_local(spec: Mapping[str, Any], make: Callable[[], Runnable[Any, Any]]) -> AsyncAgent:
+    """Make the agent of a spec that works in this process, from what makes its runnable on first use."""
+    # Its other keys are those of a `SubAgent`, and were validated with these.
+    own = {key: spec[key] for key in ("name", "description", "update_strategy", "mode") if key in spec}
+    return replace(_validate_spec({**own, "graph_id": "local"}), graph_id="", make=make)
+
+
+def _take_runnable(spec: Mapping[str, Any]) -> Callable[[], Runnable[Any, Any]]:
+    runnable: Any = spec["runnable"]
+    if is_remote(spec):
+        raise ConfigError(
+            f"async subagent {spec['name']!r} has a graph_id and a runnable; give it one of them"
+        )
+    if not (hasattr(runnable, "invoke") and hasattr(runnable, "with_config")):
+        raise ConfigError(
+            f"async subagent {spec['name']!r}: runnable must be a Runnable, such as a compiled graph, got "
+            f"{runnable!r}"
+        )
+    return lambda: runnable
 
 
 def resolve_headers(name: str, given: Any) -> dict[str, str]:
@@ -176,7 +216,7 @@ def resolve_headers(name: str, given: Any) -> dict[str, str]:
     return headers if _SCHEME in lowered else {_SCHEME: "langsmith", **headers}
 
 
-def list_agents(agents: Mapping[str, RemoteAgent]) -> str:
+def list_agents(agents: Mapping[str, AsyncAgent]) -> str:
     """List the agents for the model, one per line."""
     return "\n".join(f"- {agent.name}: {agent.description}" for agent in agents.values())
 

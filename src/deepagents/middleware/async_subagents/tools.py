@@ -1,4 +1,4 @@
-"""Define the five tools for asynchronous tasks: start, check, update, cancel and list."""
+"""Define the tools for asynchronous tasks: start, check, update, cancel, list, and wait."""
 
 from __future__ import annotations
 
@@ -13,18 +13,16 @@ from langchain_core.messages import AIMessage
 from langchain_core.tools import BaseTool
 from pydantic import BaseModel, Field
 
-from deepagents._async import as_io_call, gather_threads
+from deepagents._async import as_io_call, gather_threads, seconds_left
 from deepagents.errors import ToolFailure
 from deepagents.middleware.async_subagents.client import (
     JUST_NOW,
     Clients,
     PollSchedule,
-    RemoteClient,
     RemoteFailure,
-    TaskStatus,
-    fetch_status,
     make_malformed_failure,
 )
+from deepagents.middleware.async_subagents.local import LocalClient
 from deepagents.middleware.async_subagents.messages import (
     ShownMessages,
     escape,
@@ -36,12 +34,13 @@ from deepagents.middleware.async_subagents.messages import (
 from deepagents.middleware.async_subagents.spec import (
     TASKS,
     UNFINISHED,
+    AsyncAgent,
     AsyncTask,
-    RemoteAgent,
     list_agents,
     new_task,
     update_task,
 )
+from deepagents.middleware.async_subagents.status import TaskClient, TaskStatus, fetch_status, open_client
 from deepagents.tools._tool import Runtime, ToolOutput, ToolSpec, make_tool
 
 _MAX_SUPERSEDED: Final = 50
@@ -64,6 +63,10 @@ _CHECK: Final = (
     "Ask how a task stands now, and get its result if it is finished. Only when the user asks, or you cannot "
     "go on without: statuses seen earlier are stale, and ends are announced by themselves."
 )
+_WAIT: Final = (
+    "Wait until a task ends, and get its result: when you have nothing else to do, and this answer needs it. "
+    "A task that goes on after your answer is announced with the user's next message."
+)
 _UPDATE: Final = (
     "Give new instructions to a task; its agent keeps what it has seen. By default this interrupts what it "
     "is doing. {queueing}"
@@ -74,6 +77,8 @@ _LIST: Final = (
     "earlier are stale."
 )
 _ID: Final = "The id, exactly as start_async_task returned it."
+
+WAIT_SECONDS: Final = 300
 
 StatusFilter = Literal[
     "all", "pending", "running", "waiting", "success", "error", "timeout", "cancelled", "interrupted"
@@ -91,6 +96,13 @@ class CheckAsyncTaskSchema(BaseModel):
     """The arguments of `check_async_task`."""
 
     task_id: str = Field(description=_ID)
+
+
+class WaitAsyncTaskSchema(BaseModel):
+    """The arguments of `wait_async_task`."""
+
+    task_id: str = Field(description=_ID)
+    seconds: int = Field(default=WAIT_SECONDS, ge=1, le=3600, description="How long at most.")
 
 
 class UpdateAsyncTaskSchema(BaseModel):
@@ -116,7 +128,7 @@ class ListAsyncTasksSchema(BaseModel):
 class TaskContext:
     """The agents, clients and run that one call of a tool works with."""
 
-    agents: Mapping[str, RemoteAgent]
+    agents: Mapping[str, AsyncAgent]
     clients: Clients
     schedule: PollSchedule
     runtime: Runtime
@@ -142,7 +154,7 @@ class TaskContext:
             )
         return task
 
-    def open_client(self, name: str) -> RemoteClient:
+    def open_client(self, name: str) -> TaskClient:
         """Return a client for an agent, with the time of one tool call.
 
         Raises:
@@ -154,7 +166,7 @@ class TaskContext:
             raise ToolFailure(
                 "unknown_subagent", f"Unknown async subagent type {name!r}; choose one of {names}"
             )
-        return RemoteClient(agent, self.clients, self.request_seconds)
+        return open_client(agent, self.clients, self.request_seconds)
 
 
 async def _start(context: TaskContext, description: str, subagent_type: str) -> ToolOutput:
@@ -194,6 +206,16 @@ async def _check(context: TaskContext, task_id: str) -> ToolOutput:
     return ToolOutput(
         render_status(task, found), update=_record(update_task(task, found.status, found.run_id))
     )
+
+
+async def _wait(context: TaskContext, task_id: str, seconds: int = WAIT_SECONDS) -> ToolOutput:
+    task = context.get_task(task_id)
+    client = context.open_client(task["agent_name"])
+    if not isinstance(client, LocalClient):
+        raise ToolFailure("not_supported", f"task {task['task_id']} is on a server: its end is announced")
+    left = seconds_left()
+    await client.wait(task["thread_id"], seconds if left is None else min(seconds, left))
+    return await _check(context, task_id)
 
 
 async def _update(context: TaskContext, task_id: str, message: str) -> ToolOutput:
@@ -299,7 +321,7 @@ def _refuse_second_update(runtime: Runtime, task_id: str) -> None:
         )
 
 
-async def _cancel_superseded(client: RemoteClient, task: AsyncTask) -> None:
+async def _cancel_superseded(client: TaskClient, task: AsyncTask) -> None:
     """Cancel runs that an update left waiting, as far as they still exist."""
     for run_id in reversed(task.get("superseded_run_ids", [])):
         try:
@@ -309,7 +331,7 @@ async def _cancel_superseded(client: RemoteClient, task: AsyncTask) -> None:
                 _log.warning("an earlier run of %r was not cancelled: %s", client.agent.name, failure.text)
 
 
-async def _find_end(client: RemoteClient, task: AsyncTask, failure: RemoteFailure) -> TaskStatus:
+async def _find_end(client: TaskClient, task: AsyncTask, failure: RemoteFailure) -> TaskStatus:
     """Return the end of a task that could not be cancelled because it had ended; else raise the failure."""
     # Servers differ in the status by which they refuse to cancel what has ended.
     if failure.status in (400, 404, 409, 422):
@@ -329,10 +351,12 @@ TOOLS: Final = (
 )
 
 
-def make_tools(
-    agents: Mapping[str, RemoteAgent], context: Callable[[Runtime], TaskContext]
-) -> list[BaseTool]:
-    """Make the five tools over these agents."""
+WAIT: Final = ToolSpec("wait_async_task", _WAIT, WaitAsyncTaskSchema, _wait)
+"""Offered where an agent works in this process: nothing else would wake the main agent when that ends."""
+
+
+def make_tools(agents: Mapping[str, AsyncAgent], context: Callable[[Runtime], TaskContext]) -> list[BaseTool]:
+    """Make the tools over these agents."""
     queueing = [agent.name for agent in agents.values() if agent.update_strategy == "enqueue"]
     waits = f"These finish that first: {', '.join(queueing)}." if queueing else ""
 
@@ -340,4 +364,5 @@ def make_tools(
         listed = spec.description.replace("{available_agents}", list_agents(agents))
         return listed.replace("{queueing}", waits).strip()
 
-    return [make_tool(spec, context, describe(spec)) for spec in TOOLS]
+    waiting = [WAIT] if any(agent.make for agent in agents.values()) else []
+    return [make_tool(spec, context, describe(spec)) for spec in [*TOOLS, *waiting]]

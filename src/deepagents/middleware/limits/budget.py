@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import inf
 from threading import RLock
 from time import monotonic
 from typing import Any, Final, Literal, TypeAlias
@@ -65,6 +66,7 @@ class Budget:
         self.lock: Any = above.lock if above else RLock()
         self.counts = counts_in(paid or {})
         self.paid = dict(self.counts)
+        self._settled: dict[str, float] = {}
         self.refused = False
         self.is_restored = False
         self._again: dict[str, Spent] = {}
@@ -131,6 +133,13 @@ class Budget:
         """Return the budget of a call that this agent makes, or makes again in this task."""
         with self.lock:
             return Budget(self, paid=self._again.pop(task, None) if task else None)
+
+    def for_background(self) -> Budget:
+        """Return the budget of work that outlasts the call which starts it."""
+        work = Budget(self)
+        # What the work restores when it goes on was counted here while it was done.
+        work.paid = dict.fromkeys(_ADDED, inf)
+        return work
 
     def find_reached(self, call: CallKind) -> Reached | None:
         """Return the limit for which no such call may be made any more."""
@@ -214,6 +223,21 @@ class Budget:
                 self.keep(call)
             found, self._unsaved = self._unsaved, {}
             return {**found, **self._marks()}
+
+    def adopt(self, work: Budget) -> dict[str, Any]:
+        """Return the write that saves what work in the background spent since the last time.
+
+        What a former run of this agent began counts for this run from now on.
+        """
+        with self.lock:
+            held = dict(work.counts)
+            new = {kind: amount - work._settled.get(kind, 0) for kind, amount in held.items()}
+            if work.above is not self:
+                work.above, work.lock = self, self.lock
+                for each in self.chain():
+                    each.counts = {**each.counts, **{k: each.counts.get(k, 0) + new[k] for k in new}}
+            work._settled = held
+            return {**new, **self._marks()} if any(new.values()) else {}
 
     def sum_unfinished(self, call: Budget) -> Spent:
         """Return what a call has spent that is not over."""

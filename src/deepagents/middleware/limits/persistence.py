@@ -126,6 +126,21 @@ async def open_budget(make: Callable[[], Budget]) -> Budget | None:
     return budget
 
 
+def open_background() -> Budget | None:
+    """Return the budget of work that outlasts the call which starts it; `None` where nothing is counted."""
+    channel = running_spent()
+    agent = channel.budget if channel else None
+    return agent.for_background() if agent else current_budget()
+
+
+def save_background(work: Budget) -> None:
+    """Save with the running agent what work in the background has spent since the last time."""
+    channel = running_spent()
+    agent = channel.budget if channel else None
+    if agent and (new := agent.adopt(work)):
+        write_channel(CHANNEL, new)
+
+
 def open_call(agent: Budget) -> Budget:
     """Return the budget of the call that this task makes; it goes on where the call was interrupted."""
     step = step_under_way()

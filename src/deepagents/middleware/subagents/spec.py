@@ -28,6 +28,7 @@ from deepagents._deprecation import warn_beta, warn_caller, warn_legacy, warn_un
 from deepagents.errors import ConfigError
 from deepagents.middleware._base import Middleware
 from deepagents.middleware.approval import validate_interrupt_on
+from deepagents.middleware.async_subagents.spec import UpdateStrategy
 from deepagents.permissions import FilesystemPermission
 
 ToolLike: TypeAlias = BaseTool | Callable[..., Any] | dict[str, Any]
@@ -39,7 +40,10 @@ DEFAULT_GENERAL_PURPOSE_DESCRIPTION: Final = (
 
 
 class SubAgent(TypedDict):
-    """An agent that the main agent may delegate to; what is not given is taken from the main agent."""
+    """An agent that the main agent may delegate to; what is not given is taken from the main agent.
+
+    With `background` it works while the main agent goes on; `update_strategy` says what new instructions do.
+    """
 
     name: str
     description: str
@@ -52,15 +56,22 @@ class SubAgent(TypedDict):
     skills: NotRequired[Sequence[str | tuple[str, str]]]
     permissions: NotRequired[Sequence[FilesystemPermission] | None]
     mode: NotRequired[Literal["isolated", "fork"]]
+    background: NotRequired[bool]
+    update_strategy: NotRequired[UpdateStrategy]
 
 
 class CompiledSubAgent(TypedDict):
-    """A runnable of the caller's own that the main agent may delegate to; its state must have `messages`."""
+    """A runnable of the caller's own that the main agent may delegate to; its state must have `messages`.
+
+    With `background` it works while the main agent goes on; `update_strategy` says what new instructions do.
+    """
 
     name: str
     description: str
     runnable: Runnable[Any, Any]
     mode: NotRequired[Literal["isolated", "fork"]]
+    background: NotRequired[bool]
+    update_strategy: NotRequired[UpdateStrategy]
 
 
 DEFAULT_SUBAGENT_PROMPT: Final = (
@@ -108,6 +119,11 @@ def _validate(given: Any) -> dict[str, Any]:
         raise ConfigError(
             f"subagent {spec.get('name')!r} has a graph_id: give it to AsyncSubAgentMiddleware, or to "
             "subagents= of create_deep_agent"
+        )
+    if spec.get("background"):
+        raise ConfigError(
+            f"subagent {spec.get('name')!r} works in the background: give it to AsyncSubAgentMiddleware, or "
+            "to subagents= of create_deep_agent"
         )
     for key in ("name", "description"):
         if not isinstance(spec.get(key), str) or not spec[key]:
@@ -178,6 +194,7 @@ def _is_format(given: Any) -> bool:
 _VALUES: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = types.MappingProxyType(
     {
         "mode": (lambda given: given in ("isolated", "fork"), "'isolated' or 'fork'"),
+        "background": (lambda given: isinstance(given, bool), "True or False"),
         "system_prompt": (lambda given: isinstance(given, str), "text"),
         "runnable": (_is_runnable, "a Runnable, such as a compiled graph"),
         "response_format": (

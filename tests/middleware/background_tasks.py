@@ -1,0 +1,76 @@
+"""An agent with tasks in the background, and a process of it that is killed while one of them works."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from typing import Any
+
+from langchain_core.tools import tool
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+
+from deepagents import create_deep_agent
+from deepagents.testing import ScriptedModel, call, calls
+from deepagents.testing.scripted import Asked
+
+_digs, _has_answered = threading.Event(), threading.Event()
+THREAD: Any = {"configurable": {"thread_id": "mine"}}
+
+
+@tool
+def dig_deep() -> str:
+    """Dig without an end."""
+    _digs.set()
+    threading.Event().wait()
+    return "never"
+
+
+@tool
+def dig_a_little() -> str:
+    """Dig until the main agent has answered."""
+    assert _has_answered.wait(120)
+    return "a little"
+
+
+def _work(asked: Asked) -> Any:
+    if asked.messages[-1].type == "tool":
+        return "Quick."
+    return {"deep": call("dig_deep"), "quick": call("dig_a_little")}.get(asked.last, f"Found: {asked.last}")
+
+
+def make_agent(saver: BaseCheckpointSaver[Any]) -> tuple[Any, ScriptedModel]:
+    """Make the agent, and the model that says what it does."""
+    model = ScriptedModel()
+    digger: Any = {
+        "name": "digger",
+        "description": "Digs.",
+        "system_prompt": "Dig.",
+        "model": ScriptedModel(always=_work),
+        "tools": [dig_deep, dig_a_little],
+        "background": True,
+    }
+    return create_deep_agent(model, subagents=[digger], checkpointer=saver), model
+
+
+def _main(database: str) -> None:
+    with SqliteSaver.from_conn_string(database) as saver:
+        agent, model = make_agent(saver)
+        orders = ("deep", "quick")
+        both = calls(
+            *(("start_async_task", {"description": each, "subagent_type": "digger"}) for each in orders)
+        )
+        model.then(both, "They dig.")
+        agent.invoke({"messages": "Dig!"}, THREAD)
+        _has_answered.set()
+        # The quick one ends without anybody who hears of it.
+        while sum(each.name == "deepagents-io" for each in threading.enumerate()) > 1:
+            threading.Event().wait(0.02)
+        assert _digs.wait(120)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    _main(sys.argv[1])

@@ -1,0 +1,495 @@
+"""Subagents that work in the background of this process, through whole agents and without any server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain.tools import ToolRuntime
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.runnables import RunnableLambda
+from langchain_core.tools import BaseTool, tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.types import Command
+
+from deepagents import (
+    AsyncSubAgentMiddleware,
+    FilesystemPermission,
+    Limits,
+    SubAgentMiddleware,
+    create_deep_agent,
+)
+from deepagents.backends import FilesystemBackend
+from deepagents.errors import ConfigError
+from deepagents.events import TaskChanged, Token, ToolCalled
+from deepagents.testing import ScriptedModel, call, calls
+from deepagents.testing.scripted import Asked
+from tests.conftest import CallMode
+from tests.middleware import background_tasks
+
+START = call("start_async_task", description="Dig.", subagent_type="digger")
+THREAD: Any = {"configurable": {"thread_id": "mine"}}
+PATIENCE = 120
+
+
+class Gate:
+    """A tool that a task stops at until the test opens it, and that tells when a task has come there."""
+
+    def __init__(self) -> None:
+        self.reached, self.opened = threading.Event(), threading.Event()
+
+    def tool(self) -> BaseTool:
+        @tool
+        def dig_deep() -> str:
+            """Dig until the gate opens."""
+            self.reached.set()
+            assert self.opened.wait(PATIENCE)
+            return "deep enough"
+
+        return dig_deep
+
+    def wait_then(self, reply: Any) -> Callable[[Asked], Any]:
+        """Let the main agent's model say something only when the task has come to the gate."""
+
+        def said(asked: Asked) -> Any:
+            assert self.reached.wait(PATIENCE)
+            return reply(asked) if callable(reply) else reply
+
+        return said
+
+
+@tool
+async def dig_on() -> str:
+    """Dig until somebody says stop."""
+    await asyncio.Event().wait()
+    return "never"
+
+
+@tool
+def blast() -> str:
+    """Use dynamite."""
+    return "Boom."
+
+
+def digger(model: ScriptedModel, *tools: Any, **more: Any) -> Any:
+    named = {"name": "digger", "description": "Digs.", "system_prompt": "You dig.", "model": model}
+    return {**named, "tools": list(tools), "background": True, **more}
+
+
+def on_task(name: str, **arguments: Any) -> Callable[[Asked], AIMessage]:
+    """Call a tool on the task that was started last."""
+    return lambda asked: call(name, task_id=_started(asked)[-1], **arguments)
+
+
+def on_each(name: str) -> Callable[[Asked], AIMessage]:
+    """Call a tool on every task of the conversation, in one turn."""
+    return lambda asked: calls(*((name, {"task_id": each}) for each in _started(asked)))
+
+
+def on_cut_off(name: str, **arguments: Any) -> Callable[[Asked], AIMessage]:
+    """Call a tool on the task that was announced as interrupted."""
+
+    def reply(asked: Asked) -> AIMessage:
+        (notice,) = [each.text for each in asked.messages if "<status>interrupted</status>" in each.text]
+        return call(name, task_id=notice.split("<task_id>")[1].split("<")[0], **arguments)
+
+    return reply
+
+
+def on_listed(name: str) -> Callable[[Asked], AIMessage]:
+    """Call a tool on the task that the last result lists."""
+    return lambda asked: call(name, task_id=asked.last.split("task_id: ")[1].split(",")[0])
+
+
+def _started(asked: Asked) -> list[str]:
+    started = [each.text for each in asked.messages if each.text.startswith("Started.")]
+    return [text.split("task_id: ")[1].split(".")[0] for text in started]
+
+
+def results(state: Any) -> list[str]:
+    return [message.text for message in state["messages"] if isinstance(message, ToolMessage)]
+
+
+def notices(state: Any) -> list[HumanMessage]:
+    found = [each for each in state["messages"] if "deepagents_notification" in each.additional_kwargs]
+    return [each for each in found if isinstance(each, HumanMessage)]
+
+
+def only_record(state: Any) -> Any:
+    (record,) = state["async_tasks"].values()
+    return record
+
+
+def test_a_task_works_without_a_server_and_is_waited_for(call_mode: CallMode) -> None:
+    with ScriptedModel(START, on_task("wait_async_task"), "Gold it is.") as model:
+        agent = create_deep_agent(model, subagents=[digger(ScriptedModel("Gold."))])
+        state = call_mode.invoke(agent, {"messages": "Dig!"})
+
+    assert json.loads(results(state)[-1])["result"] == "Gold."
+    assert only_record(state)["status"] == "success"
+    assert notices(state) == []
+
+
+def test_the_main_agent_goes_on_and_hears_of_the_end_with_a_later_message(call_mode: CallMode) -> None:
+    gate = Gate()
+    work = ScriptedModel(call("dig_deep"), "Gold.")
+    model = ScriptedModel(START, gate.wait_then("It digs."))
+    agent = create_deep_agent(model, subagents=[digger(work, gate.tool())], checkpointer=InMemorySaver())
+    first = call_mode.invoke(agent, {"messages": "Dig!"}, THREAD)
+    gate.opened.set()
+    model.then(on_task("wait_async_task"), "Good.", START, on_task("wait_async_task"), "Good again.")
+    work.then("Silver.")
+    second = call_mode.invoke(agent, {"messages": "And now?"}, THREAD)
+
+    assert only_record(first)["status"] == "running"
+    assert only_record(second)["status"] == "success"
+    assert json.loads(results(second)[-1])["result"] == "Gold."
+
+
+def test_an_end_is_announced_once(call_mode: CallMode) -> None:
+    def manage(asked: Asked) -> Any:
+        if not any(each.text.startswith("Started.") for each in asked.messages):
+            return START
+        return "Heard." if asked.last.startswith("[System notification") else "Not yet."
+
+    work = ScriptedModel("Gold.")
+    agent = create_deep_agent(
+        ScriptedModel(always=manage), subagents=[digger(work)], checkpointer=InMemorySaver()
+    )
+
+    def ask() -> Any:
+        return call_mode.invoke(agent, {"messages": "Well?"}, THREAD)
+
+    state = until(ask, lambda state: notices(state))
+    again = ask()
+
+    (notice,) = notices(again)
+    assert "Gold." in notice.text
+    assert notice.additional_kwargs["deepagents_notification"]["status"] == "success"
+    assert only_record(state)["status"] == "success"
+
+
+def test_an_update_interrupts_what_goes_on(call_mode: CallMode) -> None:
+    gate = Gate()
+    model = ScriptedModel(
+        START,
+        gate.wait_then(on_task("update_async_task", message="silver")),
+        doing(gate.opened.set, on_task("wait_async_task")),
+        "Silver.",
+    )
+    agent = create_deep_agent(model, subagents=[digger(obeying(), gate.tool())])
+    state = call_mode.invoke(agent, {"messages": "Dig!"})
+
+    assert json.loads(results(state)[-1])["result"] == "Found: silver"
+    assert "begins anew" in results(state)[1]
+    assert len(only_record(state)["superseded_run_ids"]) == 1
+
+
+def test_an_update_that_waits_its_turn_comes_second(call_mode: CallMode) -> None:
+    gate, work = Gate(), obeying()
+    model = ScriptedModel(
+        START,
+        gate.wait_then(on_task("update_async_task", message="silver")),
+        doing(gate.opened.set, on_task("wait_async_task")),
+        "Silver.",
+    )
+    agent = create_deep_agent(model, subagents=[digger(work, gate.tool(), update_strategy="enqueue")])
+    state = call_mode.invoke(agent, {"messages": "Dig!"})
+
+    assert json.loads(results(state)[-1])["result"] == "Found: silver"
+    assert [asked.last for asked in work.asked] == ["Dig.", "deep enough", "silver"]
+
+
+def test_a_task_is_cancelled_and_listed(call_mode: CallMode) -> None:
+    gate, work = Gate(), obeying()
+    model = ScriptedModel(
+        START,
+        gate.wait_then(on_task("cancel_async_task")),
+        doing(gate.opened.set, call("list_async_tasks")),
+        "Over.",
+    )
+    agent = create_deep_agent(model, subagents=[digger(work, gate.tool())])
+    state = call_mode.invoke(agent, {"messages": "Dig!"})
+
+    assert "status: cancelled" in results(state)[-1]
+    assert notices(state) == []
+    assert len(work.asked) == 1
+
+
+def test_a_failure_is_announced_with_its_text(call_mode: CallMode) -> None:
+    model = ScriptedModel(START, on_task("wait_async_task"), "It broke.")
+    agent = create_deep_agent(model, subagents=[digger(ScriptedModel(ValueError("the spade broke")))])
+    state = call_mode.invoke(agent, {"messages": "Dig!"})
+
+    assert "ValueError: the spade broke" in json.loads(results(state)[-1])["error"]
+    assert only_record(state)["status"] == "error"
+
+
+def test_a_person_is_asked_when_the_main_agent_has_answered(call_mode: CallMode) -> None:
+    work = ScriptedModel(call("blast"), "Gold.")
+    model = ScriptedModel(START, on_task("wait_async_task"), "It wants to blast.")
+    spec = digger(work, blast, interrupt_on={"blast": True})
+    agent = create_deep_agent(model, subagents=[spec], checkpointer=InMemorySaver())
+    asked = call_mode.invoke(agent, {"messages": "Dig!"}, THREAD)
+    (question,) = asked["__interrupt__"]
+    model.then(on_task("wait_async_task"), "Gold it is.")
+    answered = call_mode.invoke(agent, Command(resume={"decisions": [{"type": "approve"}]}), THREAD)
+    state = call_mode.invoke(agent, {"messages": "And?"}, THREAD)
+
+    assert json.loads(results(asked)[-1])["status"] == "waiting"
+    assert question.value["action_requests"][0]["name"] == "blast"
+    assert question.value["async_task"]["agent_name"] == "digger"
+    assert only_record(answered)["status"] == "running"
+    assert json.loads(results(state)[-1])["result"] == "Gold."
+    assert work.asked[-1].last == "Boom."
+    assert notices(state) == []
+
+
+def test_each_of_two_tasks_gets_its_own_answer(call_mode: CallMode) -> None:
+    works = {name: ScriptedModel(call("blast"), f"{name} done.") for name in ("digger", "miner")}
+    both = calls(*(("start_async_task", {"description": "Go.", "subagent_type": name}) for name in works))
+    model = ScriptedModel(both, on_each("wait_async_task"), "They ask.")
+    specs = [digger(work, blast, interrupt_on={"blast": True}, name=name) for name, work in works.items()]
+    agent = create_deep_agent(model, subagents=specs, checkpointer=InMemorySaver())
+    first = call_mode.invoke(agent, {"messages": "Go!"}, THREAD)
+    reject: Any = {"decisions": [{"type": "reject", "message": "Too loud."}]}
+    second = call_mode.invoke(agent, Command(resume=reject), THREAD)
+    call_mode.invoke(agent, Command(resume={"decisions": [{"type": "approve"}]}), THREAD)
+    model.then(on_each("wait_async_task"), "Done.")
+    call_mode.invoke(agent, {"messages": "And?"}, THREAD)
+
+    order = [each["__interrupt__"][0].value["async_task"]["agent_name"] for each in (first, second)]
+    assert sorted(order) == ["digger", "miner"]
+    assert "Too loud." in works[order[0]].asked[-1].last
+    assert works[order[1]].asked[-1].last == "Boom."
+
+
+def test_without_a_checkpointer_the_model_is_told_of_the_question(call_mode: CallMode) -> None:
+    model = ScriptedModel(START, on_task("wait_async_task"), "It wants to blast.")
+    spec = digger(ScriptedModel(call("blast")), blast, interrupt_on={"blast": True})
+    agent = create_deep_agent(model, subagents=[spec])
+    with pytest.warns(UserWarning, match="No answer to this can reach the agent"):
+        state = call_mode.invoke(agent, {"messages": "Dig!"})
+
+    found = json.loads(results(state)[-1])
+    assert found["interrupts"][0]["value"]["action_requests"][0]["name"] == "blast"
+    assert "waits for a person" in found["note"]
+    assert "__interrupt__" not in state
+
+
+def test_what_a_task_spends_counts_for_the_main_agent(call_mode: CallMode) -> None:
+    work = ScriptedModel(*[call("blast")] * 20)
+    model = ScriptedModel(START, on_task("wait_async_task"), "Enough.")
+    agent = create_deep_agent(model, subagents=[digger(work, blast)], limits=Limits(model_calls=8))
+    state = call_mode.invoke(agent, {"messages": "Dig!"})
+
+    assert len(work.asked) + len(model.asked) == 8
+    assert "8 model calls" in state["messages"][-1].text
+
+
+def test_what_was_spent_while_the_main_agent_waited_is_known_when_it_goes_on(call_mode: CallMode) -> None:
+    """The person is asked by the task; the task's calls until then count after the answer too."""
+    work = ScriptedModel(call("look"), call("look"), call("blast"), *[call("look")] * 20)
+    model = ScriptedModel(START, on_task("wait_async_task"), "It asks.")
+    spec = digger(work, blast, look, interrupt_on={"blast": True})
+    agent = create_deep_agent(
+        model, subagents=[spec], limits=Limits(model_calls=10, per="thread"), checkpointer=InMemorySaver()
+    )
+    call_mode.invoke(agent, {"messages": "Dig!"}, THREAD)
+    call_mode.invoke(agent, Command(resume={"decisions": [{"type": "approve"}]}), THREAD)
+    model.then(on_task("wait_async_task"), "Enough.")
+    state = call_mode.invoke(agent, {"messages": "And?"}, THREAD)
+
+    assert len(work.asked) + len(model.asked) == 10
+    assert "10 model calls" in state["messages"][-1].text
+
+
+def test_a_watcher_sees_what_a_task_does(call_mode: CallMode) -> None:
+    model = ScriptedModel(START, on_task("wait_async_task"), "Gold.")
+    agent = create_deep_agent(model, subagents=[digger(ScriptedModel(call("blast"), "Gold."), blast)])
+    events = call_mode.observe(agent, {"messages": "Dig!"})
+
+    own = [event for event in events if getattr(event, "agent", None) == "digger"]
+    start = next(event for event in events if isinstance(event, ToolCalled))
+    assert [event.name for event in own if isinstance(event, ToolCalled)] == ["blast"]
+    assert "".join(event.text for event in own if isinstance(event, Token)) == "Gold."
+    assert {event.agent_call_id for event in own if isinstance(event, ToolCalled)} == {start.call_id}
+    statuses = [event.status for event in events if isinstance(event, TaskChanged)]
+    assert statuses == ["running", "success"]
+
+
+def test_a_task_has_the_context_and_configuration_of_its_caller(call_mode: CallMode) -> None:
+    seen: list[Any] = []
+
+    @tool
+    def look_around(runtime: ToolRuntime[Any, Any]) -> str:
+        """Look around."""
+        configured = runtime.config.get("configurable", {})
+        seen.append((runtime.context, configured.get("tenant"), configured["thread_id"]))
+        return "rock"
+
+    model = ScriptedModel(START, on_task("wait_async_task"), "Done.")
+    work = ScriptedModel(call("look_around"), "Rock.")
+    agent = create_deep_agent(model, subagents=[digger(work, look_around)], checkpointer=InMemorySaver())
+    given: Any = {"configurable": {"thread_id": "mine", "tenant": "acme"}}
+    state = call_mode.invoke(agent, {"messages": "Dig!"}, given, context={"user": "Ann"})
+
+    assert seen == [({"user": "Ann"}, "acme", only_record(state)["task_id"])]
+
+
+def test_the_rules_of_the_main_agent_bind_a_task(call_mode: CallMode, tmp_path: Path) -> None:
+    (tmp_path / "secret.txt").write_text("the vein")
+    rules = [FilesystemPermission(["read"], ["/secret.txt"], "deny")]
+    work = ScriptedModel(call("read_file", file_path="/secret.txt"), "No luck.")
+    spec: Any = {"name": "digger", "description": "Digs.", "model": work, "background": True}
+    agent = create_deep_agent(
+        ScriptedModel(START, on_task("wait_async_task"), "No luck."),
+        subagents=[spec],
+        permissions=rules,
+        backend=FilesystemBackend(tmp_path, virtual_mode=True),
+    )
+    call_mode.invoke(agent, {"messages": "Dig!"})
+
+    assert "the vein" not in work.asked[-1].last
+    assert "denied" in work.asked[-1].last
+
+
+def test_any_runnable_may_work_in_the_background(call_mode: CallMode) -> None:
+    def find(state: Any) -> Any:
+        return {"messages": [AIMessage(f"Found by hand: {state['messages'][-1].text}")]}
+
+    spec: Any = {"name": "digger", "description": "Digs.", "runnable": RunnableLambda(find)}
+    tasks = AsyncSubAgentMiddleware(async_subagents=[spec])
+    model = ScriptedModel(START, on_task("wait_async_task"), "Done.")
+    state = call_mode.invoke(create_deep_agent(model, middleware=[tasks]), {"messages": "Dig!"})
+
+    assert json.loads(results(state)[-1])["result"] == "Found by hand: Dig."
+
+
+def test_closing_stops_what_still_works(call_mode: CallMode) -> None:
+    before = {*threading.enumerate()}
+    gate, work = Gate(), obeying()
+    inner = create_deep_agent(work, [gate.tool()])
+    spec: Any = {"name": "digger", "description": "Digs.", "runnable": inner}
+    tasks = AsyncSubAgentMiddleware(async_subagents=[spec])
+    model = ScriptedModel(START, gate.wait_then("It digs."))
+    agent = create_deep_agent(model, middleware=[tasks], checkpointer=InMemorySaver())
+    call_mode.invoke(agent, {"messages": "Dig!"}, THREAD)
+    gate.opened.set()
+    call_mode.call(tasks, "close")
+    model.then("It was stopped.")
+    state = call_mode.invoke(agent, {"messages": "And?"}, THREAD)
+
+    assert only_record(state)["status"] == "cancelled"
+    until(lambda: {*threading.enumerate()} - before, lambda left: not any(map(_is_ours, left)))
+
+
+def test_a_task_whose_event_loop_has_ended_is_told_as_interrupted_and_goes_on() -> None:
+    model = ScriptedModel(START, "It digs.")
+    work = ScriptedModel(call("dig_on"), "Gold after all.")
+    agent = create_deep_agent(model, subagents=[digger(work, dig_on)], checkpointer=InMemorySaver())
+    asyncio.run(agent.ainvoke({"messages": "Dig!"}, THREAD))
+    model.then("It was cut off.", on_task("update_async_task", message="Go on."))
+    model.then(on_task("wait_async_task"), "Gold.")
+    told = asyncio.run(agent.ainvoke({"messages": "And?"}, THREAD))
+    state = asyncio.run(agent.ainvoke({"messages": "Let it go on."}, THREAD))
+
+    (notice,) = notices(told)
+    assert "<status>interrupted</status>" in notice.text
+    assert "update_async_task lets it go on" in notice.text
+    assert json.loads(results(state)[-1])["result"] == "Gold after all."
+
+
+def test_a_task_outlives_its_process(tmp_path: Path) -> None:
+    database = tmp_path / "threads.db"
+    left = subprocess.run([sys.executable, background_tasks.__file__, str(database)], check=False)
+    assert left.returncode == -signal.SIGKILL
+    with SqliteSaver.from_conn_string(str(database)) as saver:
+        agent, model = background_tasks.make_agent(saver)
+        model.then("One was cut off.", on_each("check_async_task"), "I see.")
+        told = agent.invoke({"messages": "And?"}, THREAD)
+        model.then(on_cut_off("update_async_task", message="Go on."), on_cut_off("wait_async_task"), "Done.")
+        checked = agent.invoke({"messages": "Look."}, THREAD)
+        state = agent.invoke({"messages": "Let it go on."}, THREAD)
+
+    assert sorted(record["status"] for record in told["async_tasks"].values()) == ["interrupted", "success"]
+    assert sorted(notice.text.count("Quick.") for notice in notices(told)) == [0, 1]
+    assert {json.loads(each)["status"] for each in results(checked)[-2:]} == {"interrupted", "success"}
+    assert json.loads(results(state)[-1])["result"] == "Found: Go on."
+
+
+def test_a_fork_starts_tasks_for_its_caller(call_mode: CallMode) -> None:
+    fork: Any = {"name": "twin", "description": "Knows all.", "mode": "fork"}
+    model = ScriptedModel(call("task", description="Send the digger.", subagent_type="twin"))
+    model.then(START, "Sent.", call("list_async_tasks"), on_listed("wait_async_task"), "Gold.")
+    with pytest.warns(Warning, match="beta"):
+        agent = create_deep_agent(model, subagents=[fork, digger(ScriptedModel("Gold."))])
+    state = call_mode.invoke(agent, {"messages": "Dig!"})
+
+    assert json.loads(results(state)[-1])["result"] == "Gold."
+
+
+def test_a_spec_says_what_is_wrong_with_it() -> None:
+    both: Any = {"name": "a", "description": "A.", "runnable": RunnableLambda(str), "graph_id": "a"}
+    wrong: Any = {"name": "a", "description": "A.", "runnable": "a"}
+    bare: Any = {"name": "a", "description": "A.", "background": True}
+    with pytest.raises(ConfigError, match="graph_id and a runnable"):
+        AsyncSubAgentMiddleware(async_subagents=[both])
+    with pytest.raises(ConfigError, match="runnable must be a Runnable"):
+        AsyncSubAgentMiddleware(async_subagents=[wrong])
+    with pytest.raises(ConfigError, match="or a runnable; create_deep_agent"):
+        AsyncSubAgentMiddleware(async_subagents=[bare])
+    with pytest.raises(ConfigError, match="give it to AsyncSubAgentMiddleware"):
+        SubAgentMiddleware(subagents=[digger(ScriptedModel())])
+    with pytest.raises(ConfigError, match="update_strategy='later'"):
+        create_deep_agent(ScriptedModel(), subagents=[digger(ScriptedModel(), update_strategy="later")])
+
+
+def _is_ours(thread: threading.Thread) -> bool:
+    return thread.name == "deepagents-io"
+
+
+@tool
+def look() -> str:
+    """Look at the wall."""
+    return "rock"
+
+
+def obeying() -> ScriptedModel:
+    """Make a model that digs deep when it is told to dig, and finds whatever else it is told."""
+
+    def reply(asked: Asked) -> Any:
+        if asked.messages[-1].type == "tool":
+            return "Deep."
+        return call("dig_deep") if asked.last == "Dig." else f"Found: {asked.last}"
+
+    return ScriptedModel(always=reply)
+
+
+def doing(work: Callable[[], object], said: Callable[[Asked], Any] | Any) -> Callable[[Asked], Any]:
+    """Say something, after something else has happened."""
+
+    def reply(asked: Asked) -> Any:
+        work()
+        return said(asked) if callable(said) else said
+
+    return reply
+
+
+def until(ask: Callable[[], Any], is_so: Callable[[Any], object]) -> Any:
+    """Ask again and again until it is so."""
+    ends, pause = time.monotonic() + PATIENCE, threading.Event()
+    while not is_so(answer := ask()):
+        assert time.monotonic() < ends, answer
+        pause.wait(0.02)
+    return answer
