@@ -17,7 +17,7 @@ from deepagents_cli.protocol import MODES
 from deepagents_cli.terminal import one_line
 from deepagents_cli.values import read_amount, read_count, read_price, read_repeats, read_seconds
 
-THEMES: Final = ("auto", "light", "dark")
+THEMES: Final = ("auto", "light", "dark", "none")
 FILE: Final = "settings.toml"
 _LONGEST: Final = 1 << 18
 """Bytes of a file; what a person writes is far shorter."""

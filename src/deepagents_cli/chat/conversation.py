@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 
 from deepagents_cli.chat.picker import Picker, Row, read_rows
 from deepagents_cli.chat.questions import SCOPES, Pending, read_question
+from deepagents_cli.chat.theme import THEMES
 from deepagents_cli.chat.transcript import Kind, Transcript
 from deepagents_cli.protocol import Message
 from deepagents_cli.terminal import one_line
@@ -371,10 +372,10 @@ class Conversation:
                 commands = [f"/{name:<14} {text}" for name, text in sorted(self.commands.items())]
                 keys = [f"{key:<28} {text}" for key, text in KEYS.items()]
                 self._say("plain", "\n".join([*commands, "", *keys]))
-            case _ if arguments in ("light", "dark", "none"):
+            case _ if arguments in THEMES:
                 self._set_theme(arguments)
             case _:
-                rows = [Row(each, each) for each in ("light", "dark", "none")]
+                rows = [Row(each, each) for each in THEMES]
                 self.picker = Picker("/theme", rows, self._set_theme)
 
     def _is_command(self, text: str) -> bool:

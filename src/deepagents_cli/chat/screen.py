@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
+import gc
 import signal
 import subprocess
 import sys
@@ -27,14 +27,14 @@ from deepagents_cli.chat.files import Files
 from deepagents_cli.chat.history import open_history
 from deepagents_cli.chat.keyboard import open_keyboard, open_output
 from deepagents_cli.chat.keys import make_keys
-from deepagents_cli.chat.layout import View
+from deepagents_cli.chat.layout import View, join_fragments
 from deepagents_cli.chat.link import Link
 from deepagents_cli.chat.live import draw_live
 from deepagents_cli.chat.patience import Patience
 from deepagents_cli.chat.picker import Picker
 from deepagents_cli.chat.questions import Pending
 from deepagents_cli.chat.render import Renderer
-from deepagents_cli.chat.theme import ASK_BACKGROUND, Look, find_look
+from deepagents_cli.chat.theme import ask_background, find_look
 from deepagents_cli.editor import edit_text, find_editor
 from deepagents_cli.errors import Exit
 from deepagents_cli.settings import merge, read_user
@@ -45,7 +45,7 @@ _BETWEEN_DRAWINGS: Final = 0.05
 _REST: Final = 4
 _SPIN: Final = 0.1
 _TYPING: Final = 0.12
-"""Seconds between drawings while keys are pressed: a key is drawn at once, and the rest can wait."""
+"""Seconds between drawings while keys are pressed: a key is drawn at once."""
 _LIVE_ROWS: Final = 16
 _AGAIN: Final = 2.0
 """Seconds in which a second Ctrl-C leaves."""
@@ -81,7 +81,7 @@ class Screen:
         )
         self.line = Buffer(multiline=True, name="line", on_text_changed=lambda _: self._filter())
         self._settings = merge(read_user(Path.home()))
-        self.renderer = Renderer(self._find_look(), 80)
+        self.renderer = Renderer(find_look(self._settings.theme), 80)
         self._patience = Patience(self._ready_to_answer)
         self._output = open_output()
         self._view = View(self)
@@ -93,6 +93,8 @@ class Screen:
             erase_when_done=True,
             color_depth=lambda: None if self.renderer.look.colours else ColorDepth.DEPTH_1_BIT,
             include_default_pygments_style=False,
+            # What is drawn is limited here; a key is drawn at once, however busy the loop is.
+            max_render_postpone_time=None,
         )
         self.app.ttimeoutlen = 0.05
         self.app.timeoutlen = 0.15
@@ -100,6 +102,7 @@ class Screen:
         self.app.key_processor.before_key_press += self._patience.note_key
         self._drawn_at = self._interrupted_at = self._cost = 0.0
         self._drawing: asyncio.TimerHandle | None = None
+        self._lines: list[str] = []
         self._picking: Picker | None = None
         self._away = False
         self._gone = False
@@ -126,7 +129,7 @@ class Screen:
             loop.add_signal_handler(number, self.leave, Exit.STOPPED)
         self._link.attach(loop, self._take, self._ended)
         # What startup has painted is drawn again.
-        self.app.output.write_raw("\r\x1b[J" + (ASK_BACKGROUND if self._can_ask() else ""))
+        self.app.output.write_raw("\r\x1b[J" + (ask_background(self.renderer.look)))
         try:
             return await self.app.run_async(pre_run=self._begin, handle_sigint=False)
         finally:
@@ -204,9 +207,7 @@ class Screen:
             return
         self._interrupted_at = now
         self.app.current_buffer.reset()
-        self.note = "Ctrl-C again leaves"
-        asyncio.get_running_loop().call_later(_AGAIN, self._clear_note)
-        self.changed()
+        self._show_note("Ctrl-C again leaves")
 
     def leave(self, code: int) -> None:
         """End the conversation."""
@@ -224,12 +225,10 @@ class Screen:
 
     def paste_picture(self) -> None:
         """Attach the picture in the clipboard."""
-        mark = self._composer.paste_picture()
-        if mark:
+        if mark := self._composer.paste_picture():
             self.input.insert_text(mark)
         else:
-            self.note = "no picture in the clipboard, or no wl-paste, xclip or pngpaste to read it"
-            asyncio.get_running_loop().call_later(_AGAIN, self._clear_note)
+            self._show_note("no picture in the clipboard, or no wl-paste, xclip or pngpaste to read it")
 
     def move_in_picker(self, by: int) -> None:
         """Go to another row."""
@@ -256,6 +255,8 @@ class Screen:
     def _begin(self) -> None:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._failed)
+        # What was imported is no garbage, and to look through it would take longer than a key may.
+        gc.freeze()
         self._spin()
 
     def _spin(self) -> None:
@@ -267,29 +268,35 @@ class Screen:
 
     def _take(self, message: Mapping[str, Any]) -> None:
         self.talk.take(message)
+        # At once, and not with the next drawing: a key need not wait for several blocks.
+        self._render_finished()
         self.changed()
+
+    def _render_finished(self) -> None:
+        self.renderer.width = max(self.size[0] - 1, 10)
+        self._lines += self.renderer.blocks(self.talk.transcript.take_finished())
 
     def _draw(self) -> None:
         self._drawing = None
         if self._away or self._gone:
             return
         begun = time.monotonic()
-        columns, rows = self.size
-        self.renderer.width = max(columns - 1, 10)
+        _, rows = self.size
         if self.talk.taken_back:
             typed = [self.input.text] if self.input.text else []
             self.input.text = "\n".join([*self.talk.taken_back, *typed])
             self.input.cursor_position = len(self.input.text)
             self.talk.taken_back = []
         self._patience.show(self.talk.question)
-        if blocks := self.talk.transcript.take_finished():
-            lines = self.renderer.blocks(blocks)
+        self._render_finished()
+        if self._lines:
             self._output.held = True
             self.app.renderer.erase()
-            self.app.output.write_raw("".join(f"{line}\n" for line in lines))
+            self.app.output.write_raw("".join(f"{line}\n" for line in self._lines))
+            self._lines = []
         lines = draw_live(self.talk, self.renderer, min(rows - 6, _LIVE_ROWS))
         # Once here, and not with every key.
-        self.live = to_formatted_text(ANSI("\n".join(lines)))
+        self.live = join_fragments(to_formatted_text(ANSI("\n".join(lines))))
         self._drawn_at = time.monotonic()
         self._cost = self._drawn_at - begun
         self.app.invalidate()
@@ -345,20 +352,14 @@ class Screen:
         self.renderer.look = self.renderer.look.themed(theme)
         self.changed()
 
-    def _find_look(self) -> Look:
-        look, theme = find_look(), self._settings.theme
-        # NO_COLOR wins, as all of the environment does.
-        return look.themed(theme) if look.colours and theme != "auto" else look
-
     def _found_background(self, dark: bool) -> None:
         if self.renderer.look.colours and self._settings.theme == "auto":
             self._set_theme("dark" if dark else "light")
 
-    def _can_ask(self) -> bool:
-        return self.renderer.look.colours and os.environ.get("TERM") not in ("linux", "vt100", "vt220")
-
-    def _clear_note(self) -> None:
-        self.note = ""
+    def _show_note(self, note: str) -> None:
+        self.note = note
+        if note:
+            asyncio.get_running_loop().call_later(_AGAIN, self._show_note, "")
         self.changed()
 
     def _ended(self) -> None:

@@ -10,7 +10,8 @@ from typing import Final
 _FENCE: Final = re.compile(r" {0,3}(?P<mark>`{3,}|~{3,})\s*(?P<language>[^\s`]*)")
 _INNER_FENCE: Final = re.compile(r"\s*(?P<mark>`{3,}|~{3,})")
 _ITEM: Final = re.compile(r"\s{0,3}(?:[-*+]|\d{1,9}[.)])\s")
-_LONG_CODE: Final = 60
+_LONG_CODE: Final = 12
+"""Lines: to colour one takes half a millisecond, and keys wait meanwhile."""
 _LONG_LIST: Final = 30
 
 

@@ -6,14 +6,13 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 from deepagents_cli.chat.startup import can_encode, prompt
 
-Theme: TypeAlias = Literal["light", "dark", "none"]
-THEMES: Final[tuple[Theme, ...]] = ("light", "dark", "none")
+THEMES: Final = ("light", "dark", "none")
 
-ASK_BACKGROUND: Final = "\x1b]11;?\x1b\\"
+_ASK_BACKGROUND: Final = "\x1b]11;?\x1b\\"
 """Asks a terminal for the colour of its background (OSC 11); one that does not know it stays silent."""
 _ANSWER: Final = re.compile(r"\x1b\]11;(?P<colour>[^\x07\x1b]{0,64})(?:\x07|\x1b\\)")
 _BEGUN: Final = re.compile(r"\x1b(?:\](?:1(?:1(?:;[^\x07\x1b]{0,64}\x1b?)?)?)?)\Z")
@@ -43,13 +42,20 @@ class Look:
         return replace(self, colours=theme != "none", dark=theme != "light")
 
 
-def find_look(environment: Mapping[str, str] = os.environ) -> Look:
-    """Return the look for this terminal, as far as its variables tell."""
+def find_look(theme: str = "auto", environment: Mapping[str, str] = os.environ) -> Look:
+    """Return the look for this terminal: by the theme that was set, else as far as its variables tell."""
     rich_characters = can_encode("✓✗·⠋")
     marks = ("✓", "✗", "·", "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏") if rich_characters else ("ok", "!!", "-", "|/-\\")
-    return Look(
-        not environment.get("NO_COLOR"), True, _is_dark(environment.get("COLORFGBG", "")), prompt(), *marks
-    )
+    has_colours = not environment.get("NO_COLOR")
+    look = Look(has_colours, True, _is_dark(environment.get("COLORFGBG", "")), prompt(), *marks)
+    # NO_COLOR wins, as all of the environment does.
+    return look.themed(theme) if has_colours and theme != "auto" else look
+
+
+def ask_background(look: Look, environment: Mapping[str, str] = os.environ) -> str:
+    """Return what asks the terminal for its background; `""` where the answer tells nothing."""
+    knows = environment.get("TERM") not in ("linux", "vt100", "vt220")
+    return _ASK_BACKGROUND if look.colours and knows else ""
 
 
 def _is_dark(setting: str) -> bool:

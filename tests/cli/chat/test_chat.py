@@ -82,7 +82,7 @@ def test_what_the_person_has_set_counts(start: Start, state: Path) -> None:
     log.parent.mkdir()
     log.touch()
     os.utime(log, (0, 0))
-    with start(rows=40, DEEPAGENTS_SETTINGS=str(settings)) as terminal:
+    with start(rows=40, NO_COLOR="", DEEPAGENTS_SETTINGS=str(settings)) as terminal:
         terminal.wait_for(READY)
         terminal.type("ask")
         terminal.keys("Enter")
