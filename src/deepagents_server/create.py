@@ -54,6 +54,7 @@ async def create_run(server: Server, given: Mapping[str, Any], thread_id: str | 
         await _mark_thread(connection, thread, assistant)
         begins = not busy and not given.get("after_seconds") and server.engine.room > 0
         taken = await take(connection, row["run_id"], server.engine.worker) if begins else None
+    await server.engine.announce(row["thread_id"])
     if taken:
         server.engine.start(taken)
         return row

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -19,7 +19,8 @@ END: Final = "end"
 """The last event of a run; readers stop at it, and clients do not see it."""
 _HELD: Final = 4_000_000
 """Bytes of a run's events that are held in memory for readers that are a little behind."""
-_PER_ATTEMPT: Final = 2**32
+PER_ATTEMPT: Final = 2**28
+"""Numbers of events are below this, times the number of the attempt's lease: they grow in a whole thread."""
 _BATCH: Final = 0.1
 _SHARED_BATCH: Final = 0.02
 """Seconds for which events are gathered into one row; shorter where another process reads them."""
@@ -41,6 +42,8 @@ class _Channel:
     works: bool = False
     keep: bool = False
     seq: int = 0
+    start: int = 0
+    """The number before the first event of the run, once its first attempt has begun here."""
     held: deque[Event] = field(default_factory=deque[Event])
     size: int = 0
     kept: int = 0
@@ -73,19 +76,21 @@ class EventLog:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._channels: dict[str, _Channel] = {}
-        self._ends: dict[str, set[asyncio.Event]] = {}
+        self._waiting: dict[str, set[asyncio.Event]] = {}
+        """Who waits for the end of a run, or for news of a thread, by its id."""
         self.on_kept: Callable[[str], Awaitable[None]] | None = None
         """Called after events of a run came into the database, to tell other processes."""
         self.on_reader: Callable[[str], Awaitable[None]] | None = None
         """Called when somebody begins to read a run that works elsewhere."""
 
-    def open(self, run_id: str, attempt: int, *, keep: bool) -> None:
-        """Begin to take the events of an attempt at a run."""
+    def open(self, run_id: str, token: int, *, first: bool, keep: bool) -> None:
+        """Begin to take the events of an attempt at a run, which has a lease with this number."""
         channel = self._channels.setdefault(run_id, _Channel())
         channel.works = True
         channel.keep = channel.keep or keep
         # Above all numbers of the attempt before, whose last ones a reader may have and the database not.
-        channel.seq = channel.kept = (attempt - 1) * _PER_ATTEMPT
+        channel.seq = channel.kept = token * PER_ATTEMPT
+        channel.start = channel.seq if first else 0
 
     def keep(self, run_id: str) -> None:
         """Write a run's events to the database from now on, since another process reads them."""
@@ -165,33 +170,43 @@ class EventLog:
 
     async def wait_for_end(self, run_id: str, ended: Callable[[], Awaitable[bool]], beat: float) -> None:
         """Wait until a run has ended; `ended` is asked when its events stop, and every `beat` seconds."""
-        news = asyncio.Event()
-        waiting = self._ends.setdefault(run_id, set())
-        waiting.add(news)
-        try:
+        with self.news_of(run_id) as news:
             while not await ended():
                 await _wait(news, beat)
                 news.clear()
+
+    @contextmanager
+    def news_of(self, key: str) -> Generator[asyncio.Event]:
+        """Give what is set when a run has ended, or when a run of a thread may begin."""
+        news = asyncio.Event()
+        waiting = self._waiting.setdefault(key, set())
+        waiting.add(news)
+        try:
+            yield news
         finally:
             waiting.discard(news)
             if not waiting:
-                self._ends.pop(run_id, None)
+                self._waiting.pop(key, None)
+
+    def is_watched(self, thread_id: str) -> bool:
+        """Tell whether somebody reads all that happens on a thread."""
+        return thread_id in self._waiting
 
     def wake(self, run_id: str) -> None:
-        """Let everybody look who reads a run or waits for its end."""
-        for news in self._ends.get(run_id, ()):
+        """Let everybody look who reads a run, waits for its end, or follows the thread with this id."""
+        for news in self._waiting.get(run_id, ()):
             news.set()
         if channel := self._channels.get(run_id):
             channel.wake()
 
     def wake_all(self) -> None:
         """Let all readers look again, after a notification may have been missed."""
-        for run_id in {*self._channels, *self._ends}:
+        for run_id in {*self._channels, *self._waiting}:
             self.wake(run_id)
 
     async def _after(self, run_id: str, after: int, channel: _Channel) -> list[Event]:
         in_memory = [event for event in channel.held if event.seq > after]
-        if in_memory and (in_memory[0].seq == after + 1 or not channel.keep):
+        if in_memory and (in_memory[0].seq == max(after, channel.start) + 1 or not channel.keep):
             return in_memory
         return await self._stored(run_id, after) or in_memory
 

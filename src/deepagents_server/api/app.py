@@ -12,13 +12,22 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 
-from deepagents_server.api import assistants, crons, runs, store, system, threads
+from deepagents_server.api import assistants, crons, runs, store, system, thread_streams, threads
 from deepagents_server.api.common import answer
 from deepagents_server.api.gate import Gate
 from deepagents_server.errors import ApiError
 from deepagents_server.server import Server, Settings
 
 _log: Final = logging.getLogger("deepagents.server")
+ROUTES: Final = [
+    *system.ROUTES,
+    *assistants.ROUTES,
+    *crons.ROUTES,
+    *threads.ROUTES,
+    *runs.ROUTES,
+    *thread_streams.ROUTES,
+    *store.ROUTES,
+]
 _EXPOSED: Final = ("content-location", "location", "x-pagination-total", "x-pagination-next")
 
 
@@ -33,14 +42,7 @@ def create_app(server: Server, settings: Settings) -> Starlette:
         max_age=600,
     )
     return Starlette(
-        routes=[
-            *system.ROUTES,
-            *assistants.ROUTES,
-            *crons.ROUTES,
-            *threads.ROUTES,
-            *runs.ROUTES,
-            *store.ROUTES,
-        ],
+        routes=ROUTES,
         middleware=[cors, Middleware(Gate, server=server)],
         exception_handlers={
             ApiError: _refuse,

@@ -202,7 +202,7 @@ async def read_body(request: Request, model: type[Body]) -> Body:
     Raises:
         ApiError: if it is too large, no JSON, or not what the endpoint takes.
     """
-    read = await _read_json(request)
+    read = await read_json(request)
     try:
         return model.model_validate({} if read is None else read)
     except ValidationError as error:
@@ -211,7 +211,12 @@ async def read_body(request: Request, model: type[Body]) -> Body:
         raise ApiError(422, f"{place}: {first['msg']}.") from error
 
 
-async def _read_json(request: Request) -> Any:
+async def read_json(request: Request) -> Any:
+    """Read the body of a request; nothing is `None`.
+
+    Raises:
+        ApiError: if it is too large, too deep, or no JSON.
+    """
     taken = bytearray()
     try:
         async for chunk in request.stream():

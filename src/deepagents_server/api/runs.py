@@ -29,6 +29,7 @@ from deepagents_server.database.tables import runs, threads
 from deepagents_server.database.threads import get_thread
 from deepagents_server.errors import ApiError, not_found
 from deepagents_server.events import Event
+from deepagents_server.follow import is_over
 from deepagents_server.runs.engine import Action
 from deepagents_server.serialize import dump, load
 from deepagents_server.server import Server
@@ -36,7 +37,7 @@ from deepagents_server.server import Server
 BEAT: Final = 15.0
 """Seconds of silence after which a stream says that it is alive."""
 _ALWAYS: Final = ("metadata", "error")
-_SSE: Final = {"cache-control": "no-store", "x-accel-buffering": "no"}
+SSE: Final = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 
 class _Batch(RootModel[list[BatchRunBody]]):
@@ -111,7 +112,7 @@ async def join_stream(request: Request) -> Response:
     row = await find_run(request)
     last = request.headers.get("last-event-id")
     cancels = request.query_params.get("cancel_on_disconnect", "").lower() in ("1", "true")
-    after = _after(last)
+    after = after_event(last)
     modes = [mode for mode in request.query_params.getlist("stream_mode") if mode]
     return await _stream(request, row, after, cancels=cancels, modes=modes)
 
@@ -188,14 +189,9 @@ def _cancels(row: Row) -> bool:
     return load(row["kwargs"]).get("on_disconnect") == "cancel"
 
 
-async def _is_over(server: Server, run_id: str) -> bool:
-    row = await server.database.row(sa.select(runs.c.status).where(runs.c.run_id == run_id))
-    return row is None or row["status"] not in ACTIVE
-
-
 async def wait_for(server: Server, run_id: str) -> None:
     """Wait until a run is over."""
-    await server.events.wait_for_end(run_id, lambda: _is_over(server, run_id), BEAT)
+    await server.events.wait_for_end(run_id, lambda: is_over(server, run_id), BEAT)
 
 
 async def _join(request: Request, row: Row) -> Response:
@@ -229,7 +225,7 @@ async def final_values(server: Server, row: Row) -> bytes:
 async def _stream(
     request: Request, row: Row, after: int, *, cancels: bool, modes: Sequence[str] = ()
 ) -> Response:
-    headers = {**_SSE, "content-location": run_path(row), "location": f"{run_path(row)}/stream"}
+    headers = {**SSE, "content-location": run_path(row), "location": f"{run_path(row)}/stream"}
     frames = _frames(serving(request), row, after, cancels=cancels, modes=modes)
     return Watched(frames, headers=headers, media_type="text/event-stream")
 
@@ -239,11 +235,11 @@ async def _frames(
 ) -> AsyncIterator[bytes]:
     run_id = row["run_id"]
     resumable = bool(load(row["kwargs"]).get("stream_resumable"))
-    events = server.events.read(run_id, after, lambda: _is_over(server, run_id), BEAT)
+    events = server.events.read(run_id, after, lambda: is_over(server, run_id), BEAT)
     over = False
 
     def chosen(event: Event | None) -> bool:
-        return event is None or not modes or _mode_of(event) in (*modes, *_ALWAYS)
+        return event is None or not modes or mode_of(event) in (*modes, *_ALWAYS)
 
     try:
         async with aclosing(events) as opened:
@@ -266,16 +262,17 @@ def frame(event: Event | None, *, numbered: bool) -> bytes:
     return b"event: %s\r\ndata: %s\r\n%s\r\n" % (event.name.encode(), event.data, number.encode())
 
 
-def _mode_of(event: Event) -> str:
+def mode_of(event: Event) -> str:
+    """Name the mode of streaming to which an event belongs."""
     mode = event.name.split("|")[0]
     return "messages-tuple" if mode == "messages" else mode.split("/")[0]
 
 
-def _after(last: str | None) -> int:
+def after_event(last: str | None) -> int:
     """Read the number of the last event that a client has; what is no number begins at the start."""
     if last is None:
         return 0
-    return int(last) if last.isascii() and last.isdigit() and len(last) < 16 else 0
+    return int(last) if last.isascii() and last.isdigit() and len(last) < 17 else 0
 
 
 ROUTES: Final = [

@@ -13,8 +13,9 @@ from sqlalchemy.exc import DBAPIError
 
 from deepagents_server.database.engine import Database
 
-Kind = Literal["runs", "stop", "steer", "events", "end", "watch"]
-"""There are runs to start; a run is to stop or to give way; it has events, or an end; somebody reads it."""
+Kind = Literal["runs", "stop", "steer", "events", "end", "watch", "begin"]
+"""There are runs to start; a run is to stop or to give way; it has events, or an end; somebody reads it; a
+thread has got a run."""
 _CHANNEL: Final = "deepagents"
 _log: Final = logging.getLogger("deepagents.server")
 
@@ -29,7 +30,7 @@ class Notices:
         """Called when the connection is there again, since something may have been missed."""
 
     def on(self, kind: Kind, handler: Callable[[str], None]) -> None:
-        """Call a function with the run's id for each notice of a kind."""
+        """Call a function with the id of the run, or thread, for each notice of a kind."""
         self._handlers[kind] = handler
 
     async def send(self, kind: Kind, run_id: str = "") -> None:

@@ -123,6 +123,7 @@ class RunEngine:
         self.notices.on("events", self.events.wake)
         self.notices.on("end", self.events.wake)
         self.notices.on("watch", self.events.keep)
+        self.notices.on("begin", self.events.wake)
         self.notices.on_return = self._look_again
         if self.database.is_shared:
             self.events.on_kept = partial(self.notices.send, "events")
@@ -131,6 +132,10 @@ class RunEngine:
     def _look_again(self) -> None:
         self._news.set()
         self.events.wake_all()
+
+    async def announce(self, thread_id: str) -> None:
+        """Tell who follows a thread that it has got a run."""
+        await self.notices.send("begin", thread_id)
 
     async def wake(self) -> None:
         """Let workers look for runs that may start."""

@@ -66,7 +66,7 @@ class Attempt:
         Raises:
             Exception: whatever the graph raises.
         """
-        self._events.open(self.run_id, self.run["attempt"], keep=self._is_kept())
+        self._events.open(self.run_id, self.token, first=self.run["attempt"] == 1, keep=self._is_kept())
         await self._events.put(
             self.run_id, "metadata", {"run_id": self.run_id, "attempt": self.run["attempt"]}
         )
@@ -95,7 +95,7 @@ class Attempt:
         wanted = self.kwargs.get("stream_resumable") or (
             self._database.is_shared and self.kwargs.get("streamed")
         )
-        return bool(wanted)
+        return bool(wanted) or self._events.is_watched(self.run["thread_id"])
 
     async def _stream(self, graph: Graph, request: Request) -> None:
         async with aclosing(stream_graph(graph, request)) as events:

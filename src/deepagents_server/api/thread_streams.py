@@ -1,0 +1,259 @@
+"""Streams of whole threads, and the commands of the thread-centric protocol."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, Final, Literal, cast
+
+import sqlalchemy as sa
+from pydantic import BaseModel, Field, ValidationError
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from deepagents_server.api.bodies import Metadata, Offset, path_id, read_body, read_json
+from deepagents_server.api.common import Watched, answer, serving
+from deepagents_server.api.runs import BEAT, SSE, after_event, frame, mode_of
+from deepagents_server.create import create_run
+from deepagents_server.database.engine import Row
+from deepagents_server.database.runs import ACTIVE
+from deepagents_server.database.tables import runs
+from deepagents_server.database.threads import get_thread
+from deepagents_server.errors import ApiError
+from deepagents_server.events import Event
+from deepagents_server.follow import Followed, following
+from deepagents_server.protocol_events import CHANNELS, MODES, RunTeller, Wish
+from deepagents_server.serialize import dump, load
+from deepagents_server.server import Server
+from deepagents_server.state import open_graph
+
+_THREAD_MODES: Final = ("run_modes", "lifecycle", "state_update")
+_CODES: Final = {401: "permission_denied", 403: "permission_denied", 429: "permission_denied"}
+
+
+class EventsBody(BaseModel):
+    """What to tell of a thread."""
+
+    channels: list[str] = Field(min_length=1, max_length=100)
+    namespaces: list[list[str]] | None = Field(None, max_length=1000)
+    depth: Offset | None = None
+    since: Offset = 0
+
+
+class _Start(BaseModel):
+    assistant_id: str
+    input: Any = None
+    config: dict[str, Any] | None = None
+    metadata: Metadata | None = None
+    multitask_strategy: Literal["reject", "interrupt", "rollback", "enqueue", "steer"] | None = None
+
+
+class _Answer(BaseModel):
+    interrupt_id: str
+    response: Any = None
+
+
+class _Respond(BaseModel):
+    interrupt_id: str | None = None
+    response: Any = None
+    responses: list[_Answer] | None = None
+    update: dict[str, Any] | None = None
+    goto: Any = None
+    config: dict[str, Any] | None = None
+    metadata: Metadata | None = None
+
+
+class _Refused(Exception):
+    """A command is refused: a code of the protocol, and a sentence."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+async def _thread(request: Request) -> Row:
+    async with serving(request).database.read() as connection:
+        return await get_thread(connection, path_id(request, "thread_id"))
+
+
+async def stream_events(request: Request) -> Response:
+    """Tell what happens on a thread: messages in blocks, tools, graphs that begin and end, questions."""
+    given = await read_body(request, EventsBody)
+    wrong = [name for name in given.channels if name not in CHANNELS and not name.startswith("custom:")]
+    if wrong:
+        raise ApiError(422, f"channels: {wrong[0]!r} is none of {', '.join(CHANNELS)}, custom:NAME.")
+    thread = await _thread(request)
+    wish = Wish(given.channels, given.namespaces, given.depth)
+    shown = _tell(serving(request), thread["thread_id"], wish, given.since)
+    return Watched(shown, headers=SSE, media_type="text/event-stream")
+
+
+async def _tell(server: Server, thread_id: str, wish: Wish, since: int) -> AsyncIterator[bytes]:
+    # The client waits for the first bytes before it starts a run.
+    yield frame(None, numbered=False)
+    tell = _Telling(server, wish, since)
+    async with following(server, thread_id, since, whole=True, beat=BEAT) as events:
+        async for followed in events:
+            yield await tell(followed) if followed else frame(None, numbered=False)
+
+
+class _Telling:
+    """Writes the events of a thread's runs, one run after the other."""
+
+    def __init__(self, server: Server, wish: Wish, since: int) -> None:
+        self._server, self._wish, self._since = server, wish, since
+        self._teller: RunTeller | None = None
+
+    async def __call__(self, followed: Followed) -> bytes:
+        """Write what a client wants of an event; that can be nothing."""
+        run, event = followed
+        teller = self._teller
+        if teller is None or teller.run_id != run["run_id"]:
+            teller = self._teller = RunTeller(run["run_id"], run["graph_id"])
+        shown = teller.tell(event) if event else teller.tell_end(*await _ending(self._server, run))
+        wanted = (each for each in shown if each["seq"] > self._since and self._wish.takes(each))
+        written = (Event(each["seq"], each["method"], dump(each)) for each in wanted)
+        return b"".join(frame(each, numbered=True) for each in written)
+
+
+async def _ending(server: Server, run: Row) -> tuple[str, Mapping[str, Any] | None]:
+    ended: Any = sa.select(runs.c.status, runs.c.error).where(runs.c.run_id == run["run_id"])
+    row = await server.database.row(ended)
+    # A run that was taken back is no longer there.
+    return (row["status"], load(row["error"])) if row else ("interrupted", None)
+
+
+async def join_stream(request: Request) -> Response:
+    """Stream what the runs of a thread do from now on, or all since an event."""
+    thread = await _thread(request)
+    modes = [mode for mode in request.query_params.getlist("stream_mode") if mode] or ["run_modes"]
+    wrong = [mode for mode in modes if mode not in _THREAD_MODES]
+    if wrong:
+        raise ApiError(422, f"stream_mode: {wrong[0]!r} is none of {', '.join(_THREAD_MODES)}.")
+    last = request.headers.get("last-event-id")
+    since = None if last is None else after_event(last)
+    frames = _frames(serving(request), thread["thread_id"], since, modes)
+    return Watched(frames, headers=SSE, media_type="text/event-stream")
+
+
+async def _frames(
+    server: Server, thread_id: str, since: int | None, modes: Sequence[str]
+) -> AsyncIterator[bytes]:
+    yield frame(None, numbered=False)
+    seen = since or 0
+    async with following(server, thread_id, since, whole=False, beat=BEAT) as events:
+        async for followed in events:
+            if followed is None:
+                yield frame(None, numbered=False)
+                continue
+            run, event = followed
+            if event is None:
+                ended = dump({"status": "run_done", "run_id": run["run_id"]})
+                # It stands for the last event of the run, which clients do not see.
+                event = Event(seen + 1, "metadata", ended)
+            seen = event.seq
+            if _is_wanted(event, modes):
+                yield frame(event, numbered=True)
+
+
+def _is_wanted(event: Event, modes: Sequence[str]) -> bool:
+    mode = mode_of(event)
+    if mode in ("metadata", "error"):
+        return True
+    return "run_modes" in modes or ("state_update" in modes and mode in ("values", "updates"))
+
+
+async def command(request: Request) -> Response:
+    """Take a command: start a run, answer a question, show the tree of graphs."""
+    read = await read_json(request)
+    given = cast(dict[str, Any], read) if isinstance(read, dict) else {}
+    number, method = given.get("id"), given.get("method")
+    if not isinstance(number, int) or isinstance(number, bool) or not isinstance(method, str):
+        refused = "Protocol commands must include an integer id and string method."
+        return answer(_error(None, "invalid_argument", refused), 400)
+    params: Any = given.get("params") or {}
+    try:
+        if method not in _COMMANDS:
+            raise _Refused("unknown_command", f"Unknown protocol command: {method[:100]}")
+        result = await _COMMANDS[method](request, params)
+    except _Refused as error:
+        return answer(_error(number, error.code, str(error)))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in first["loc"]) or "params"
+        return answer(_error(number, "invalid_argument", f"{method}: {place}: {first['msg']}."))
+    except ApiError as error:
+        # With its own status: clients and proxies look at what is forbidden, busy or too much.
+        refused = _error(number, _CODES.get(error.status, "invalid_argument"), error.detail)
+        return answer(refused, error.status)
+    # No event is applied before the answer: all come by the stream.
+    meta = {"applied_through_seq": 0}
+    return answer({"type": "success", "id": number, "result": result, "meta": meta})
+
+
+def _error(number: int | None, code: str, message: str) -> dict[str, Any]:
+    return {"type": "error", "id": number, "error": code, "message": message}
+
+
+async def _start(request: Request, params: Any) -> dict[str, Any]:
+    given = _Start.model_validate(params)
+    return await _run(request, given.model_dump())
+
+
+async def _run(request: Request, given: Mapping[str, Any]) -> dict[str, Any]:
+    streamed = {"stream_mode": list(MODES), "stream_subgraphs": True, "stream_resumable": True}
+    fields = {**given, **streamed, "if_not_exists": "create", "streamed": True}
+    row = await create_run(serving(request), fields, path_id(request, "thread_id"))
+    return {"run_id": row["run_id"]}
+
+
+async def _respond(request: Request, params: Any) -> dict[str, Any]:
+    given = _Respond.model_validate(params)
+    thread = await _thread(request)
+    answers = given.responses or []
+    if given.interrupt_id is not None:
+        answers = [_Answer(interrupt_id=given.interrupt_id, response=given.response)]
+    asked = {each["id"] for waiting in load(thread["interrupts"]).values() for each in waiting}
+    if not answers:
+        raise _Refused("invalid_argument", "input.respond requires an interrupt_id, or responses.")
+    if unknown := [each.interrupt_id for each in answers if each.interrupt_id not in asked]:
+        raise _Refused("no_such_interrupt", f"Unknown or already-consumed interrupt: {unknown[0][:100]}")
+    resume = {each.interrupt_id: each.response for each in answers}
+    todo = {"resume": resume, "update": given.update, "goto": given.goto}
+    fields = {"assistant_id": thread["metadata"].get("assistant_id"), "command": todo}
+    return await _run(request, {**fields, "config": given.config, "metadata": given.metadata})
+
+
+async def _tree(request: Request, params: Any) -> dict[str, Any]:
+    thread, server = await _thread(request), serving(request)
+    of_thread = sa.select(runs).where(runs.c.thread_id == thread["thread_id"], runs.c.status.in_(ACTIVE))
+    run = await server.database.row(of_thread.order_by(runs.c.created_at))
+    if run is None:
+        raise _Refused("no_such_run", "No active run is bound to this thread.")
+    root: dict[str, Any] = {"namespace": [], "status": "running", "graph_name": run["graph_id"]}
+    async with open_graph(server, thread) as opened:
+        if opened is None:
+            return {"tree": root}
+        state = await opened.graph.aget_state(cast(Any, opened.config({})), subgraphs=True)
+    return {"tree": {**root, "children": _branches(state, [])}}
+
+
+def _branches(state: Any, namespace: list[str]) -> list[dict[str, Any]]:
+    """Return the graphs that work inside a graph now."""
+    found: list[dict[str, Any]] = []
+    for task in state.tasks:
+        if hasattr(task.state, "tasks"):
+            inner = [*namespace, f"{task.name}:{task.id}"]
+            status = "interrupted" if task.interrupts else "running"
+            named = {"namespace": inner, "status": status, "graph_name": task.name}
+            found.append({**named, "children": _branches(task.state, inner)})
+    return found
+
+
+_COMMANDS: Final = {"run.start": _start, "input.respond": _respond, "agent.getTree": _tree}
+
+ROUTES: Final = [
+    Route("/threads/{thread_id}/stream", join_stream, methods=["GET"]),
+    Route("/threads/{thread_id}/stream/events", stream_events, methods=["POST"]),
+    Route("/threads/{thread_id}/commands", command, methods=["POST"]),
+]

@@ -1,0 +1,82 @@
+"""A server with keys, and two owners on it: Alice has something of everything, and Bob attacks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.server.serving import Process, make_key
+from tests.server.test_runs import say
+
+CANARY = "canary-of-alice"
+
+
+@dataclass
+class World:
+    """What Alice has, and a client for each of the two."""
+
+    url: str
+    place: Path
+    alice: httpx.Client
+    bob: httpx.Client
+    ids: dict[str, str] = field(default_factory=dict[str, str])
+
+    def make(self, path: str, body: Any) -> Any:
+        """Let Alice make something."""
+        made = self.alice.post(path, json=body)
+        assert made.status_code == 200, made.text
+        return made.json()
+
+    def fill(self) -> None:
+        """Give Alice something of everything."""
+        marked = {"metadata": {"mark": CANARY}}
+        thread = self.make("/threads", marked)["thread_id"]
+        asked = {"assistant_id": "echo", "input": say(CANARY), "stream_resumable": True}
+        self.make(f"/threads/{thread}/runs/wait", asked)
+        assistant = {"graph_id": "echo", "name": CANARY, **marked}
+        self.ids = {
+            "thread_id": thread,
+            "run_id": self.alice.get(f"/threads/{thread}/runs").json()[0]["run_id"],
+            "checkpoint_id": self.alice.get(f"/threads/{thread}/state").json()["checkpoint_id"],
+            "assistant_id": self.make("/assistants", assistant)["assistant_id"],
+        }
+        cron = {"assistant_id": "echo", "schedule": "0 0 1 1 *", "input": say(CANARY), **marked}
+        self.ids["cron_id"] = self.make(f"/threads/{thread}/runs/crons", cron)["cron_id"]
+        item = {"namespace": ["notes", "deep"], "key": "tide", "value": {"mark": CANARY}}
+        assert self.alice.put("/store/items", json=item).status_code == 204
+
+    def all_of_alice(self) -> list[Any]:
+        """Return everything that Alice has, as she sees it."""
+        thread, assistant = (self.ids[name] for name in ("thread_id", "assistant_id"))
+        read = [
+            f"/threads/{thread}",
+            f"/threads/{thread}/runs",
+            f"/threads/{thread}/history",
+            f"/assistants/{assistant}",
+            f"/runs/crons/{self.ids['cron_id']}",
+            "/store/items?namespace=notes.deep&key=tide",
+        ]
+        search = ["/threads/search", "/assistants/search", "/runs/crons/search", "/store/items/search"]
+        answers = [self.alice.get(path) for path in read]
+        answers += [self.alice.post(path, json={}) for path in search]
+        return [answered.raise_for_status().json() for answered in answers]
+
+
+@pytest.fixture(scope="session")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    place = tmp_path_factory.mktemp("attacked")
+    keys = [{"x-api-key": make_key(place, owner)} for owner in ("alice", "bob")]
+    process = Process(place)
+    url = process.start()
+    clients = [httpx.Client(base_url=url, headers=key, timeout=60) for key in keys]
+    world = World(url, place, *clients)
+    world.fill()
+    yield world
+    for client in clients:
+        client.close()
+    process.close()
