@@ -1,7 +1,7 @@
 # Every target sets up what it needs. Python 3.11 or newer, make and a POSIX shell are enough.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test beside check quick drills test-latest static pytest third-party format lint types layers docs docs-check site coverage bench eval-local lock clean
+.PHONY: help run serve test beside check quick drills test-latest static pytest third-party format lint types layers docs docs-check site coverage bench eval-local lock clean
 
 PYTHON ?= python3.11
 # Another interpreter gets an environment of its own: make test PYTHON=python3.13
@@ -28,6 +28,11 @@ help: ## Show the targets
 
 run: $(VENV)/.run ## Watch an agent do a small real job on real files
 	@$(BIN)/python -m deepagents_cli first-run $(ARGS)
+
+# Without a model of yours, a small one is fetched first, once.
+serve: $(VENV)/.serve ## Serve an agent on http://localhost:2024, with the small local model or DEEPAGENTS_MODEL
+	@test -n "$$DEEPAGENTS_MODEL" || $(BIN)/deepagents models pull >/dev/null
+	@cd examples/serve && $(abspath $(BIN))/deepagents serve $(ARGS)
 
 test: $(VENV)/.dev $(THIRD_PARTY)/.ready ## Check everything: format, lint, types, layers, documents, tests
 	@$(MAKE) --no-print-directory --jobs=2 beside pytest
@@ -124,6 +129,10 @@ $(VENV)/pyvenv.cfg:
 $(VENV)/.run: $(VENV)/pyvenv.cfg requirements/run.lock pyproject.toml
 	@$(PIP) install --require-hashes -r requirements/run.lock
 	@$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.serve: $(VENV)/.run requirements/serve.lock
+	@$(PIP) install --require-hashes -r requirements/serve.lock
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.run requirements/dev.lock

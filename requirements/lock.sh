@@ -11,5 +11,6 @@ compile() {
 
 compile --all-extras --group build --group dev "$@" --output-file requirements/dev.lock pyproject.toml
 compile --extra cli --extra local --group build --constraint requirements/dev.lock --output-file requirements/run.lock pyproject.toml
+compile --extra cli --extra local --extra server --group build --constraint requirements/dev.lock --output-file requirements/serve.lock pyproject.toml
 compile --constraint requirements/dev.lock --no-emit-package deepagents "$@" --output-file requirements/third-party.lock requirements/third-party.in
 compile --group docs --constraint requirements/dev.lock "$@" --output-file requirements/docs.lock

@@ -1,0 +1,61 @@
+"""The curl lines of the documents work on the agent of `make serve`."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.source import ROOT
+from tests.docs.provider import Script, serve
+
+PAGES = ("README.md", "docs/concepts/server.md", "docs/concepts/operations.md")
+_BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_COMMAND = re.compile(r"^curl (?:.*\\\n)*.*", re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Serve the example as its directory has it, with a script in the model's place."""
+    directory = tmp_path_factory.mktemp("serve") / "serve"
+    shutil.copytree(ROOT / "examples" / "serve", directory)
+    with serve(Script({"*": ["Baltic, North, Black."] * 10})) as model:
+        environ = {
+            "DEEPAGENTS_MODEL": "anthropic:claude-sonnet-4-6",
+            "ANTHROPIC_BASE_URL": model,
+            "ANTHROPIC_API_KEY": "none",
+        }
+        running = subprocess.Popen(
+            [sys.executable, "-m", "deepagents_cli", "serve", "--port", "0"],
+            cwd=directory,
+            env={**os.environ, **environ},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        with running:
+            assert running.stdout
+            yield running.stdout.readline().split("//")[-1].strip()
+            running.terminate()
+
+
+@pytest.mark.skipif(not shutil.which("curl"), reason="curl is not installed")
+@pytest.mark.parametrize("page", PAGES)
+def test_the_curl_lines_of_a_page_work(page: str, address: str, tmp_path: Path) -> None:
+    text = (ROOT / page).read_text()
+    lines = [line for block in _BLOCK.findall(text) for line in _COMMAND.findall(block)]
+
+    assert lines
+    for line in lines:
+        assert "localhost:2024" in line
+        typed = line.replace("localhost:2024", address).replace("curl ", "curl --fail-with-body ", 1)
+        done = subprocess.run(["sh", "-c", typed], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
+        assert done.stdout
+        if "/runs/" in line:
+            assert "Baltic" in done.stdout
