@@ -129,13 +129,16 @@ def make_sandbox(
     read: Sequence[Path] = (),
     write: Sequence[Path] = (),
     protected: Sequence[str] = PROTECTED,
+    asks_hosts: bool = False,
 ) -> GuardedSandbox:
     """Confine file tools and commands to a directory, and to what else was given.
+
+    With `asks_hosts`, the sandbox learns which hosts commands want, also where none was given.
 
     Raises:
         ConfigError: for what no sandbox can be given.
     """
-    hosts = "all" if list(network) == ["all"] else list(network) or "none"
+    hosts = "all" if list(network) == ["all"] else [*network] if network or asks_hosts else "none"
     # So that programs of the directories in `read` are found as this user finds them.
     env = {"PATH": os.pathsep.join(filter(None, (os.environ.get("PATH"), os.defpath)))}
     return GuardedSandbox(
@@ -157,6 +160,7 @@ class Access:
     mode: Mode = "ask"
     approving: str | None = None
     typed: Sequence[str] = ()
+    asks_hosts: bool = False
 
     @classmethod
     def of(cls, arguments: Namespace, settings: Settings = NOTHING_SET) -> Access:
@@ -203,6 +207,7 @@ def choose_backend(
             read=read,
             write=access.write,
             protected=() if access.mode == "full" else PROTECTED,
+            asks_hosts=access.asks_hosts,
         )
         return made, True, None
     except ConfigError as error:

@@ -1,7 +1,7 @@
 """Rules of "always": which calls a person lets through from now on, exactly or by how they begin.
 
 A rule is one line of text, as it is kept in the settings: `command: git status`, `commands: git log`,
-`edit: /x/a.py`, `edits: /x/src`, `delete: /x/a.py`, `read: /x/.env`.
+`edit: /x/a.py`, `edits: /x/src`, `delete: /x/a.py`, `read: /x/.env`, `host: example.org`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from deepagents_cli.settings import Permission
 
-Kind: TypeAlias = Literal["command", "commands", "edit", "edits", "delete", "read"]
+Kind: TypeAlias = Literal["command", "commands", "edit", "edits", "delete", "read", "host"]
 
 _RUNS_OTHERS: Final = frozenset({
     ".", "alias", "ash", "awk", "bash", "builtin", "busybox", "bwrap", "case", "chroot", "command",
@@ -44,6 +44,7 @@ _STEERS: Final = (
 """Options by which a harmless program runs another or writes a file; programs take them abbreviated too."""
 _SHORT_STEERS: Final = {"curl": "KOTo", "git": "COcoux", "make": "CEIf", "sort": "o", "tar": "FI"}
 _FIND_ACTS: Final = ("-exec", "-ok", "-delete", "-fprint", "-fls")
+_HOST: Final = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})+")
 # What stands for itself in a shell. Look-alikes, other spaces and expansions are none of it.
 _PIECE: Final = re.compile(
     r"""(?P<space>\ +)|(?P<bare>[A-Za-z0-9_./:,@%+=~^-]+)|'(?P<single>[^']*)'|"(?P<double>[^"$`\\!]*)\"""",
@@ -93,6 +94,8 @@ def read_rule(text: str) -> Rule:
         raise ValueError(f"{text!r}: the path of a rule begins with /")
     if kind == "commands" and _check_prefix(value.split(" ")) is None:
         raise ValueError(f"{text!r}: what this begins with can run anything; give the whole command")
+    if kind == "host" and not _HOST.fullmatch(value):
+        raise ValueError(f"{text!r}: write one host, such as example.org")
     return Rule(cast("Kind", kind), value)
 
 

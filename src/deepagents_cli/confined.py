@@ -17,6 +17,10 @@ def _deny_nothing(command: str) -> CommandAccess | None:
     return None
 
 
+def _reaches_nothing(host: str) -> bool:
+    return False
+
+
 class GuardedSandbox(LocalSandbox):
     """A sandbox in which each command finds what `access_of` its text allows.
 
@@ -25,6 +29,11 @@ class GuardedSandbox(LocalSandbox):
     """
 
     access_of: Callable[[str], CommandAccess | None] = staticmethod(_deny_nothing)
+    reaches: Callable[[str], bool] = staticmethod(_reaches_nothing)
+
+    def may_reach(self, host: str) -> bool:
+        """Return whether the policy lets commands reach a host that was not named at the start."""
+        return self.reaches(host)
 
     @property
     def given(self) -> tuple[str, ...]:

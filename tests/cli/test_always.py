@@ -36,6 +36,12 @@ def test_nothing_rides_on_a_prefix(command: str) -> None:
     assert not covers("git log", command)
 
 
+@pytest.mark.parametrize("host", ["*", "*.example.org", "localhost", "10.0.0.1/8", "a b.org", "x.org:22"])
+def test_a_rule_about_a_host_names_one(host: str) -> None:
+    with pytest.raises(ValueError, match="host"):
+        read_rule(f"host: {host}")
+
+
 @pytest.mark.parametrize(
     ("prefix", "command"),
     [

@@ -17,7 +17,7 @@ import pytest
 
 from deepagents import create_deep_agent
 from deepagents.backends import LocalSandbox
-from deepagents.backends.local_sandbox.network import HostRule, HostRules
+from deepagents.backends.local_sandbox.network import HostRule, HostRules, RefusedHostError
 from deepagents.backends.local_sandbox.proxy import Proxy
 from deepagents.errors import ConfigError
 from deepagents.events import Event, HostRefused, ToolFinished
@@ -321,6 +321,21 @@ def test_a_rule_that_names_no_host_is_refused_with_its_text(rule: str) -> None:
         HostRule.parse(rule)
 
     assert repr(rule) in str(raised.value)
+
+
+def test_further_hosts_are_names_at_the_usual_ports_that_lead_outside() -> None:
+    where = {"more.example": ["93.184.215.14"], "inner.example": ["10.0.0.1"]}
+    rules = HostRules((), lambda host, port: where[host], lambda host: host in where)
+
+    assert rules.find_addresses("more.example", 443) == ["93.184.215.14"]
+    for host, port in [
+        ("more.example", 22),
+        ("93.184.215.14", 443),
+        ("inner.example", 443),
+        ("other.example", 80),
+    ]:
+        with pytest.raises(RefusedHostError):
+            rules.find_addresses(host, port)
 
 
 @needs_sandbox

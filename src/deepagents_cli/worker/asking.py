@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias, cast
 from deepagents.events import ApprovalNeeded, ApprovalRequest, QuestionAsked
 from deepagents_cli.approval import decision_by
 from deepagents_cli.policy import Policy
-from deepagents_cli.protocol import Choice, Message, Mode, Scope
+from deepagents_cli.protocol import Choice, Message, Mode, Rule, Scope
 from deepagents_cli.questions import apply_edit, make_question
 from deepagents_cli.session import Decision, Waiting
 from deepagents_cli.terminal import clean, one_line
@@ -19,6 +19,8 @@ from deepagents_cli.worker.steering import PLAN
 
 Say: TypeAlias = Callable[[str, Message], None]
 
+HOST: Final = "host"
+"""The name of a question that is about no call of a tool."""
 SCOPES: Final[tuple[Scope, ...]] = ("session", "directory", "everywhere")
 _PLAN_CHOICES: Final[Sequence[Choice]] = (
     {"value": "ask", "label": "Carry it out, asking", "detail": "you approve each change", "usable": True},
@@ -60,6 +62,27 @@ class Asking:
             return await self._approve_plan(str(plan.get("plan")), asked.agent)
         text = question if isinstance(question, str) else json.dumps(question, default=str, indent=2)
         return await self._ask("question", {"agent": asked.agent, "text": clean(text), "choices": None})
+
+    async def ask_about_host(self, host: str) -> bool:
+        """Ask whether commands may reach a host from now on; return the answer."""
+        rule: Rule = {"rule": f"host: {host}", "label": f"commands reach {host}"}
+        question = {
+            "agent": None,
+            "name": HOST,
+            "title": f"wants its commands to reach {host}",
+            "details": ["A command was kept from it. If you agree, commands reach it in this session."],
+            "language": "text",
+            "choices": ["approve", "reject"],
+            "edit": None,
+            "rules": [rule],
+            "edited": False,
+        }
+        given = await self._ask("ask", question)
+        if given["decision"].get("type") != "approve":
+            return False
+        remember: Mapping[str, Any] = given.get("remember") or {}
+        self._keep(rule["rule"], remember.get("scope"))
+        return True
 
     def take(self, ask: str, value: Any) -> None:
         """Take what the person answered; an answer to what no longer waits is dropped."""
@@ -132,11 +155,13 @@ class Asking:
         """Keep a rule, one of those that the question offered."""
         offered = self._policy.rules_for(request)
         rule = next((each for each in offered if each.rule == remember.get("rule")), None)
-        scope: Scope | None = next((each for each in SCOPES if each == remember.get("scope")), None)
-        if rule is None or scope is None:
-            return
+        if rule is not None and remember.get("scope") in SCOPES:
+            self._keep(rule.rule, remember["scope"])
+
+    def _keep(self, rule: str, wanted: object) -> None:
+        scope: Scope | None = next((each for each in SCOPES if each == wanted), None)
         try:
-            self._policy.remember(rule.rule, scope)
+            self._policy.remember(rule, scope or "session")
         except (OSError, ValueError) as error:
             self._say("notice", {"text": f"The rule was not kept: {one_line(str(error))}"})
 

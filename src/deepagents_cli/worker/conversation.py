@@ -23,6 +23,7 @@ from deepagents_cli.worker.attachments import read_attachments
 from deepagents_cli.worker.changes import Changes
 from deepagents_cli.worker.commands import carry_out, find_skills, list_commands
 from deepagents_cli.worker.history import past_messages
+from deepagents_cli.worker.hosts import Hosts
 from deepagents_cli.worker.inbox import Inbox
 from deepagents_cli.worker.meter import Meter, cost_of, last_context
 from deepagents_cli.worker.proposal import Proposal
@@ -130,7 +131,8 @@ class Conversation:
         """Make the agent of the open thread."""
         self.steering = Steering(self)
         self.changes = Changes(self.workplace.policy, self.workplace.record, self.thread)
-        return self.workplace.make_agent(self.steering, self.changes)
+        hosts = Hosts(self.workplace.policy, self.asking.ask_about_host)
+        return self.workplace.make_agent(self.steering, self.changes, hosts)
 
     def hand_over(self) -> list[HumanMessage]:
         """Return what was typed since the agent's last step."""

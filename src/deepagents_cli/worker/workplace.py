@@ -7,9 +7,11 @@ from argparse import Namespace
 from asyncio import to_thread
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from langchain.agents.middleware import AgentMiddleware
 from langchain_core.language_models import BaseChatModel
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
@@ -36,7 +38,6 @@ from deepagents_cli.settings import user_file
 from deepagents_cli.settings_file import add_trusted
 from deepagents_cli.setup import describe_untrusted, load_setup
 from deepagents_cli.threads import Threads, state_dir
-from deepagents_cli.worker.changes import Changes
 from deepagents_cli.worker.no_model import LABEL, NoModel, say_missing
 from deepagents_cli.worker.record import Record
 from deepagents_cli.worker.steering import Steering
@@ -91,7 +92,7 @@ class Workplace:
             add_trusted(user_file(Path.home()), self.setup.trust())
             self.setup = load_setup(self.project)
         settings = self.setup.settings
-        self.access = Access.of(self.options, settings)
+        self.access = replace(Access.of(self.options, settings), asks_hosts=True)
         self.limits: Limits | None = limits_of(self.options, settings.limits)
         try:
             model = choose_model(self._named, settings)
@@ -142,8 +143,8 @@ class Workplace:
                 self.notify(f"{self.label} answers: {error}")
         return self._others[name]
 
-    def make_agent(self, steering: Steering, changes: Changes) -> Any:
-        """Make the agent."""
+    def make_agent(self, steering: Steering, *around_calls: AgentMiddleware[Any, Any, Any]) -> Any:
+        """Make the agent; `around_calls` sees those of its subagents too."""
         assert self.saver is not None, "open() comes first"
         return make_agent(
             self.model,
@@ -153,7 +154,7 @@ class Workplace:
             setup=self.setup,
             notify=self.notify,
             middleware=[steering],
-            around_calls=[changes],
+            around_calls=around_calls,
         )
 
     def _refuse_options(self, model: BaseChatModel) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.cli.openai_server import OpenAIServer, Reply, Request, call
+from tests.cli.test_sandbox import needs_sandbox
 from tests.cli.worker.conftest import Worker
 
 
@@ -61,6 +62,42 @@ def test_an_edit_of_arguments_that_are_no_json_is_said_to_be_none(
     assert worker.wait("notice")["text"].startswith("Not taken: ")
     worker.send("decide", ask=asked["id"], decision={"type": "reject"}, remember=None)
     assert worker.answer() == "Left."
+
+
+FETCH = "curl -s -o /dev/null -w '%{http_code}' http://"
+
+
+@needs_sandbox
+def test_a_host_that_was_not_named_is_asked_about_once_the_command_has_ended(
+    worker: Worker, server: OpenAIServer, tmp_path: Path
+) -> None:
+    def fetch(*names: str) -> Reply:
+        return call("execute", command=f"{'; '.join(f'{FETCH}{name}.example/' for name in names)}; exit 0")
+
+    server.then(fetch("ham", "spam"), fetch("spam"), "Done.")
+    worker.open(mode="auto")
+    worker.say("Fetch.")
+    ham = worker.wait("ask")
+    assert (ham["title"], ham["choices"]) == (
+        "wants its commands to reach ham.example",
+        ["approve", "reject"],
+    )
+    remember = {"scope": "everywhere", "rule": ham["rules"][0]["rule"]}
+    worker.send("decide", ask=ham["id"], decision={"type": "approve"}, remember=remember)
+    spam = worker.wait("ask")
+    worker.send("decide", ask=spam["id"], decision={"type": "reject"}, remember=None)
+
+    assert worker.answer() == "Done."
+    first, second = server.requests[-1].texts("tool")
+    assert "lets commands reach ham.example from now on; run it again" in first
+    assert "403" in second, "it is asked about once"
+    assert 'rule = "host: ham.example"' in (tmp_path / "settings.toml").read_text()
+    assert worker.command("permissions")["choices"][1]["detail"] == "everywhere; remove"
+    worker.command("mode", "plan")
+    server.then(fetch("ham", "eggs"), "Planned.")
+    worker.say("Fetch again.")
+    assert worker.answer() == "Planned."
+    assert server.requests[-1].last.startswith("403403"), "nothing is reached in plan mode"
 
 
 def test_subagents_that_wait_at_once_are_asked_about_one_after_the_other(

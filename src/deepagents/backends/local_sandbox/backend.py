@@ -188,7 +188,7 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
         self._writable = tuple(map(_directory, writable))
         self._protected = tuple(map(_relative, protected))
         self._network = network
-        self._rules = _host_rules(network)
+        self._rules = _host_rules(network, self.may_reach)
         self._env = {"PATH": _PATH, "HOME": HOME, "LANG": "C.UTF-8", "TERM": "dumb", **_variables(env or {})}
         self._limits = Limits(
             _positive("memory", memory) or os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2,
@@ -213,6 +213,14 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
         """Return `None` where commands can be confined, else one sentence: why not, and what to install."""
         found = find_confinement()
         return found if isinstance(found, str) else None
+
+    def may_reach(self, host: str) -> bool:
+        """Return whether commands may reach a host that is not in the list `network`, at the usual ports.
+
+        A subclass may let more through; it is asked in a thread of its own while the connection waits. An
+        address of this machine's own networks stays closed.
+        """
+        return False
 
     @property
     def id(self) -> str:
@@ -458,12 +466,12 @@ def _variables(env: Mapping[str, str]) -> Mapping[str, str]:
     return env
 
 
-def _host_rules(network: Network) -> HostRules | None:
+def _host_rules(network: Network, may_reach: Callable[[str], bool]) -> HostRules | None:
     if network in ("none", "all"):
         return None
     if isinstance(network, str):
         raise ConfigError(f"network must be 'none', 'all' or a list of host names, got {network!r}")
-    return HostRules(tuple(map(HostRule.parse, network)))
+    return HostRules(tuple(map(HostRule.parse, network)), is_further=may_reach)
 
 
 def _relative(path: str) -> str:

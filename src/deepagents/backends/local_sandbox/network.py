@@ -79,12 +79,17 @@ def resolve(host: str, port: int) -> Sequence[str]:
     return [str(each[4][0]) for each in found]
 
 
+def _none_further(host: str) -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class HostRules:
-    """All hosts that commands may reach."""
+    """All hosts that commands may reach; `is_further` decides about names that no rule names, at `PORTS`."""
 
     rules: tuple[HostRule, ...]
     resolve: Resolve = resolve
+    is_further: Callable[[str], bool] = _none_further
 
     def find_addresses(self, host: str, port: int) -> Sequence[str]:
         """Return the addresses to connect to: those that were checked, or a name could change in between.
@@ -96,16 +101,10 @@ class HostRules:
         shown, address = f"{host[:_LONGEST_NAME]}:{port}", _address(host)
         if address is None and not _is_name(host):
             raise RefusedHostError(f"{shown} is refused: this is no host name")
-        if not any(rule.matches(host, port) for rule in self.rules):
-            same = [rule for rule in self.rules if any(rule.matches(host, each) for each in rule.ports)]
-            if same:
-                raise RefusedHostError(
-                    f"{shown} is refused: only the ports {_join(same[0].ports)} of it are allowed"
-                )
-            if address is not None:
-                raise RefusedHostError(f"{shown} is refused: addresses are allowed only where they are named")
-            allowed = _join([rule.host for rule in self.rules]) or "none"
-            raise RefusedHostError(f"{shown} is refused: it is not among the allowed hosts ({allowed})")
+        if not any(rule.matches(host, port) for rule in self.rules) and (
+            refusal := self._describe_refusal(host, port, is_address=address is not None)
+        ):
+            raise RefusedHostError(f"{shown} is refused: {refusal}")
         # An address that is named is meant, wherever it leads.
         if address is not None:
             return [str(address)]
@@ -117,6 +116,17 @@ class HostRules:
         if not found:
             raise OSError(f"{host} has no address")
         return found
+
+    def _describe_refusal(self, host: str, port: int, *, is_address: bool) -> str | None:
+        """Say why what no rule names may not be reached; `None` where it may."""
+        same = [rule for rule in self.rules if any(rule.matches(host, each) for each in rule.ports)]
+        if same:
+            return f"only the ports {_join(same[0].ports)} of it are allowed"
+        if is_address:
+            return "addresses are allowed only where they are named"
+        if port in PORTS and self.is_further(host):
+            return None
+        return f"it is not among the allowed hosts ({_join([rule.host for rule in self.rules]) or 'none'})"
 
 
 def is_inner(text: str) -> bool:
