@@ -12,22 +12,24 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 
-from deepagents_server.api import assistants, crons, runs, store, system, thread_streams, threads
+from deepagents_server.api import assistants, crons, openai, runs, store, system, thread_streams, threads
 from deepagents_server.api.common import answer
 from deepagents_server.api.gate import Gate
 from deepagents_server.errors import ApiError
 from deepagents_server.server import Server, Settings
 
 _log: Final = logging.getLogger("deepagents.server")
-ROUTES: Final = [
-    *system.ROUTES,
-    *assistants.ROUTES,
-    *crons.ROUTES,
-    *threads.ROUTES,
-    *runs.ROUTES,
-    *thread_streams.ROUTES,
-    *store.ROUTES,
-]
+_PARTS: Final = {
+    "meta": system.ROUTES,
+    "assistants": assistants.ROUTES,
+    "crons": crons.ROUTES,
+    "threads": [*threads.ROUTES, *thread_streams.ROUTES],
+    "runs": runs.ROUTES,
+    "store": store.ROUTES,
+    "openai": openai.ROUTES,
+}
+"""The endpoints, by the name with which `http` of langgraph.json leaves them out: `disable_store`."""
+ROUTES: Final = [route for routes in _PARTS.values() for route in routes]
 _EXPOSED: Final = ("content-location", "location", "x-pagination-total", "x-pagination-next")
 
 
@@ -41,8 +43,12 @@ def create_app(server: Server, settings: Settings) -> Starlette:
         expose_headers=list(_EXPOSED),
         max_age=600,
     )
+
+    def off(name: str) -> bool:
+        return server.config.http.get(f"disable_{name}") is True
+
     return Starlette(
-        routes=ROUTES,
+        routes=[route for name, routes in _PARTS.items() if not off(name) for route in routes],
         middleware=[cors, Middleware(Gate, server=server)],
         exception_handlers={
             ApiError: _refuse,

@@ -120,6 +120,11 @@ ATTACKS: dict[str, list[Attack]] = {
         lambda ids: {"status": "all"},
         lambda ids: {"thread_id": ids["thread_id"], "run_ids": [ids["run_id"]]},
     ],
+    "POST /v1/chat/completions": [
+        lambda ids: {"model": ids["assistant_id"], "messages": [{"role": "user", "content": "mine now"}]}
+    ],
+    "GET /v1/models": _NOTHING,
+    "GET /v1/models/{model}": _NOTHING,
     "PUT /store/items": [
         lambda ids: {"namespace": ["notes", "deep"], "key": "tide", "value": {"mark": "mine now"}}
     ],
@@ -154,7 +159,7 @@ def test_every_endpoint_is_attacked() -> None:
 @pytest.mark.parametrize("endpoint", ATTACKS)
 def test_what_belongs_to_others_is_as_if_it_were_not_there(world: World, endpoint: str) -> None:
     before = world.all_of_alice()
-    unknown = {name: str(uuid4()) for name in world.ids} | {"namespace": "inner"}
+    unknown = {name: str(uuid4()) for name in world.ids} | {"namespace": "inner", "model": "none"}
 
     for attack in ATTACKS[endpoint]:
         refused, shown = _ask(world, endpoint, attack, {**unknown, **world.ids})

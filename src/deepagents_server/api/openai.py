@@ -1,0 +1,241 @@
+"""Graphs as models, for clients of OpenAI's chat completions: tools run here, and answers are streamed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import aclosing
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+import sqlalchemy as sa
+from pydantic import BaseModel, Field
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from deepagents_server.api.bodies import Metadata, read_body
+from deepagents_server.api.common import Watched, answer, serving
+from deepagents_server.api.runs import BEAT, SSE
+from deepagents_server.create import create_run
+from deepagents_server.database.engine import Row
+from deepagents_server.database.tables import assistants, runs, threads
+from deepagents_server.errors import ApiError, not_found
+from deepagents_server.events import Event
+from deepagents_server.follow import is_over
+from deepagents_server.graphs import system_assistant_id
+from deepagents_server.message_blocks import Messages
+from deepagents_server.serialize import dump, load
+from deepagents_server.server import Server
+
+THREAD_HEADER: Final = "x-thread-id"
+"""The thread that a conversation goes on in; without it, a request brings all of its messages."""
+_FIELDS: Final = ("role", "content", "name", "tool_calls", "tool_call_id")
+_USAGE: Final = {
+    "input_tokens": "prompt_tokens",
+    "output_tokens": "completion_tokens",
+    "total_tokens": "total_tokens",
+}
+_KINDS: Final = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+
+
+class _StreamOptions(BaseModel):
+    include_usage: bool = False
+
+
+class CompletionBody(BaseModel):
+    """A conversation that a graph goes on with; the settings of a model are the graph's own, and ignored."""
+
+    model: str
+    messages: list[dict[str, Any]] = Field(min_length=1, max_length=10_000)
+    stream: bool = False
+    stream_options: _StreamOptions | None = None
+    n: int | None = None
+    tools: list[Any] | None = None
+    metadata: Metadata | None = None
+
+
+def _refused(error: ApiError) -> dict[str, Any]:
+    kind = _KINDS.get(error.status, "server_error" if error.status >= 500 else "invalid_request_error")
+    code = "model_not_found" if error.status == 404 else None
+    return {"error": {"message": error.detail, "type": kind, "param": None, "code": code}}
+
+
+async def complete(request: Request) -> Response:
+    """Let a graph answer a conversation, as chat completions of OpenAI do."""
+    try:
+        return await _complete(request)
+    except ApiError as error:
+        return answer(_refused(error), error.status)
+
+
+async def _complete(request: Request) -> Response:
+    given = await read_body(request, CompletionBody)
+    if given.tools:
+        raise ApiError(400, "tools: a graph uses its own tools, on the server; leave them out.")
+    if given.n not in (None, 1):
+        raise ApiError(400, "n: a graph gives one answer.")
+    server, thread_id = serving(request), _thread_id(request)
+    messages = [{name: each[name] for name in _FIELDS if name in each} for each in given.messages]
+    fields: dict[str, Any] = {
+        "assistant_id": given.model,
+        "input": {"messages": _new(messages) if thread_id else messages},
+        "metadata": given.metadata,
+        "stream_mode": ["messages-tuple"],
+        "if_not_exists": "create",
+        "streamed": True,
+    }
+    row = await create_run(server, fields, thread_id)
+    spoken = _Answer(server, row, given)
+    headers = {THREAD_HEADER: row["thread_id"]}
+    if given.stream:
+        return Watched(spoken.stream(), headers={**SSE, **headers}, media_type="text/event-stream")
+    return answer(await spoken.whole(), headers=headers)
+
+
+def _thread_id(request: Request) -> str | None:
+    sent = request.headers.get(THREAD_HEADER)
+    try:
+        return str(UUID(sent)) if sent else None
+    except ValueError as error:
+        raise ApiError(400, f"{THREAD_HEADER}: {sent!r} is no UUID.") from error
+
+
+def _new(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return what came after the last answer: what was before, the thread has."""
+    answered = [place for place, each in enumerate(messages) if each.get("role") == "assistant"]
+    return messages[answered[-1] + 1 :] if answered else messages
+
+
+class _Answer:
+    """What a run says, in the shapes of OpenAI's answers."""
+
+    def __init__(self, server: Server, run: Row, given: CompletionBody) -> None:
+        self._server, self._run = server, run
+        self._shows_usage = bool(given.stream_options and given.stream_options.include_usage)
+        self._head = {"id": f"chatcmpl-{run['run_id']}", "created": int(time.time()), "model": given.model}
+        self._usage = dict.fromkeys(_USAGE.values(), 0)
+        self._messages = Messages()
+        self._texts: list[list[str]] = []
+
+    async def whole(self) -> dict[str, Any]:
+        """Return the last message, once the run is over."""
+        async for _ in self._pieces():
+            pass
+        texts = ["".join(pieces) for pieces in self._texts if pieces]
+        message = {"role": "assistant", "content": texts[-1] if texts else ""}
+        choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
+        return {**self._head, "object": "chat.completion", "choices": [choice], "usage": self._usage}
+
+    async def stream(self) -> AsyncIterator[bytes]:
+        """Write all that the agent says as it says it."""
+        over = False
+        try:
+            yield self._chunk({"role": "assistant", "content": ""})
+            async for piece in self._pieces():
+                yield self._chunk({"content": piece}) if piece else b": heartbeat\n\n"
+            yield self._chunk({}, "stop")
+            if self._shows_usage:
+                yield _frame({**self._chunk_head(), "choices": [], "usage": self._usage})
+            over = True
+        except ApiError as error:
+            over = True
+            yield _frame(_refused(error))
+        finally:
+            if not over:
+                self._server.engine.cancel_soon(self._run, "interrupt")
+        yield b"data: [DONE]\n\n"
+
+    def _chunk_head(self) -> dict[str, Any]:
+        return {**self._head, "object": "chat.completion.chunk"}
+
+    def _chunk(self, delta: Mapping[str, Any], end: str | None = None) -> bytes:
+        choice = {"index": 0, "delta": delta, "finish_reason": end, "logprobs": None}
+        return _frame({**self._chunk_head(), "choices": [choice]})
+
+    async def _pieces(self) -> AsyncIterator[str]:
+        """Yield what the agent says, and nothing as a sign of life.
+
+        Raises:
+            ApiError: if the run fails, or asks a person.
+        """
+        run_id = self._run["run_id"]
+        read = self._server.events.read(run_id, 0, lambda: is_over(self._server, run_id), BEAT)
+        async with aclosing(read) as events:
+            async for event in events:
+                for piece in self._said(event) if event else ("",):
+                    yield piece
+        await self._check_end()
+
+    def _said(self, event: Event) -> Iterator[str]:
+        # Messages of graphs inside are the agent's work, not its answer; their names have a namespace.
+        for shown in self._messages.take(*load(event.data)) if event.name == "messages" else ():
+            match shown["event"]:
+                case "message-start":
+                    self._texts.append([])
+                case "content-block-delta" if shown["delta"]["type"] == "text-delta":
+                    yield from self._say(shown["delta"]["text"])
+                case "message-finish":
+                    for name, count in shown.get("usage", {}).items():
+                        self._usage[_USAGE[name]] += count
+                case _:
+                    pass
+
+    def _say(self, text: str) -> Iterator[str]:
+        if not self._texts[-1] and any(self._texts[:-1]):
+            yield "\n\n"
+        self._texts[-1].append(text)
+        yield text
+
+    async def _check_end(self) -> None:
+        ended: Any = sa.select(runs.c.status, runs.c.error).where(runs.c.run_id == self._run["run_id"])
+        row = await self._server.database.row(ended)
+        if row and row["error"]:
+            raise ApiError(500, f"The agent failed: {load(row['error'])['message']}")
+        if row and row["status"] == "interrupted":
+            raise ApiError(409, "The run was ended early.")
+        query = sa.select(threads).where(threads.c.thread_id == self._run["thread_id"])
+        thread = await self._server.database.row(query)
+        if thread and thread["status"] == "interrupted":
+            raise ApiError(
+                409,
+                "The agent asks a person before it goes on; name a thread with the header "
+                f"{THREAD_HEADER}, and answer by /threads/{thread['thread_id']}/runs.",
+            )
+
+
+def _frame(content: Mapping[str, Any]) -> bytes:
+    return b"data: %s\n\n" % dump(content)
+
+
+async def models(request: Request) -> Response:
+    """List the graphs as models."""
+    ids = [system_assistant_id(name) for name in serving(request).graphs]
+    found = await serving(request).database.rows(
+        sa.select(assistants).where(assistants.c.assistant_id.in_(ids)).order_by(assistants.c.graph_id)
+    )
+    return answer({"object": "list", "data": [_show(row) for row in found]})
+
+
+async def model(request: Request) -> Response:
+    """Show a graph as a model."""
+    name = request.path_params["model"]
+    query = sa.select(assistants).where(assistants.c.assistant_id == system_assistant_id(name))
+    row = await serving(request).database.row(query)
+    if row is None:
+        error = not_found("model", name)
+        return answer(_refused(error), error.status)
+    return answer(_show(row))
+
+
+def _show(row: Row) -> dict[str, Any]:
+    created = int(datetime.fromisoformat(row["created_at"]).timestamp())
+    return {"id": row["graph_id"], "object": "model", "created": created, "owned_by": "deepagents"}
+
+
+ROUTES: Final = [
+    Route("/v1/chat/completions", complete, methods=["POST"]),
+    Route("/v1/models", models, methods=["GET"]),
+    Route("/v1/models/{model}", model, methods=["GET"]),
+]
