@@ -164,11 +164,11 @@ class _Answer:
         read = self._server.events.read(run_id, 0, lambda: is_over(self._server, run_id), BEAT)
         async with aclosing(read) as events:
             async for event in events:
-                for piece in self._said(event) if event else ("",):
+                for piece in self._pieces_of(event) if event else ("",):
                     yield piece
         await self._check_end()
 
-    def _said(self, event: Event) -> Iterator[str]:
+    def _pieces_of(self, event: Event) -> Iterator[str]:
         # Messages of graphs inside are the agent's work, not its answer; their names have a namespace.
         for shown in self._messages.take(*load(event.data)) if event.name == "messages" else ():
             match shown["event"]:
