@@ -74,6 +74,21 @@ def add_worker(commands: Any) -> None:
     add_debug(worker)
 
 
+def _add_limits(command: Any) -> None:
+    command.add_argument(
+        "--runs-per-owner",
+        type=read_count,
+        metavar="NUMBER",
+        help="how many runs of one owner work at once, on all machines; say the same everywhere",
+    )
+    command.add_argument(
+        "--code-version",
+        default="1",
+        metavar="VERSION",
+        help="the version of the agents; runs are left to the version that they began with (default: 1)",
+    )
+
+
 def run(arguments: argparse.Namespace, *, model: Any = None) -> int:
     """Answer requests, or work for servers, until Ctrl-C or SIGTERM.
 
@@ -96,7 +111,7 @@ def run(arguments: argparse.Namespace, *, model: Any = None) -> int:
             allow_anyone=arguments.command == "serve" and arguments.allow_anyone,
         )
         if arguments.command == "worker":
-            asyncio.run(work(config, settings, partial(_say, "Working as")))
+            asyncio.run(work(config, settings, partial(_say, "Working as"), arguments.move_from))
             return Exit.DONE
         kept = {name: getattr(arguments, f"keep_{name}") for name in ("threads", "runs", "events")}
         given: dict[str, Any] = {name: age for name, age in kept.items() if age is not None}

@@ -26,6 +26,7 @@ _KEPT: Final = (
 )  # fmt: skip
 _TEMPORARY: Final = MappingProxyType({"ttl_seconds": 60, "ttl_strategy": "delete"})
 """A minute, in which clients that lost a stream can come back for its end."""
+_MOST_URGENT: Final = 10
 
 
 async def create_run(server: Server, given: Mapping[str, Any], thread_id: str | None = None) -> Row:
@@ -50,9 +51,10 @@ async def create_run(server: Server, given: Mapping[str, Any], thread_id: str | 
                 409, "The thread is busy with another run; wait for it, or choose a multitask_strategy."
             )
         row = _row(assistant, thread, given)
+        row |= {"version": server.engine.version, "priority": _priority(row["metadata"])}
         await connection.execute(runs.insert().values(row))
         await _mark_thread(connection, thread, assistant)
-        begins = not busy and not given.get("after_seconds") and server.engine.room > 0
+        begins = not busy and not given.get("after_seconds") and server.engine.takes_at_once
         taken = await take(connection, row["run_id"], server.engine.worker) if begins else None
     await server.engine.announce(row["thread_id"])
     if taken:
@@ -103,6 +105,15 @@ def _row(assistant: Row, thread: Row, given: Mapping[str, Any]) -> dict[str, Any
     if given.get("after_seconds"):
         values["due_at"] = due.isoformat(timespec="microseconds")
     return new_run(values, kwargs)
+
+
+def _priority(metadata: Mapping[str, Any]) -> int:
+    value = metadata.get("priority", 0)
+    if not isinstance(value, int) or not -_MOST_URGENT <= value <= _MOST_URGENT:
+        raise ApiError(
+            422, f"metadata.priority: {value!r} is no whole number from -{_MOST_URGENT} to {_MOST_URGENT}."
+        )
+    return value
 
 
 def merge_config(base: Mapping[str, Any], given: Mapping[str, Any] | None) -> dict[str, Any]:

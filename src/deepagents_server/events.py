@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
@@ -10,8 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError
 
 from deepagents_server.database import Database
+from deepagents_server.database.runs import add
 from deepagents_server.database.tables import run_events
 from deepagents_server.serialize import dump, dump_text, load, now
 
@@ -24,6 +27,7 @@ PER_ATTEMPT: Final = 2**28
 _BATCH: Final = 0.1
 _SHARED_BATCH: Final = 0.02
 """Seconds for which events are gathered into one row; shorter where another process reads them."""
+_log: Final = logging.getLogger("deepagents.server")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +120,12 @@ class EventLog:
             channel.trim()
         elif channel.keep and channel.timer is None:
             channel.timer = asyncio.create_task(self._flush_soon(run_id, channel))
+
+    async def flush(self, run_id: str) -> None:
+        """Write what is to be kept, before a checkpoint makes it something that is not done again."""
+        channel = self._channels.get(run_id)
+        if channel and channel.works and channel.keep:
+            await self._flush(run_id, channel)
 
     async def close(self, run_id: str, *, ended: bool) -> None:
         """Stop taking events; an attempt that did not end the run leaves its readers waiting for the next."""
@@ -218,16 +228,18 @@ class EventLog:
             .limit(20)
         )
         rows = await self._database.rows(batches)
-        events = [Event(seq, name, dump(data)) for row in rows for seq, name, data in load(row["events"])]
-        return [event for event in events if event.seq > after]
+        events = {seq: (name, data) for row in rows for seq, name, data in load(row["events"])}
+        return [Event(seq, name, dump(data)) for seq, (name, data) in events.items() if seq > after]
 
     async def _flush_soon(self, run_id: str, channel: _Channel) -> None:
-        await asyncio.sleep(_SHARED_BATCH if self._database.is_shared else _BATCH)
-        # From here on `close` cannot cancel it.
-        await asyncio.shield(self._flush(run_id, channel))
+        while channel.kept < channel.seq:
+            await asyncio.sleep(_SHARED_BATCH if self._database.is_shared else _BATCH)
+            try:
+                # From here on `close` cannot cancel it.
+                await asyncio.shield(self._flush(run_id, channel))
+            except DBAPIError as error:
+                _log.warning("The database does not answer: %s", error)
         channel.timer = None
-        if channel.kept < channel.seq:
-            channel.timer = asyncio.create_task(self._flush_soon(run_id, channel))
 
     async def _flush(self, run_id: str, channel: _Channel) -> None:
         async with channel.writing:
@@ -236,7 +248,9 @@ class EventLog:
                 return
             texts = (f"[{each.seq},{dump_text(each.name)},{each.data.decode()}]" for each in batch)
             row = {"run_id": run_id, "seq": batch[-1].seq, "events": f"[{','.join(texts)}]"}
-            await self._database.execute(run_events.insert().values(**row, created_at=now()))
+            async with self._database.write() as connection:
+                # It may be there, if the database went away before it could answer.
+                await add(connection, run_events, {**row, "created_at": now()})
             channel.kept = batch[-1].seq
         if self.on_kept:
             await self.on_kept(run_id)

@@ -13,6 +13,7 @@ import uvicorn
 from deepagents_server.api import create_app
 from deepagents_server.config import ServerConfig
 from deepagents_server.crons import scheduling
+from deepagents_server.database.runs import move_runs
 from deepagents_server.errors import ServeError
 from deepagents_server.keeping import keeping
 from deepagents_server.server import Server, Settings, open_server
@@ -52,8 +53,12 @@ async def serve(
             await listener(server, settings).serve([listening])
 
 
-async def work(config: ServerConfig, settings: Settings, ready: Callable[[str], None]) -> None:
+async def work(
+    config: ServerConfig, settings: Settings, ready: Callable[[str], None], move_from: str | None = None
+) -> None:
     """Run agents for the servers of a database until the process is asked to end.
+
+    With `move_from`, runs that were left to another version of the code go on with this one.
 
     Raises:
         ServeError: if the database cannot be shared.
@@ -66,6 +71,9 @@ async def work(config: ServerConfig, settings: Settings, ready: Callable[[str], 
     async with open_server(config, settings) as server:
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, over.set)
+        if move_from is not None:
+            await move_runs(server.database, settings.version, move_from)
+            await server.engine.wake()
         ready(server.engine.worker)
         await over.wait()
 

@@ -61,6 +61,10 @@ class Settings:
     """How many runs work in this process at once; 0 leaves them to workers."""
     allow_anyone: bool = False
     """Whether others may reach a server that asks for no key."""
+    version: str = "1"
+    """Of the code that is served; runs stay with the version that they began with."""
+    owner_limit: int | None = None
+    """How many runs of one owner may work at once, on all servers and workers."""
     cors: tuple[str, ...] = field(default=("*",))
 
 
@@ -77,7 +81,15 @@ async def open_server(config: ServerConfig, settings: Settings) -> AsyncGenerato
         graphs = Graphs(made, database.saver, database.store)
         await add_system_assistants(database, graphs, config.descriptions)
         events = EventLog(database)
-        engine = RunEngine(database, graphs, events, Notices(database), settings.slots)
+        engine = RunEngine(
+            database,
+            graphs,
+            events,
+            Notices(database),
+            settings.slots,
+            settings.version,
+            owner_limit=settings.owner_limit,
+        )
         async with engine.running():
             server = Server(
                 config, database, graphs, events, engine, Webhooks.of(config.webhooks), Keys(database)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import sqlalchemy as sa
@@ -11,13 +12,14 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from deepagents_server.database.engine import Database, Row
 from deepagents_server.database.leftovers import leftovers
-from deepagents_server.database.tables import leases, run_events, runs, threads
+from deepagents_server.database.tables import leases, run_events, runs, threads, workers
 from deepagents_server.serialize import dump_text, load, now
 
 Ending = Literal["success", "error", "interrupted", "timeout"]
 Taken = tuple[Row, int]
 """A run that a worker has begun, and the number of its lease."""
 ACTIVE: Final = ("pending", "running")
+_OWNERS_LOCK: Final = 0x6465_6572
 
 
 async def add(connection: AsyncConnection, table: sa.Table, row: Row) -> bool:
@@ -48,8 +50,20 @@ async def make_lease(connection: AsyncConnection, thread_id: str) -> None:
     await connection.execute(_lease(thread_id).values(removed_at=None))
 
 
-async def claim(database: Database, worker: str, limit: int, graphs: Sequence[str]) -> list[Taken]:
-    """Take runs that may start: due, first on their thread, and the thread free; return them."""
+@dataclass(frozen=True)
+class Claim:
+    """What a worker may take."""
+
+    worker: str
+    graphs: Sequence[str]
+    version: str
+    limit: int
+    owner_limit: int | None = None
+    """How many runs of one owner may work at once, everywhere."""
+
+
+async def claim(database: Database, wanted: Claim) -> list[Taken]:
+    """Take runs that may start: due, first on their thread, and the thread free; the urgent ones first."""
     first = runs.alias()
     earlier = sa.exists().where(
         first.c.thread_id == runs.c.thread_id,
@@ -58,23 +72,46 @@ async def claim(database: Database, worker: str, limit: int, graphs: Sequence[st
         first.c.due_at <= now(),
     )
     query = (
-        sa.select(runs.c.thread_id, runs.c.run_id)
+        sa.select(runs.c.thread_id, runs.c.run_id, runs.c.owner)
         .join(leases, leases.c.thread_id == runs.c.thread_id)
         .where(
             runs.c.status == "pending",
             runs.c.due_at <= now(),
-            runs.c.graph_id.in_(graphs),
+            runs.c.graph_id.in_(wanted.graphs),
+            runs.c.version == wanted.version,
             leases.c.run_id.is_(None),
             ~earlier,
         )
-        .order_by(runs.c.created_at)
-        .limit(limit)
+        .order_by(runs.c.priority.desc(), runs.c.created_at)
+        .limit(wanted.limit)
         .with_for_update(of=leases, skip_locked=True)
     )
     async with database.write() as connection:
+        if wanted.owner_limit is not None:
+            query = await _within_limit(connection, query, wanted.owner_limit)
         found = {row["thread_id"]: row["run_id"] for row in (await connection.execute(query)).mappings()}
-        taken = [await take(connection, run_id, worker) for run_id in found.values()]
+        taken = [await take(connection, run_id, wanted.worker) for run_id in found.values()]
     return [each for each in taken if each]
+
+
+async def _within_limit(connection: AsyncConnection, query: sa.Select[Any], limit: int) -> sa.Select[Any]:
+    """Leave out what would let an owner have more runs at work than its limit."""
+    if connection.dialect.name == "postgresql":
+        # Two workers that count at once would both find room.
+        await connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_OWNERS_LOCK)))
+    working = runs.alias()
+    at_work = (
+        sa.select(sa.func.count())
+        .where(working.c.owner == runs.c.owner, working.c.status == "running")
+        .scalar_subquery()
+    )
+    rank = sa.func.row_number().over(
+        partition_by=runs.c.owner, order_by=[runs.c.priority.desc(), runs.c.created_at]
+    )
+    # The database allows no ranks in a query that locks rows.
+    inner = query.with_for_update(None).limit(None).order_by(None)
+    ranked = inner.add_columns((rank + at_work).label("rank")).subquery()
+    return query.where(runs.c.run_id.in_(sa.select(ranked.c.run_id).where(ranked.c.rank <= limit)))
 
 
 async def take(connection: AsyncConnection, run_id: str, worker: str) -> Taken | None:
@@ -118,6 +155,22 @@ async def next_due(database: Database) -> str | None:
     return row["due"] if row else None
 
 
+async def move_runs(database: Database, version: str, former: str | None = None) -> int:
+    """Let this version of the code have the runs of a former one, or of all; return how many."""
+    chosen = runs.c.version != version if former is None else runs.c.version == former
+    lost = sa.select(leases.c.run_id).where(
+        leases.c.run_id.is_not(None), leases.c.worker.not_in(sa.select(workers.c.worker_id))
+    )
+    moved = runs.update().where(runs.c.status.in_(ACTIVE), chosen)
+    async with database.write() as connection:
+        if former is not None:
+            # Their worker is gone, and another of its version might never come.
+            freed = lost.join(runs, runs.c.run_id == leases.c.run_id).where(chosen)
+            for (run_id,) in (await connection.execute(freed)).all():
+                await _free(connection, run_id)
+        return (await connection.execute(moved.values(version=version))).rowcount
+
+
 async def take_again(database: Database, run: Row, token: int, worker: str) -> Taken | None:
     """Begin a further attempt at a run that this worker still has."""
     held = sa.select(leases.c.token).where(
@@ -130,8 +183,12 @@ async def take_again(database: Database, run: Row, token: int, worker: str) -> T
 
 
 async def take_over(database: Database, run_id: str, worker: str) -> Taken | None:
-    """Begin a further attempt at a run whose worker was lost."""
+    """Begin a further attempt at a run whose worker was lost; `None` if it is over, or another has it."""
+    alive = sa.exists().where(workers.c.worker_id == leases.c.worker, workers.c.worker_id != worker)
+    held = sa.select(leases.c.run_id).where(leases.c.run_id == run_id, alive)
     async with database.write() as connection:
+        if (await connection.execute(held)).first():
+            return None
         taken = await take(connection, run_id, worker)
         if taken is None:
             freed = leases.update().where(leases.c.run_id == run_id, leases.c.worker == worker)
@@ -204,10 +261,15 @@ async def _set_idle(connection: AsyncConnection, thread_id: str) -> None:
 
 async def hand_back(database: Database, run_id: str) -> None:
     """Let a run that has no worker any more start again, wherever there is room."""
-    await database.execute(
-        leases.update().where(leases.c.run_id == run_id).values(run_id=None, worker=None),
-        runs.update().where(runs.c.run_id == run_id, runs.c.status.in_(ACTIVE)).values(status="pending"),
-    )
+    async with database.write() as connection:
+        await _free(connection, run_id)
+
+
+async def _free(connection: AsyncConnection, run_id: str) -> None:
+    free = leases.update().where(leases.c.run_id == run_id)
+    await connection.execute(free.values(run_id=None, worker=None))
+    waiting = runs.update().where(runs.c.run_id == run_id, runs.c.status.in_(ACTIVE))
+    await connection.execute(waiting.values(status="pending"))
 
 
 async def delete_runs(connection: AsyncConnection, run_ids: Iterable[str]) -> None:

@@ -104,6 +104,9 @@ runs: Final = sa.Table(
     _json("metadata"),
     _text("kwargs"),
     _text("multitask_strategy", default="enqueue"),
+    _number("priority"),
+    # Of the code that is to run it; workers leave the runs of other versions alone.
+    _text("version", default="1"),
     _number("attempt", "0"),
     # Why a run is to end early: interrupt or rollback.
     _text("cancelled", nullable=True),

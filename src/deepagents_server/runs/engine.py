@@ -24,10 +24,12 @@ from deepagents_server.database import Database
 from deepagents_server.database.engine import Row, set_pragmas
 from deepagents_server.database.notices import Notices
 from deepagents_server.database.runs import (
+    Claim,
     Taken,
     cancel,
     claim,
     hand_back,
+    move_runs,
     next_due,
     take_again,
     take_over,
@@ -75,6 +77,9 @@ class RunEngine:
     notices: Notices
     slots: int = 10
     version: str = "1"
+    """Of the code: runs are left to workers of the version with which they began."""
+    owner_limit: int | None = None
+    """How many runs of one owner may work at once, everywhere."""
     worker: str = field(default_factory=lambda: f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}")
     on_finished: Callable[[Row], Coroutine[Any, Any, None]] | None = None
     _active: dict[str, _Active] = field(default_factory=dict[str, _Active], init=False)
@@ -205,6 +210,7 @@ class RunEngine:
         await DBOS.register_queue_async(RECOVERY_QUEUE, worker_concurrency=self.slots)
         if self.database.is_shared:
             return
+        await move_runs(self.database, self.version)
         known = await DBOS.list_workflows_async(status=["PENDING", "ENQUEUED"], load_input=False)
         self._expected = {each.workflow_id.rsplit(":", 1)[0] for each in known}
         for row in await self.database.rows(sa.select(leases.c.run_id).where(leases.c.run_id.is_not(None))):
@@ -237,13 +243,19 @@ class RunEngine:
 
     async def _start_what_may(self) -> None:
         if (room := self.room) > 0:
-            for taken in await claim(self.database, self.worker, room, [*self.graphs]):
+            wanted = Claim(self.worker, [*self.graphs], self.version, room, self.owner_limit)
+            for taken in await claim(self.database, wanted):
                 self.start(taken)
 
     @property
     def room(self) -> int:
         """How many more runs can work here."""
         return 0 if self._stopping else self.slots - len({*self._active, *self._expected})
+
+    @property
+    def takes_at_once(self) -> bool:
+        """Tell whether a new run can begin here without a look at the others."""
+        return self.room > 0 and self.owner_limit is None
 
     def start(self, taken: Taken) -> None:
         """Let a run begin that this worker has taken."""
@@ -282,10 +294,13 @@ class RunEngine:
 
     async def _take_up(self, run_id: str, workflow: str) -> None:
         """Begin a further attempt at a run that DBOS has begun again."""
-        try:
-            taken = await take_over(self.database, run_id, self.worker)
-        finally:
-            self._expected.discard(run_id)
+        self._expected.discard(run_id)
+        if self.room <= 0:
+            # DBOS does not know how much this worker has to do already.
+            await hand_back(self.database, run_id)
+            await self.wake()
+            return
+        taken = await take_over(self.database, run_id, self.worker)
         if taken:
             await asyncio.wait([self._drive(taken, workflow)])
 

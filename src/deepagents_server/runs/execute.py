@@ -80,6 +80,7 @@ class Attempt:
                 if not self._prepare_again(request, state):
                     return
             request.ends_here = partial(self._gives_way, graph)
+            request.on_result = partial(self._events.flush, self.run_id)
             await self._stream(graph, request)
             self._values = visible_values(graph, request.last_values)
 

@@ -71,12 +71,14 @@ async def reap(database: Database, queue: str) -> int:
     async with database.engine.begin() as leading:
         if not (await leading.execute(sa.select(sa.func.pg_try_advisory_xact_lock(_REAPER)))).scalar():
             return 0
-        lost = sa.select(workers.c.worker_id).where(workers.c.seen_at < _CLOCK - DEAD)
-        moved = 0
-        for (worker,) in (await leading.execute(lost)).all():
-            moved += await _move_runs(database, worker, queue)
-            await leading.execute(workers.delete().where(workers.c.worker_id == worker))
-    return moved
+        # Whoever has no row any more is lost; committed first, since only then may others take its runs over.
+        await database.execute(workers.delete().where(workers.c.seen_at < _CLOCK - DEAD))
+        lost = sa.select(leases.c.worker).where(
+            leases.c.run_id.is_not(None), leases.c.worker.not_in(sa.select(workers.c.worker_id))
+        )
+        return sum(
+            [await _move_runs(database, row["worker"], queue) for row in await database.rows(lost.distinct())]
+        )
 
 
 async def _move_runs(database: Database, worker: str, queue: str) -> int:
@@ -84,10 +86,12 @@ async def _move_runs(database: Database, worker: str, queue: str) -> int:
     for workflow in left:
         # With the name of a queue, or it would escape the limits of workers.
         await DBOS.resume_workflow_async(workflow.workflow_id, queue_name=queue)
-    known = {workflow.workflow_id.rsplit(":", 1)[0] for workflow in left}
+    waiting = await DBOS.list_workflows_async(status="ENQUEUED", queue_name=queue, load_input=False)
+    known = {workflow.workflow_id.rsplit(":", 1)[0] for workflow in (*left, *waiting)}
     held = await database.rows(sa.select(leases.c.run_id).where(leases.c.worker == worker))
     unknown = [row["run_id"] for row in held if row["run_id"] and row["run_id"] not in known]
     for run_id in unknown:
         await hand_back(database, run_id)
-    _log.warning("Worker %s was lost; %d of its runs go on", worker, len(left) + len(unknown))
-    return len(left) + len(unknown)
+    if moved := len(left) + len(unknown):
+        _log.warning("Worker %s was lost; %d of its runs go on", worker, moved)
+    return moved

@@ -31,6 +31,8 @@ class Request:
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     ends_here: Callable[[], Awaitable[bool]] | None = None
     """Asked before each step whether the run is to end without it."""
+    on_result: Callable[[], Awaitable[None]] | None = None
+    """Called after the events of a task's result, and before the checkpoint that holds it."""
     last_values: Any = None
     """What the graph showed of its state at the end; `None` if that must be read from the checkpoint."""
 
@@ -99,6 +101,8 @@ async def _stream(graph: Graph, request: Request) -> AsyncGenerator[Named]:
                 _follow(unfinished, data if mode == "tasks" else {})
             for named in name(mode, namespace, data):
                 yield named
+            if request.on_result and mode == "tasks" and "triggers" not in data:
+                await request.on_result()
     if not unfinished and not _may_stop(graph, request):
         request.last_values = values
 
