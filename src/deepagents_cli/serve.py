@@ -48,6 +48,7 @@ def add_serve(commands: Any) -> None:
         help="how many runs work at once (default: 10; 0: leave them to workers)",
     )
     add_ages(serve)
+    _add_limits(serve)
     add_debug(serve)
 
 
@@ -70,6 +71,12 @@ def add_worker(commands: Any) -> None:
     worker.add_argument("--database", metavar="URL", required=True, help="postgresql://USER@HOST/NAME")
     worker.add_argument(
         "--runs", type=read_count, default=10, help="how many runs work at once (default: 10)"
+    )
+    _add_limits(worker)
+    worker.add_argument(
+        "--move-from",
+        metavar="VERSION",
+        help="go on with runs that were left to this version of the code",
     )
     add_debug(worker)
 
@@ -108,6 +115,8 @@ def run(arguments: argparse.Namespace, *, model: Any = None) -> int:
         settings = Settings(
             database_url(arguments.database, config.directory),
             slots=arguments.runs,
+            version=arguments.code_version,
+            owner_limit=arguments.runs_per_owner,
             allow_anyone=arguments.command == "serve" and arguments.allow_anyone,
         )
         if arguments.command == "worker":

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import operator
 import os
+import tempfile
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
@@ -18,6 +20,7 @@ from langgraph.graph import END, START, StateGraph, add_messages
 from langgraph.types import interrupt
 
 from deepagents import create_deep_agent
+from deepagents.backends import LocalSandbox, LocalShellBackend
 from deepagents.testing import ScriptedModel, call
 
 
@@ -54,8 +57,10 @@ def _say(text: str) -> dict[str, Any]:
 
 
 async def open_gate(state: State) -> dict[str, Any]:
-    """Let the nodes go on that wait for a name."""
-    GATES.setdefault(str(state["messages"][-1].content), asyncio.Event()).set()
+    """Let the nodes and tools go on that wait for a name."""
+    name = str(state["messages"][-1].content)
+    GATES.setdefault(name, asyncio.Event()).set()
+    BLOCKED.setdefault(name, threading.Event()).set()
     return {}
 
 
@@ -137,6 +142,29 @@ def _wait_then_tell(asked: Any) -> Any:
     return call("wait_for", name=texts[0]) if len(texts) == 1 else f"I know: {', '.join(texts)}"
 
 
+BLOCKED: dict[str, threading.Event] = {}
+"""What blocking tools wait for."""
+
+
+@tool
+def block(name: str) -> str:
+    """Block a thread until something happens."""
+    get_stream_writer()({"blocked": name})
+    BLOCKED.setdefault(name, threading.Event()).wait(60)
+    return f"{name} happened"
+
+
+def _obey(asked: Any) -> Any:
+    """Call the tool that is named: `block NAME` or `execute COMMAND`."""
+    last = asked.messages[-1]
+    if last.type == "tool":
+        return f"I saw: {last.text}"
+    name, _, argument = last.text.partition(" ")
+    return call("block", name=argument) if name == "block" else call("execute", command=argument)
+
+
+_shell = LocalSandbox(tempfile.gettempdir()) if LocalSandbox.available() else LocalShellBackend()
+obedient = create_deep_agent(ScriptedModel(always=_obey), tools=[block], backend=_shell)
 waiter = create_deep_agent(ScriptedModel(always=_wait_then_tell), tools=[wait_for])
 lifter = create_deep_agent(ScriptedModel(always=_lift_both), tools=[lift])
 deep = create_deep_agent(ScriptedModel(always=lambda asked: "Thirteen metres."))

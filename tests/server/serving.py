@@ -25,7 +25,9 @@ from deepagents_server.server import Settings, open_server
 from tests.programs import FORKING
 
 AGENTS = Path(__file__).with_name("agents.py")
-GRAPHS = {name: f"{AGENTS}:{name}" for name in ("echo", "gate", "deep", "lifter", "notes", "waiter")}
+GRAPHS = {
+    name: f"{AGENTS}:{name}" for name in ("echo", "gate", "deep", "lifter", "notes", "obedient", "waiter")
+}
 GRAPHS["outer"] = f"{AGENTS}:make_outer"
 GRAPHS["digger"] = f"{AGENTS.parents[1] / 'agents' / 'served.py'}:digger"
 
@@ -67,10 +69,13 @@ class _Thread:
 
 
 @contextmanager
-def serving(directory: Path, database: str | None = None, slots: int = 10, **settings: Any) -> Generator[str]:
+def serving(
+    directory: Path, database: str | None = None, slots: int = 10, version: str = "1", **settings: Any
+) -> Generator[str]:
     """Serve the graphs of the tests and yield the address."""
     config = ServerConfig(directory, GRAPHS, **settings)
-    thread = _Thread(config, Settings(database or f"sqlite:///{directory / 'server.db'}", slots=slots))
+    address = database or f"sqlite:///{directory / 'server.db'}"
+    thread = _Thread(config, Settings(address, slots=slots, version=version))
     try:
         yield thread.start()
     finally:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,26 +22,37 @@ def process(tmp_path: Path) -> Iterator[Process]:
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_a_run_goes_on_where_the_server_ended(process: Process, tmp_path: Path, how: signal.Signals) -> None:
-    """The tool at work starts again, and can know it; nothing is done twice, and no event is missed."""
+    """The tool at work starts again, and can know it; a command does not, and the agent is told.
+
+    Nothing is done twice, and no event is missed.
+    """
     seen: list[Any] = []
+    begun = tmp_path / "begun"
     with get_sync_client(url=process.start(), api_key=None) as client:
         thread = client.threads.create()["thread_id"]
         run = client.runs.create(
             thread, "lifter", input=say("up"), stream_mode=["updates", "custom"], stream_resumable=True
         )["run_id"]
         queued = client.runs.create(thread, "echo", input=say("next"))["run_id"]
+        commanded = client.threads.create()["thread_id"]
+        command = client.runs.create(commanded, "obedient", input=say(f"execute echo >> {begun}; sleep 60"))
         for part in client.runs.join_stream(thread, run, last_event_id="-1"):
             seen.append(part)
             if part.event == "custom":
                 break
+        while not begun.exists():
+            time.sleep(0.05)
         process.end(how)
 
     with get_sync_client(url=process.start(), api_key=None) as client:
         seen += client.runs.join_stream(thread, run, last_event_id=seen[-1].id)
         values: Any = client.runs.join(thread, queued)
 
+        told = last(client.runs.join(commanded, command["run_id"]))
         assert client.runs.get(thread, run)["status"] == "success"
         assert last(values) == "Echo: next"
+    assert "before a crash cut off the run; it may have run" in told
+    assert begun.read_text() == "\n", "the command was not started again"
     lifted = [line.split() for line in (tmp_path / "lifted").read_text().splitlines()]
     assert [line[:2] for line in lifted] == [["1", "light"], ["1", "heavy"], ["2", "heavy"]]
     assert lifted[1][2] == lifted[2][2], "the key of run and call"

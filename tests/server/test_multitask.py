@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import asyncio
+import time
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
 
@@ -105,6 +109,32 @@ async def test_a_run_is_cancelled_at_work(client: LangGraphClient, action: Any) 
         await client.runs.cancel(busy.thread, busy.run)
     values = await client.runs.wait(busy.thread, "echo", input=say("on"))
     assert last(values) == "Echo: on"
+
+
+@pytest.mark.parametrize("order", ["block", "execute sleep"])
+async def test_a_run_is_cancelled_inside_a_tool(client: LangGraphClient, order: str) -> None:
+    """A thread that blocks is left behind, and a command is killed, also in a sandbox."""
+    name = f"61.{uuid4().int}"
+    thread = (await client.threads.create())["thread_id"]
+    run = (await client.runs.create(thread, "obedient", input=say(f"{order} {name}")))["run_id"]
+    while order != "block" and not commands_with(name):
+        await asyncio.sleep(0.05)
+
+    began = time.monotonic()
+    await client.runs.cancel(thread, run, wait=True)
+
+    assert time.monotonic() - began < 5, "the tool takes a minute"
+    assert (await client.runs.get(thread, run))["status"] == "interrupted"
+    assert not commands_with(name)
+    await client.runs.wait(None, "gate", input=say(name))
+
+
+def commands_with(text: str) -> list[str]:
+    found: list[str] = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            found += [shown for shown in [path.read_text()] if text in shown]
+    return found
 
 
 async def test_a_run_is_cancelled_before_it_begins(client: LangGraphClient) -> None:

@@ -23,6 +23,7 @@ class Shared:
     """A server that runs nothing itself, and workers, by the address of their database."""
 
     url: str
+    database: str
     workers: list[Process]
     lifted: Path
 
@@ -38,7 +39,7 @@ def shared(postgres: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     with serving(directory, database, slots=0) as url:
         for worker in workers:
             worker.start()
-        yield Shared(url, workers, lifted)
+        yield Shared(url, database, workers, lifted)
         for worker in workers:
             worker.close()
 
@@ -152,3 +153,21 @@ async def test_a_worker_that_is_asked_to_end_hands_its_runs_over(
 
     assert last(await client.runs.join(thread, run)) == "Both are up."
     ending.start()
+
+
+@pytest.mark.slow
+async def test_runs_stay_with_the_version_of_the_code_that_they_began_with(
+    client: LangGraphClient, shared: Shared, tmp_path: Path
+) -> None:
+    """The workers take the runs of their version, and those of a former one when they are told to."""
+    with serving(tmp_path, shared.database, slots=0, version="0") as url:
+        async with get_client(url=url, api_key=None) as former:
+            thread = (await former.threads.create())["thread_id"]
+            left = (await former.runs.create(thread, "deep", input=say("hello")))["run_id"]
+            await client.runs.wait(None, "deep", input=say("later"))
+            assert (await former.runs.get(thread, left))["status"] == "pending"
+
+            mover = Process(tmp_path, "--database", shared.database, "--move-from", "0", command="worker")
+            mover.start()
+            assert last(await former.runs.join(thread, left)) == "Thirteen metres."
+            assert mover.end(signal.SIGTERM) == 0

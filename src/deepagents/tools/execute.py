@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+from collections.abc import Callable, Coroutine
+from contextvars import ContextVar
 from dataclasses import replace
-from typing import Final
+from functools import partial
+from typing import Any, Final, Protocol, TypeVar
 from uuid import uuid4
 
 from pydantic import BaseModel, Field
 
+from deepagents._async import IOCall
 from deepagents._paths import LARGE_RESULTS
 from deepagents._state.runtime import emit, emit_anywhere
 from deepagents.backends.handle import OutputCapture
@@ -18,9 +23,29 @@ from deepagents.tools._command_events import OutputEvents
 from deepagents.tools._tool import ToolContext, ToolOutput, ToolSpec, artifact_name, read_on
 from deepagents.tools.background import start_in_background
 
+T = TypeVar("T")
 _REPLACEMENT_CHARACTER: Final = "\ufffd"
 _GRACE: Final = 30
 """Seconds beyond the longest command in which a backend may still answer."""
+_LOOK_FIRST: Final = (
+    "It was not started again. Look at what it has left, and call execute again if it is still needed."
+)
+
+
+class CommandRecord(Protocol):
+    """Remembers, beyond a crash, which commands of a run have begun and ended."""
+
+    async def begin(self, call_id: str) -> str | None:
+        """Note that the command of a call begins; if it did before a crash, tell what is known."""
+        ...
+
+    async def end(self, call_id: str, exit_code: int | None) -> None:
+        """Note that the command of a call is over."""
+        ...
+
+
+COMMAND_RECORD: ContextVar[CommandRecord | None] = ContextVar("command_record", default=None)
+"""Set by what goes on with a run after a crash, as the server does."""
 
 
 class ExecuteSchema(BaseModel):
@@ -46,6 +71,27 @@ async def _execute(
             "LocalShellBackend.",
         )
     _check_timeout(timeout, context.limits.execute_seconds)
+    record = COMMAND_RECORD.get()
+    if record is None:
+        return await _run(context, command, timeout, background)
+    if known := await _call(partial(record.begin, context.call_id)):
+        raise ToolFailure("result_lost", f"{known} {_LOOK_FIRST}")
+    exit_code = None
+    try:
+        output = await _run(context, command, timeout, background)
+        exit_code = (output.artifact or {}).get("exit_code")
+    except Exception:
+        await _call(partial(record.end, context.call_id, None))
+        raise
+    await _call(partial(record.end, context.call_id, exit_code))
+    return output
+
+
+def _call(method: Callable[[], Coroutine[Any, Any, T]]) -> IOCall[T]:
+    return IOCall(lambda: asyncio.run(method()), method)
+
+
+async def _run(context: ToolContext, command: str, timeout: int | None, background: bool) -> ToolOutput:
     if background:
         return await start_in_background(context, command, timeout)
     keep, seconds = _keep(context), context.limits.execute_seconds + _GRACE

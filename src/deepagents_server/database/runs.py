@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from deepagents_server.database.engine import Database, Row
 from deepagents_server.database.leftovers import leftovers
-from deepagents_server.database.tables import leases, run_events, runs, threads, workers
+from deepagents_server.database.tables import commands, leases, run_events, runs, threads, workers
 from deepagents_server.serialize import dump_text, load, now
 
 Ending = Literal["success", "error", "interrupted", "timeout"]
@@ -82,13 +82,12 @@ async def claim(database: Database, wanted: Claim) -> list[Taken]:
             leases.c.run_id.is_(None),
             ~earlier,
         )
-        .order_by(runs.c.priority.desc(), runs.c.created_at)
-        .limit(wanted.limit)
-        .with_for_update(of=leases, skip_locked=True)
     )
     async with database.write() as connection:
         if wanted.owner_limit is not None:
             query = await _within_limit(connection, query, wanted.owner_limit)
+        query = query.order_by(runs.c.priority.desc(), runs.c.created_at).limit(wanted.limit)
+        query = query.with_for_update(of=leases, skip_locked=True)
         found = {row["thread_id"]: row["run_id"] for row in (await connection.execute(query)).mappings()}
         taken = [await take(connection, run_id, wanted.worker) for run_id in found.values()]
     return [each for each in taken if each]
@@ -109,8 +108,7 @@ async def _within_limit(connection: AsyncConnection, query: sa.Select[Any], limi
         partition_by=runs.c.owner, order_by=[runs.c.priority.desc(), runs.c.created_at]
     )
     # The database allows no ranks in a query that locks rows.
-    inner = query.with_for_update(None).limit(None).order_by(None)
-    ranked = inner.add_columns((rank + at_work).label("rank")).subquery()
+    ranked = query.add_columns((rank + at_work).label("rank")).subquery()
     return query.where(runs.c.run_id.in_(sa.select(ranked.c.run_id).where(ranked.c.rank <= limit)))
 
 
@@ -273,8 +271,9 @@ async def _free(connection: AsyncConnection, run_id: str) -> None:
 
 
 async def delete_runs(connection: AsyncConnection, run_ids: Iterable[str]) -> None:
-    """Remove runs and their events."""
+    """Remove runs, their events and what is known of their commands."""
     listed = list(run_ids)
+    await connection.execute(commands.delete().where(commands.c.run_id.in_(listed)))
     await connection.execute(run_events.delete().where(run_events.c.run_id.in_(listed)))
     await connection.execute(runs.delete().where(runs.c.run_id.in_(listed)))
 

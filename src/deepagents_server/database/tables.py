@@ -144,6 +144,18 @@ run_events: Final = sa.Table(
     sa.Index("run_events_by_age", "created_at"),
 )
 
+# What the command tool of a run has begun, so that a crash does not let it begin twice.
+commands: Final = sa.Table(
+    "commands",
+    METADATA,
+    _key("run_id"),
+    _key("call_id"),
+    _number("attempt"),
+    _text("began_at"),
+    _text("ended_at", nullable=True),
+    sa.Column("exit_code", sa.BigInteger, nullable=True),
+)
+
 crons: Final = sa.Table(
     "crons",
     METADATA,

@@ -234,8 +234,9 @@ class RunEngine:
             try:
                 await self._start_what_may()
                 pause = await self._pause()
-            except DBAPIError as error:
-                _log.warning("The database does not answer: %s", error)
+            except Exception:  # noqa: BLE001
+                # Whatever it was: without this loop no run would begin any more.
+                _log.exception("Runs cannot be looked for")
                 pause = 1.0
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause):

@@ -14,12 +14,14 @@ from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.errors import GraphRecursionError
 from langgraph.types import StateSnapshot
 
+from deepagents.tools.execute import COMMAND_RECORD
 from deepagents_server.database import Database
 from deepagents_server.database.engine import Row
 from deepagents_server.database.runs import Ending, finish
 from deepagents_server.database.store import graphs_of
 from deepagents_server.events import EventLog
 from deepagents_server.graphs import Graph, Graphs
+from deepagents_server.runs.commands import RunCommands
 from deepagents_server.runs.stream import Request, stream_graph
 from deepagents_server.serialize import dump_text, load, now, show_interrupts
 
@@ -73,6 +75,7 @@ class Attempt:
         if self.run["attempt"] > _ATTEMPTS:
             raise RuntimeError(f"The run was begun {_ATTEMPTS} times, and each time its worker was lost.")
         config = self._config()
+        COMMAND_RECORD.set(RunCommands(self._database, self.run_id, self.run["attempt"]))
         async with self._graphs.open(self.run["graph_id"], config) as graph:
             request = Request.of(self.kwargs, config)
             if self.run["attempt"] > 1:

@@ -101,10 +101,15 @@ async def _stream(graph: Graph, request: Request) -> AsyncGenerator[Named]:
                 _follow(unfinished, data if mode == "tasks" else {})
             for named in name(mode, namespace, data):
                 yield named
-            if request.on_result and mode == "tasks" and "triggers" not in data:
+            if request.on_result and _is_result(mode, data):
                 await request.on_result()
     if not unfinished and not _may_stop(graph, request):
         request.last_values = values
+
+
+def _is_result(mode: str, data: Any) -> bool:
+    """Tell whether a task has a result now, perhaps one that a former attempt has left."""
+    return "triggers" not in data if mode == "tasks" else mode == "updates" and "__metadata__" in data
 
 
 def _follow(unfinished: set[str], task: Mapping[str, Any]) -> None:
