@@ -1,4 +1,4 @@
-"""Measure the server: `python -m benchmarks.server overhead`, `load` or `drill`; each has `--help`."""
+"""Measure the server: `python -m benchmarks.server load` or `drill`; each has `--help`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.server.drill import Size, drill, on_postgres, on_sqlite
+from benchmarks.server.load import load, overhead
+from benchmarks.server.programs import Server, deepagents, install_langgraph_dev, langgraph_dev
 
 
 def main() -> int:
@@ -19,14 +21,41 @@ def main() -> int:
     drilling.add_argument("--database", choices=("postgres", "sqlite"), default="postgres")
     drilling.add_argument("--runs", type=int, default=100)
     drilling.add_argument("--pause", type=float, default=5.0, help="seconds between two blows")
+    loading = commands.add_parser("load", help="stream to many clients, beside langgraph dev")
+    loading.add_argument("--clients", type=int, default=200)
+    loading.add_argument("--seconds", type=float, default=60, help="600 to see whether memory stays flat")
+    loading.add_argument("--times", type=int, default=40, help="runs from which the overhead is measured")
+    loading.add_argument("--alone", action="store_true", help="leave langgraph dev out")
     options = parser.parse_args()
-    return _drill(options)
+    return _drill(options) if options.command == "drill" else _load(options)
+
+
+def _load(options: argparse.Namespace) -> int:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
+        ours = deepagents(Path(directory) / "ours", "--runs", str(options.clients))
+        servers = {"deepagents serve": ours}
+        if not options.alone:
+            install_langgraph_dev()
+            servers["langgraph dev"] = langgraph_dev(Path(directory) / "theirs", options.clients)
+        for name, server in servers.items():
+            print("\n".join([f"{name}:", *_measure(server, options), ""]), flush=True)
+    return 0
+
+
+def _measure(server: Server, options: argparse.Namespace) -> list[str]:
+    server.start()
+    try:
+        server.wait()
+        asyncio.run(load(server, 2, 2))
+        costs = asyncio.run(overhead(server, options.times))
+        return [*costs, *asyncio.run(load(server, options.clients, options.seconds)).lines()]
+    finally:
+        server.end()
 
 
 def _drill(options: argparse.Namespace) -> int:
-    size = Size(runs=options.runs, pause=options.pause)
-    if options.database == "sqlite":
-        size = Size(runs=options.runs, pause=options.pause, server_restarts=5)
+    strikes = 5 if options.database == "sqlite" else 1
+    size = Size(runs=options.runs, pause=options.pause, server_restarts=strikes)
     scene = on_sqlite if options.database == "sqlite" else on_postgres
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
         with scene(Path(directory), size) as opened:

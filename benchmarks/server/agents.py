@@ -17,6 +17,10 @@ WORDS = 60
 _ANSWER = " ".join(f"word{number}" for number in range(WORDS))
 
 
+def _be_brief(asked: Any) -> Any:
+    return "Thirteen metres."
+
+
 def _talk(asked: Any) -> Any:
     done = sum(message.type == "tool" for message in asked.messages)
     return call("look_up", topic=f"topic {done}") if done < 2 else _ANSWER
@@ -47,6 +51,6 @@ def _lift_all(asked: Any) -> Any:
     return call("lift", stone=done, seconds=float(seconds)) if done < int(stones) else "All are up."
 
 
-brief = create_deep_agent(ScriptedModel(always=lambda asked: "Thirteen metres."))
+brief = create_deep_agent(ScriptedModel(always=_be_brief))
 talker = create_deep_agent(ScriptedModel(always=_talk), tools=[look_up])
 lifter = create_deep_agent(ScriptedModel(always=_lift_all), tools=[lift])

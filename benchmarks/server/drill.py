@@ -209,7 +209,8 @@ async def _events(client: httpx.AsyncClient, path: str, last: int) -> AsyncGener
 
 
 def _results(update: Mapping[str, Any]) -> list[str]:
-    messages = (update.get("tools") or {}).get("messages") or []
+    tools: dict[str, Any] = update.get("tools") or {}
+    messages: list[dict[str, Any]] = tools.get("messages") or []
     return [message["tool_call_id"] for message in messages]
 
 

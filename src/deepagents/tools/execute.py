@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
@@ -76,14 +76,13 @@ async def _execute(
         return await _run(context, command, timeout, background)
     if known := await _call(partial(record.begin, context.call_id)):
         raise ToolFailure("result_lost", f"{known} {_LOOK_FIRST}")
-    exit_code = None
     try:
         output = await _run(context, command, timeout, background)
-        exit_code = (output.artifact or {}).get("exit_code")
     except Exception:
         await _call(partial(record.end, context.call_id, None))
         raise
-    await _call(partial(record.end, context.call_id, exit_code))
+    artifact: Mapping[str, Any] = output.artifact or {}
+    await _call(partial(record.end, context.call_id, artifact.get("exit_code")))
     return output
 
 

@@ -71,7 +71,7 @@ async def claim(database: Database, wanted: Claim) -> list[Taken]:
         first.c.created_at < runs.c.created_at,
         first.c.due_at <= now(),
     )
-    query = (
+    query: sa.Select[Any] = (
         sa.select(runs.c.thread_id, runs.c.run_id, runs.c.owner)
         .join(leases, leases.c.thread_id == runs.c.thread_id)
         .where(
