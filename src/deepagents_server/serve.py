@@ -69,6 +69,8 @@ async def work(
         )
     over = asyncio.Event()
     async with open_server(config, settings) as server:
+        # For the runs that work here: nobody else reaches it.
+        create_app(server, settings)
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, over.set)
         if move_from is not None:

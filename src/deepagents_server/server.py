@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 import sqlalchemy as sa
@@ -21,6 +21,7 @@ from deepagents_server.database.store import graphs_of
 from deepagents_server.database.tables import runs, threads
 from deepagents_server.events import EventLog
 from deepagents_server.graphs import Graphs, load_graphs
+from deepagents_server.loopback import Loopback, reachable
 from deepagents_server.runs import RunEngine
 from deepagents_server.serialize import load
 from deepagents_server.webhooks import Webhooks
@@ -37,6 +38,7 @@ class Server:
     engine: RunEngine
     webhooks: Webhooks
     keys: Keys
+    loopback: Loopback
 
     def of(self, scope: Scope) -> Server:
         """Return the same server, as far as an owner may see and change what it holds."""
@@ -76,8 +78,10 @@ async def open_server(config: ServerConfig, settings: Settings) -> AsyncGenerato
         ServeError: if a graph cannot be loaded or the database cannot be opened.
     """
     apply_environment(config)
-    made = load_graphs(config)
-    async with open_database(settings.database, config.store) as database:
+    async with AsyncExitStack() as stack:
+        loopback = stack.enter_context(reachable())
+        made = load_graphs(config)
+        database = await stack.enter_async_context(open_database(settings.database, config.store))
         graphs = Graphs(made, database.saver, database.store)
         await add_system_assistants(database, graphs, config.descriptions)
         events = EventLog(database)
@@ -90,12 +94,11 @@ async def open_server(config: ServerConfig, settings: Settings) -> AsyncGenerato
             settings.version,
             owner_limit=settings.owner_limit,
         )
-        async with engine.running():
-            server = Server(
-                config, database, graphs, events, engine, Webhooks.of(config.webhooks), Keys(database)
-            )
-            engine.on_finished = server.tell_end
-            yield server
+        await stack.enter_async_context(engine.running())
+        webhooks, keys = Webhooks.of(config.webhooks), Keys(database)
+        server = Server(config, database, graphs, events, engine, webhooks, keys, loopback)
+        engine.on_finished = server.tell_end
+        yield server
 
 
 async def is_ready(server: Server) -> bool:

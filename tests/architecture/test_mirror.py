@@ -23,6 +23,7 @@ TESTED_BY: dict[str, str] = {
     "deepagents_server/create.py": "server/test_runs.py",
     "deepagents_server/errors.py": "server/test_runs.py",
     "deepagents_server/graphs.py": "server/test_config.py",
+    "deepagents_server/loopback.py": "server/test_async_subagents.py",
     "deepagents_server/serialize.py": "server/test_threads.py",
     "deepagents_server/server.py": "server/test_system.py",
     "deepagents_server/serve.py": "server/test_system.py",

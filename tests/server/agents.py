@@ -18,6 +18,8 @@ from langgraph.channels import DeltaChannel
 from langgraph.config import get_stream_writer
 from langgraph.graph import END, START, StateGraph, add_messages
 from langgraph.types import interrupt
+from langgraph_sdk import get_client
+from langgraph_sdk.errors import NotFoundError
 
 from deepagents import create_deep_agent
 from deepagents.backends import LocalSandbox, LocalShellBackend
@@ -45,11 +47,23 @@ async def answer(state: State, config: RunnableConfig) -> dict[str, Any]:
             await GATES.setdefault(name, asyncio.Event()).wait()
         case ["tone", _]:
             return _say(str(config.get("configurable", {}).get("tone")))
+        case ["look", thread_id]:
+            return _say(await _look_up(thread_id))
         case ["progress", text]:
             get_stream_writer()({"progress": text})
         case _:
             pass
     return _say(f"Echo: {said}")
+
+
+async def _look_up(thread_id: str) -> str:
+    """Ask the server that runs this for a thread."""
+    async with get_client() as client:
+        try:
+            return f"It is {(await client.threads.get(thread_id))['status']}."
+        except NotFoundError:
+            own = await client.threads.create()
+            return f"There is none; mine is {own['thread_id']}."
 
 
 def _say(text: str) -> dict[str, Any]:

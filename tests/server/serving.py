@@ -29,6 +29,7 @@ GRAPHS = {
     name: f"{AGENTS}:{name}" for name in ("echo", "gate", "deep", "lifter", "notes", "obedient", "waiter")
 }
 GRAPHS["outer"] = f"{AGENTS}:make_outer"
+GRAPHS["boss"] = f"{AGENTS.parents[1] / 'agents' / 'served.py'}:boss"
 GRAPHS["digger"] = f"{AGENTS.parents[1] / 'agents' / 'served.py'}:digger"
 
 

@@ -94,3 +94,22 @@ def test_not_everything_is_a_name_of_an_owner(
 ) -> None:
     assert _keys(place, "create", owner) == 2
     assert "name of an owner" in capsys.readouterr().err
+
+
+def test_what_a_run_asks_its_own_server_is_asked_for_its_owner(url: str, place: Path) -> None:
+    keys = [make_key(place, name) for name in ("alice", "bob")]
+    with get_sync_client(url=url, api_key=keys[0]) as alice, get_sync_client(url=url, api_key=keys[1]) as bob:
+        thread = alice.threads.create()["thread_id"]
+        seen, hidden = (
+            _answer(each.runs.wait(None, "echo", input=say(f"look {thread}"))) for each in (alice, bob)
+        )
+        made = hidden.removeprefix("There is none; mine is ").removesuffix(".")
+
+        assert seen == "It is idle."
+        assert bob.threads.get(made)["thread_id"] == made
+        with pytest.raises(NotFoundError):
+            alice.threads.get(made)
+
+
+def _answer(values: Any) -> str:
+    return values["messages"][-1]["content"]

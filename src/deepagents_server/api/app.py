@@ -47,7 +47,7 @@ def create_app(server: Server, settings: Settings) -> Starlette:
     def off(name: str) -> bool:
         return server.config.http.get(f"disable_{name}") is True
 
-    return Starlette(
+    app = Starlette(
         routes=[route for name, routes in _PARTS.items() if not off(name) for route in routes],
         middleware=[cors, Middleware(Gate, server=server)],
         exception_handlers={
@@ -56,6 +56,8 @@ def create_app(server: Server, settings: Settings) -> Starlette:
             Exception: _fail,
         },
     )
+    server.loopback.app = app
+    return app
 
 
 async def _refuse(_: Request, error: Exception) -> Response:

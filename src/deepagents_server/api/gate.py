@@ -11,6 +11,7 @@ from starlette.types import Scope as Asgi
 from deepagents_server.api.common import SERVER, answer
 from deepagents_server.database.owners import Scope
 from deepagents_server.errors import ApiError
+from deepagents_server.loopback import OWNER
 from deepagents_server.server import Server
 
 _OPEN: Final = ("/ok",)
@@ -29,6 +30,9 @@ class Gate:
         """Answer 401, or let the application answer."""
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
+        if OWNER in scope:
+            # A run of this server asks, for whom it works.
+            return await self._app({**scope, SERVER: self._server.of(Scope(scope[OWNER]))}, receive, send)
         try:
             caller = await self._identify(Headers(scope=scope), scope["path"])
         except ApiError as error:

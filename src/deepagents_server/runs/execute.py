@@ -21,6 +21,7 @@ from deepagents_server.database.runs import Ending, finish
 from deepagents_server.database.store import graphs_of
 from deepagents_server.events import EventLog
 from deepagents_server.graphs import Graph, Graphs
+from deepagents_server.loopback import act_for
 from deepagents_server.runs.commands import RunCommands
 from deepagents_server.runs.stream import Request, stream_graph
 from deepagents_server.serialize import dump_text, load, now, show_interrupts
@@ -68,6 +69,7 @@ class Attempt:
         Raises:
             Exception: whatever the graph raises.
         """
+        act_for(self.run["owner"])
         self._events.open(self.run_id, self.token, first=self.run["attempt"] == 1, keep=self._is_kept())
         await self._events.put(
             self.run_id, "metadata", {"run_id": self.run_id, "attempt": self.run["attempt"]}

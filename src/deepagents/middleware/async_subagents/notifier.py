@@ -7,9 +7,11 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
+from langchain_core.messages import HumanMessage
 from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp
 
+from deepagents._async import BackgroundCode
 from deepagents.middleware._base import BaseMiddleware, inner
 from deepagents.middleware._requests import Request, Response
 from deepagents.middleware.async_subagents.client import Clients, RemoteClient, RemoteFailure
@@ -20,10 +22,19 @@ from deepagents.middleware.async_subagents.messages import (
     to_json,
     to_wire,
 )
-from deepagents.middleware.async_subagents.spec import PARENT, AsyncAgent, TaskEvent, as_mapping
+from deepagents.middleware.async_subagents.spec import (
+    FINISHED,
+    PARENT,
+    TASKS,
+    AsyncAgent,
+    TaskEvent,
+    as_mapping,
+)
 
 _MAX_REMEMBERED: Final = 1_000
-_EXPECTED: Final = (404, 409)
+_BUSY: Final = 409
+_EXPECTED: Final = (404, _BUSY)
+_PAUSES: Final = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 _THIS_SERVER: Final = AsyncAgent("the parent", "started this run", "parent")
 _log = logging.getLogger(__name__)
 
@@ -59,8 +70,9 @@ def _find_parent(status: str) -> _Parent | None:
 class ParentNotifierMiddleware(BaseMiddleware):
     """When this run is a task of another agent, start a run of that agent which begins with how this ended.
 
-    A parent that is busy is left alone: it polls by itself, and a run that still
-    notifies has the status `running`. Nothing that goes wrong here ends this run.
+    A parent that is busy is left alone at first: it polls by itself. If that comes too early, because a run
+    that still notifies has the status `running`, it hears of it a little later. Nothing that goes wrong here
+    ends this run.
     """
 
     def __init__(self) -> None:
@@ -91,19 +103,40 @@ class ParentNotifierMiddleware(BaseMiddleware):
             return
         # Before the request: a call of the model that is made again comes here again.
         self._notified.append(run_id)
-        client = RemoteClient(_THIS_SERVER, self._clients)
         notification = make_notification(parent.event, content_blocks(content))
         # A parent that began a run meanwhile polls by itself.
         options: dict[str, Any] = {"multitask_strategy": "reject"}
         if context := plain_context(getattr(runtime, "context", None)):
             options["context"] = context
+        if await self._deliver(parent, notification, options):
+            return
+        # Not here: waiting would keep this run, which the parent polls, from ending.
+        later = BackgroundCode()
+
+        async def deliver_later() -> None:
+            for seconds in _PAUSES:
+                if await later.pause(seconds) and await self._deliver(parent, notification, options):
+                    return
+
+        await later.start(deliver_later)
+
+    async def _deliver(self, parent: _Parent, notification: HumanMessage, options: dict[str, Any]) -> bool:
+        """Start a run of the parent; return `False` while that is busy and may learn of it by itself."""
+        client = RemoteClient(_THIS_SERVER, self._clients)
         try:
             thread = await client.get_thread(parent.thread_id)
-            # One look only: waiting for a busy parent would keep this run, which it polls, from ending.
-            if thread.get("status") in ("idle", "error"):
+            if thread.get("status") in ("idle", "error") and not _is_known(thread, parent.event):
                 await client.create_run(
                     parent.thread_id, [to_wire(notification)], options, parent.assistant_id
                 )
+            return thread.get("status") != "busy"
         except RemoteFailure as failure:
             level = logging.DEBUG if failure.status in _EXPECTED else logging.WARNING
             _log.log(level, "the parent of this run was not notified how it ended: %s", failure.text)
+            return failure.status != _BUSY
+
+
+def _is_known(thread: Mapping[str, Any], event: TaskEvent) -> bool:
+    """Return whether a parent has polled the end of this very run."""
+    task = as_mapping(as_mapping(as_mapping(thread.get("values")).get(TASKS)).get(event["task_id"]))
+    return task.get("run_id") == event.get("run_id") and task.get("status") in FINISHED
