@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 import sqlalchemy as sa
 
-from deepagents_server.database.tables import METADATA
 from deepagents_server.errors import ServeError
 
 _VERSIONS: Final = sa.Table(
@@ -16,43 +15,9 @@ _VERSIONS: Final = sa.Table(
     sa.Column("version", sa.Integer, primary_key=True, autoincrement=False),
 )
 
-# LangGraph's savers write `lease` into a checkpoint's metadata because the run's configuration has it there.
-_FENCE_SQLITE: Final = """
-CREATE TRIGGER IF NOT EXISTS checkpoints_are_fenced BEFORE INSERT ON checkpoints
-WHEN json_extract(CAST(NEW.metadata AS TEXT), '$.lease') <
-     (SELECT token FROM leases WHERE thread_id = NEW.thread_id)
-BEGIN SELECT RAISE(ABORT, 'lease lost'); END
-"""
-_FENCE_FUNCTION: Final = """
-CREATE OR REPLACE FUNCTION refuse_lost_lease() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-  IF (NEW.metadata ->> 'lease')::bigint <
-     (SELECT token FROM leases WHERE thread_id = NEW.thread_id FOR SHARE) THEN
-    RAISE EXCEPTION 'lease lost' USING ERRCODE = 'lock_not_available';
-  END IF;
-  RETURN NEW;
-END $$
-"""
-_FENCE_POSTGRES: Final = """
-CREATE OR REPLACE TRIGGER checkpoints_are_fenced BEFORE INSERT OR UPDATE ON checkpoints
-FOR EACH ROW EXECUTE FUNCTION refuse_lost_lease()
-"""
-
-
-def _create_tables(connection: sa.Connection) -> None:
-    METADATA.create_all(connection)
-
-
-def _fence_checkpoints(connection: sa.Connection) -> None:
-    if connection.dialect.name == "sqlite":
-        connection.execute(sa.text(_FENCE_SQLITE))
-        return
-    connection.execute(sa.text(_FENCE_FUNCTION))
-    connection.execute(sa.text(_FENCE_POSTGRES))
-
-
-STEPS: Final[tuple[Callable[[sa.Connection], None], ...]] = (_create_tables, _fence_checkpoints)
-"""Each step once, in order; a released step never changes."""
+_DIRECTORY: Final = Path(__file__).with_name("steps")
+STEPS: Final = ("tables", "fence")
+"""Each step once, in order: `steps/NUMBER_NAME.DATABASE.sql`. What is in a release never changes."""
 
 
 def migrate(connection: sa.Connection) -> None:
@@ -67,9 +32,15 @@ def migrate(connection: sa.Connection) -> None:
         raise ServeError(
             f"The database has version {seen}, and this release knows {len(STEPS)}; use the newer release."
         )
-    for version, step in enumerate(STEPS[seen:], seen + 1):
-        step(connection)
+    for version, name in enumerate(STEPS[seen:], seen + 1):
+        for statement in _statements(f"{version}_{name}.{connection.dialect.name}.sql"):
+            connection.exec_driver_sql(statement)
         connection.execute(_VERSIONS.insert().values(version=version))
+
+
+def _statements(name: str) -> list[str]:
+    """Return what is between the empty lines of a file; drivers take one statement at a time."""
+    return (_DIRECTORY / name).read_text("utf-8").strip().split("\n\n")
 
 
 def version_of(connection: sa.Connection) -> int:
