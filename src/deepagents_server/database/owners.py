@@ -18,7 +18,7 @@ SHARED: Final = "*"
 _OPTION: Final = "deepagents_scope"
 _SHARED_TABLES: Final = (assistants, assistant_versions)
 # Whose rows these are, their parents say.
-_PARENTS: Final = {"leases": threads.c.thread_id, "run_events": runs.c.run_id}
+_PARENTS: Final = {"leases": threads.c.thread_id, "run_events": runs.c.run_id, "commands": runs.c.run_id}
 # They belong to nobody, and no request has a reason to look at them.
 _OF_SERVER: Final = ("api_keys", "workers")
 

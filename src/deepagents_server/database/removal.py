@@ -21,7 +21,7 @@ from deepagents_server.config import Ages, Strategy
 from deepagents_server.database.engine import Row, set_pragmas
 from deepagents_server.database.leftovers import leftovers, tables_of_savers, tombstone
 from deepagents_server.database.runs import ACTIVE
-from deepagents_server.database.tables import crons, leases, run_events, runs, threads
+from deepagents_server.database.tables import commands, crons, leases, run_events, runs, threads
 from deepagents_server.serialize import now
 
 _STEP: Final = 100
@@ -139,7 +139,8 @@ class Remover:
                 ids = [*connection.execute(old.limit(_STEP)).scalars()]
             if not ids:
                 return removed
-            self._erase(run_events, run_events.c.run_id.in_(ids))
+            for table in (run_events, commands):
+                self._erase(table, table.c.run_id.in_(ids))
             removed += self._erase(runs, runs.c.run_id.in_(ids))
 
     def _remove_events(self, age: float) -> int:

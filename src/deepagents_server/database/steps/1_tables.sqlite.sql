@@ -41,6 +41,16 @@ PRIMARY KEY (assistant_id)
 
 CREATE INDEX assistants_by_graph ON assistants (graph_id)
 
+CREATE TABLE commands (
+run_id TEXT NOT NULL,
+call_id TEXT NOT NULL,
+attempt BIGINT DEFAULT '0' NOT NULL,
+began_at TEXT NOT NULL,
+ended_at TEXT,
+exit_code BIGINT,
+PRIMARY KEY (run_id, call_id)
+)
+
 CREATE TABLE crons (
 cron_id TEXT NOT NULL,
 owner TEXT DEFAULT '' NOT NULL,
@@ -94,6 +104,8 @@ status TEXT DEFAULT 'pending' NOT NULL,
 metadata JSON DEFAULT '{}' NOT NULL,
 kwargs TEXT NOT NULL,
 multitask_strategy TEXT DEFAULT 'enqueue' NOT NULL,
+priority BIGINT DEFAULT '0' NOT NULL,
+version TEXT DEFAULT '1' NOT NULL,
 attempt BIGINT DEFAULT '0' NOT NULL,
 cancelled TEXT,
 error TEXT,
