@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
 from deepagents_local import ChatLocal, find_weights
-from tests.conftest import CallMode
 from tests.local.engines import read_file
 
 pytestmark = [pytest.mark.local_model, pytest.mark.timeout(600)]
@@ -24,15 +24,21 @@ def _weights(_clean_environment: None) -> Path:
     return found
 
 
-def test_it_answers_and_counts_its_tokens(call_mode: CallMode) -> None:
-    answer = call_mode.invoke(ChatLocal(max_tokens=16), "What is 2 + 2? Answer with the number only.")
+def chat(**options: Any) -> ChatLocal:
+    """One thread: several wait for each other by spinning, which takes the time of the tests beside."""
+    return ChatLocal(n_threads=1, **options)
+
+
+def test_it_answers_and_counts_its_tokens() -> None:
+    answer = chat(max_tokens=16).invoke("What is 2 + 2? Answer with the number only.")
 
     assert "4" in answer.text
+    assert answer.usage_metadata is not None
     assert answer.usage_metadata["output_tokens"] > 0
 
 
 def test_a_second_turn_reads_only_what_is_new() -> None:
-    model = ChatLocal().bind_tools([read_file])
+    model = chat().bind_tools([read_file])
     asked = HumanMessage("What does /notes.txt say?")
     first = model.invoke([asked])
     further = [AIMessage("It says hello."), HumanMessage("And /other.txt?")]
@@ -46,7 +52,7 @@ def test_a_second_turn_reads_only_what_is_new() -> None:
 
 
 def test_leaving_a_stream_frees_the_model() -> None:
-    model = ChatLocal()
+    model = chat()
     for _ in model.stream("Write a very long story."):
         break
     started = perf_counter()
