@@ -51,13 +51,14 @@ class Source:
         return any(self.path.is_relative_to(folder) for folder in folders)
 
 
-@cache
 def sources(*folders: str) -> list[Source]:
     """Return every Python file in these folders of the repository, read and parsed once for all tests."""
-    found = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
-    return [
-        Source(PurePosixPath(path.relative_to(ROOT).as_posix()), path.read_text("utf-8")) for path in found
-    ]
+    return [_source(path) for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+
+
+@cache
+def _source(path: Path) -> Source:
+    return Source(PurePosixPath(path.relative_to(ROOT).as_posix()), path.read_text("utf-8"))
 
 
 def docstring_lines(node: ast.Module | Definition) -> int:
