@@ -27,7 +27,6 @@ from deepagents.testing.contract import BackendContract, Called
 from deepagents.testing.contract.allowing import AllowingContract
 from deepagents.testing.contract.base import ContractBase
 from deepagents.testing.contract.changing import ChangingContract
-from deepagents.testing.contract.editing import EditingContract
 from deepagents.testing.contract.naming import NamingContract
 from deepagents.testing.contract.reading import ReadingContract
 from deepagents.testing.contract.searching import SearchingContract
@@ -127,8 +126,8 @@ class TestSandbox(Rooted, ContextContract):
 
 
 @awaiting
-class TestSandboxAwaited(Rooted, ReadingContract, ChangingContract, EditingContract):
-    """Awaiting starts the same programs inside, so what they find and which names they take is known."""
+class TestSandboxAwaited(Rooted, ReadingContract, ChangingContract):
+    """Awaiting starts the same programs inside, so what they find, edit and take for a name is known."""
 
     def make_backend(self) -> BackendProtocol:
         return rooted(self.root)
@@ -259,6 +258,7 @@ class TestNested(SpreadContract):
         return CompositeBackend(outer, {"/.github": self.disk(".github")})
 
 
+@blocking
 class TestStateWithDisk(InState, SpreadContract):
     def make_backend(self) -> BackendProtocol:
         return CompositeBackend(StateBackend(), {f"/{name}/": self.disk(name) for name in SPREAD})
