@@ -14,6 +14,7 @@ from deepagents import FilesystemPermission, create_deep_agent
 from deepagents.backends import FilesystemBackend
 from deepagents.backends.protocol import BackendProtocol
 from deepagents.testing import ScriptedModel, call
+from tests import programs
 from tests.backends.sandboxes import rooted
 
 TEXT_HEAD = b"password=hunter2 " * 1000
@@ -48,8 +49,7 @@ def test_a_search_on_disk_or_in_a_sandbox_holds_no_large_file_in_memory_and_name
     make_huge(tmp_path / "huge.log")
     (tmp_path / "small.txt").write_text("needle\n")
 
-    program = [sys.executable, "-c", COST_OF_A_SEARCH, str(tmp_path)]
-    done = subprocess.run(program, capture_output=True, text=True, check=False)
+    done = programs.run(COST_OF_A_SEARCH, str(tmp_path))
 
     assert done.stderr == ""
     assert int(done.stdout) < 200

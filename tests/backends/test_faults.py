@@ -19,6 +19,7 @@ from deepagents import create_deep_agent
 from deepagents.backends import FilesystemBackend
 from deepagents.testing import Asked, ScriptedModel
 from deepagents.testing.scripted import ScriptedAnswer, calls
+from tests import programs
 from tests.conftest import CallMode
 from tests.tools.bench import code_of
 
@@ -94,8 +95,7 @@ def run_in_child(
 ) -> list[list[tuple[str, str | None]]]:
     """Run one agent blocking and one awaiting, in a process whose setting would trouble this one."""
     program = RUN.replace("SETTING", setting)
-    arguments = [sys.executable, "-c", program, json.dumps(script), blocking, awaiting]
-    ended = subprocess.run(arguments, capture_output=True, text=True, timeout=120)
+    ended = programs.run(program, json.dumps(script), str(blocking), str(awaiting))
     assert ended.returncode == 0, ended.stderr
     return [[(text, code) for text, code in told] for told in json.loads(ended.stdout.splitlines()[-1])]
 
