@@ -280,7 +280,9 @@ def make_agent(
     if setup and setup.settings.hooks:
         hooks = Hooks(setup.settings.hooks, setup.project, find_shell(backend), notify)
     around = [*around_calls, *around_tools(hooks)]
-    subagents, notices = make_subagents(setup.agents.values() if setup else (), model, around)
+    subagents, notices = make_subagents(
+        setup.agents.values() if setup else (), model, around, policy.interrupt_on()
+    )
     for notice in notices:
         notify(notice)
     if around:

@@ -17,6 +17,7 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
+from deepagents.errors import UnknownModel
 from deepagents.events import Event, FinalAnswer, LimitReached, RunStarted
 from deepagents_cli.agents import (
     Access,
@@ -125,8 +126,13 @@ def _choose_model(named: str | None, task: str, setup: Setup) -> BaseChatModel:
     """Make the model that was named, or that of the command from a file with which a task begins."""
     chosen = choose_model(named, setup.settings)
     command, _ = find_command(task, setup)
-    other = None if named or not (command and command.model) else choose_other_model(command.model, chosen)
-    return other or chosen
+    if named or command is None or command.model is None:
+        return chosen
+    try:
+        return choose_other_model(command.model, chosen) or chosen
+    except UnknownModel as error:
+        complain(f"{model_label(chosen)} answers: {error}")
+        return chosen
 
 
 def _find_person(

@@ -10,6 +10,7 @@ from deepagents.testing import ScriptedModel, call
 from deepagents_cli.file_agents import TOOLS, find_agents, make_subagents
 from deepagents_cli.project import Project
 from tests.cli.conftest import Command
+from tests.cli.test_sandbox import needs_sandbox
 
 REVIEWER = """---
 name: reviewer
@@ -43,8 +44,47 @@ def test_tools_of_claude_code_become_ours(home: Path, directory: Path) -> None:
     commands = {"execute", "read_command", "write_command", "stop_command"}
     assert TOOLS - reviewer.excluded == {"read_file", "grep", *commands}
     assert (reviewer.description, reviewer.prompt) == ("Reviews changes.", "Look for mistakes.")
-    (notice,) = notices
-    assert "'Bash(git diff:*)' gives the whole tool: each call is asked about as always" in notice
+    assert (reviewer.commands, notices) == (("git diff:*",), [])
+
+
+@pytest.mark.parametrize(
+    ("tools", "commands"),
+    [
+        ("tools: Bash(git:*), Bash(make test)", ("git:*", "make test")),
+        ("tools: Bash(git:*), Bash", ()),
+        ("tools: Bash(*)", ()),
+        ("tools: '*'", ()),
+        ("tools: [Read, 'Bash(npm run *)']", ("npm run *",)),
+    ],
+)
+def test_commands_are_narrowed_by_how_they_begin(
+    home: Path, directory: Path, tools: str, commands: tuple[str, ...]
+) -> None:
+    write(directory, f"---\nname: a\ndescription: A.\n{tools}\n---\nWork.")
+
+    agents, notices = find_agents(Project(directory, home))
+
+    assert (agents["a"].commands, notices) == (commands, [])
+
+
+@needs_sandbox
+def test_a_command_that_a_file_does_not_name_is_refused_and_not_asked_about(
+    cli: Command, directory: Path
+) -> None:
+    write(directory, "---\nname: a\ndescription: A.\ntools: Bash(echo:*), Bash(ls -a)\n---\nWork.")
+    commands = ("echo one", "ls -a", "ls -a /", "echo two; ls", "echoes", "echo $HOME", "ls")
+    model = ScriptedModel(
+        call("task", description="Look.", subagent_type="a"),
+        *[call("execute", command=each) for each in commands],
+        "Looked.",
+        "Done.",
+    )
+
+    assert cli.run("go", "--mode", "ask", model=model).code == 3, "two of them need a person"
+
+    results = [asked.messages[-1].text for asked in model.asked[2:9]]
+    assert ["nobody can be asked" in each for each in results] == [True, True, *[False] * 5]
+    assert all("runs only plain commands of these: echo:*, ls -a" in each for each in results[2:])
 
 
 @pytest.mark.parametrize(

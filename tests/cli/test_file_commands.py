@@ -12,6 +12,7 @@ from deepagents_cli.errors import CommandError
 from deepagents_cli.file_commands import expand, find_commands
 from deepagents_cli.project import Project
 from tests.cli.conftest import Command
+from tests.cli.openai_server import MODEL, serving
 
 
 @pytest.fixture
@@ -123,6 +124,25 @@ def test_a_task_that_begins_with_a_command_is_its_text(cli: Command, directory: 
     assert cli.run("/etc/hosts: what is it?", model=model).code == 0
 
     assert [asked.messages[-1].text for asked in model.asked] == ["Commit now.", "/etc/hosts: what is it?"]
+
+
+def test_a_command_of_a_person_is_answered_by_its_model_unless_another_is_named(
+    cli: Command, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = directory.parent / "home"
+    write(home / ".deepagents/commands/hail.md", "---\nmodel: local-server:other\n---\nHail.")
+    write(home / ".deepagents/commands/lost.md", "---\nmodel: local-server:nobody\n---\nLost.")
+    with serving(always="Hello.", models=(MODEL, "other")) as server:
+        monkeypatch.setenv("HOME", str(home))
+        monkeypatch.setenv("DEEPAGENTS_LOCAL_SERVER", server.address)
+        monkeypatch.setenv("DEEPAGENTS_MODEL", f"local-server:{MODEL}")
+
+        assert cli.run("/hail").code == 0
+        assert cli.run("/hail", "--model", f"local-server:{MODEL}").code == 0
+        assert cli.run("hello").code == 0
+        assert "No local server has a model 'nobody'" in cli.run("/lost").err
+
+    assert [each.body["model"] for each in server.requests] == ["other", MODEL, MODEL, MODEL]
 
 
 def test_shell_lines_of_a_person_run_where_the_agent_works(
