@@ -24,7 +24,8 @@ _COMMAND = re.compile(r"^curl (?:.*\\\n)*.*", re.MULTILINE)
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Serve the example as its directory has it, with a script in the model's place."""
     directory = tmp_path_factory.mktemp("serve") / "serve"
-    shutil.copytree(ROOT / "examples" / "serve", directory)
+    # Without what `make serve` has left there.
+    shutil.copytree(ROOT / "examples" / "serve", directory, ignore=shutil.ignore_patterns(".deepagents"))
     with serve(Script({"*": ["Baltic, North, Black."] * 10})) as model:
         environ = {
             "DEEPAGENTS_MODEL": "anthropic:claude-sonnet-4-6",
