@@ -118,13 +118,13 @@ class GlobPattern:
         while directory and directory not in self._reached:
             missing.append(directory)
             directory = directory.rpartition("/")[0]
-        found = self._reached.get(directory) or [with_skips({0}, steps) for steps in self._steps]
+        found = self._reached.get(directory) or [add_skips({0}, steps) for steps in self._steps]
         if len(self._reached) > _MOST_REACHED:
             self._reached = {}
         for each in reversed(missing):
             name = each.rpartition("/")[2]
             found = [
-                with_skips(set(after(positions, name, steps, self._dots)), steps)
+                add_skips(set(advance(positions, name, steps, self._dots)), steps)
                 for steps, positions in zip(self._steps, found, strict=True)
             ]
             self._reached[each] = found
@@ -138,7 +138,7 @@ class GlobPattern:
         found = dict[str, None]()
         for segments in self._alternatives:
             steps = [_compile_step(each, self._dots) for each in segments]
-            positions = _positions_after(steps, names, self._dots)
+            positions = _find_positions(steps, names, self._dots)
             skips = {
                 # What `**` may skip to is covered by the pattern that still begins with it.
                 position + 1
@@ -218,15 +218,15 @@ def _compile_step(segment: str, dots: bool) -> Step:
     return None if segment == ANY_DIRECTORIES else re.compile(name_expression(segment, dots), re.DOTALL)
 
 
-def _positions_after(steps: Sequence[Step], names: Sequence[str], dots: bool) -> set[int]:
+def _find_positions(steps: Sequence[Step], names: Sequence[str], dots: bool) -> set[int]:
     """Walk the directory names through the segments; return which segments may come next."""
-    positions = with_skips({0}, steps)
+    positions = add_skips({0}, steps)
     for each in names:
-        positions = with_skips(set(after(positions, each, steps, dots)), steps)
+        positions = add_skips(set(advance(positions, each, steps, dots)), steps)
     return positions
 
 
-def after(positions: set[int], directory: str, steps: Sequence[Step], dots: bool) -> Iterator[int]:
+def advance(positions: set[int], directory: str, steps: Sequence[Step], dots: bool) -> Iterator[int]:
     """Yield which of the steps may come next below a directory, but for what `**` may skip to."""
     for position in positions - {len(steps)}:
         step = steps[position]
@@ -236,7 +236,7 @@ def after(positions: set[int], directory: str, steps: Sequence[Step], dots: bool
             yield position + 1
 
 
-def with_skips(positions: set[int], steps: Sequence[Step]) -> set[int]:
+def add_skips(positions: set[int], steps: Sequence[Step]) -> set[int]:
     """Add what `**` may skip to."""
     found = set(positions)
     for position in sorted(positions):

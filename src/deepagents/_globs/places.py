@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, lru_cache
 from typing import Final, TypeAlias
 
-from deepagents._globs.pattern import GlobPattern, after, with_skips
+from deepagents._globs.pattern import GlobPattern, add_skips, advance
 from deepagents._globs.segments import ANY_DIRECTORIES, any_of, edges
 
 Reached: TypeAlias = tuple[frozenset[int], ...]
@@ -64,7 +64,7 @@ class Place:
 
     def enter(self, name: str) -> Place:
         """Return the place of a directory in here."""
-        return self._places.after(self._reached, name) if self._steps(name) else self._unnamed
+        return self._places.enter(self._reached, name) if self._steps(name) else self._unnamed
 
     @cached_property
     def _steps(self) -> Names:
@@ -73,7 +73,7 @@ class Place:
     @cached_property
     def _unnamed(self) -> Place:
         """What a directory leads to that no pattern names: only a star alone matches an empty name."""
-        return self._places.after(self._reached, "")
+        return self._places.enter(self._reached, "")
 
 
 class Places:
@@ -101,18 +101,18 @@ class Places:
             known[each] = place
         return place
 
-    def after(self, reached: Reached, name: str) -> Place:
+    def enter(self, reached: Reached, name: str) -> Place:
         """Return where a directory leads."""
         return self._intern(
             [
-                set(after(set(positions), name, steps, True))
+                set(advance(set(positions), name, steps, True))
                 for (_, steps, _), positions in zip(self._ways, reached, strict=True)
             ]
         )
 
     def _intern(self, positions: Iterable[set[int]]) -> Place:
         reached = tuple(
-            frozenset(with_skips(each, steps)) - {len(steps)}
+            frozenset(add_skips(each, steps)) - {len(steps)}
             for (_, steps, _), each in zip(self._ways, positions, strict=True)
         )
         if len(self._found) > _MOST_PLACES:

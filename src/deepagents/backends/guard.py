@@ -66,7 +66,7 @@ class CallRights:
         patterns = sorted(self.held_back)
         if not patterns:
             return None
-        shown = ", ".join(map(_readable, patterns[:3])) + (
+        shown = ", ".join(map(_shorten, patterns[:3])) + (
             f" and {len(patterns) - 3} more" if len(patterns) > 3 else ""
         )
         onward = (
@@ -152,7 +152,7 @@ def _deletion_failure(access: DeleteAccess, real: str, path: str) -> ToolFailure
     return ToolFailure("permission_denied", text)
 
 
-def _readable(pattern: str) -> str:
+def _shorten(pattern: str) -> str:
     """Return a pattern for a reader: letters of either case as one, and not all of a long list."""
     return truncate(_EITHER_CASE.sub(r"\1", pattern), _MOST_OF_A_PATTERN)
 
