@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from deepagents_server.database.assistants import get_assistant
 from deepagents_server.database.engine import Row
 from deepagents_server.database.filters import clean_metadata
-from deepagents_server.database.runs import active_runs, new_run, take
+from deepagents_server.database.runs import AUTH, CHECKPOINT, active_runs, new_run, take
 from deepagents_server.database.tables import runs, threads
 from deepagents_server.database.threads import add_thread, get_thread
 from deepagents_server.errors import ApiError, not_found
@@ -27,6 +27,8 @@ _KEPT: Final = (
 _TEMPORARY: Final = MappingProxyType({"ttl_seconds": 60, "ttl_strategy": "delete"})
 """A minute, in which clients that lost a stream can come back for its end."""
 _MOST_URGENT: Final = 10
+_CONFIG: Final = ("tags", "metadata", "recursion_limit", "max_concurrency", "run_name")
+"""What a client may configure; LangChain's other keys hold objects of Python."""
 
 
 async def create_run(server: Server, given: Mapping[str, Any], thread_id: str | None = None) -> Row:
@@ -50,7 +52,7 @@ async def create_run(server: Server, given: Mapping[str, Any], thread_id: str | 
             raise ApiError(
                 409, "The thread is busy with another run; wait for it, or choose a multitask_strategy."
             )
-        row = _row(assistant, thread, given)
+        row = _row(assistant, thread, given, server.scope.user)
         row |= {"version": server.engine.version, "priority": _priority(row["metadata"])}
         await connection.execute(runs.insert().values(row))
         await _mark_thread(connection, thread, assistant)
@@ -76,21 +78,24 @@ async def _make_way(server: Server, other: Row, strategy: str) -> None:
 async def _thread(connection: AsyncConnection, given: Mapping[str, Any], thread_id: str | None) -> Row:
     if thread_id is None:
         kept = given.get("on_completion") in ("keep", "complete", "continue")
-        return await add_thread(connection, lifetime=None if kept else _TEMPORARY)
+        lifetime = None if kept else _TEMPORARY
+        return await add_thread(connection, None, given.get("metadata"), lifetime=lifetime)
     if given.get("if_not_exists") == "create":
-        return await add_thread(connection, thread_id, may_exist=True)
+        return await add_thread(connection, thread_id, given.get("metadata"), may_exist=True)
     return await get_thread(connection, thread_id)
 
 
-def _row(assistant: Row, thread: Row, given: Mapping[str, Any]) -> dict[str, Any]:
+def _row(
+    assistant: Row, thread: Row, given: Mapping[str, Any], user: Mapping[str, Any] | None
+) -> dict[str, Any]:
     metadata = {**assistant["metadata"], **thread["metadata"], **clean_metadata(given.get("metadata"))}
     metadata |= {"graph_id": assistant["graph_id"], "assistant_id": assistant["assistant_id"]}
     kwargs = {name: given[name] for name in _KEPT if given.get(name) is not None}
-    kwargs["config"] = merge_config(assistant["config"], given.get("config"))
+    kwargs["config"] = _with_user(merge_config(assistant["config"], given.get("config")), user)
     checkpoint: dict[str, Any] = given.get("checkpoint") or {}
     if given.get("checkpoint_id"):
         checkpoint = {**checkpoint, "checkpoint_id": given["checkpoint_id"]}
-    kwargs["checkpoint"] = checkpoint
+    kwargs["checkpoint"] = {name: checkpoint[name] for name in CHECKPOINT if name in checkpoint}
     if assistant["context"]:
         kwargs["context"] = {**assistant["context"], **(given.get("context") or {})}
     due = datetime.now(UTC) + timedelta(seconds=given.get("after_seconds") or 0)
@@ -122,6 +127,19 @@ def merge_config(base: Mapping[str, Any], given: Mapping[str, Any] | None) -> di
     first: dict[str, Any] = base.get("configurable") or {}
     second: dict[str, Any] = over.get("configurable") or {}
     return {**base, **over, "configurable": {**first, **second}}
+
+
+def _with_user(config: Mapping[str, Any], user: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Tell a run who asked for it, and keep callers from telling it that, or what only LangGraph may."""
+    given: dict[str, Any] = config["configurable"]
+    kept = {name: value for name, value in given.items() if not name.startswith((AUTH, "__"))}
+    if user:
+        kept |= {
+            f"{AUTH}user": dict(user),
+            f"{AUTH}user_id": user["identity"],
+            f"{AUTH}permissions": user["permissions"],
+        }
+    return {**{name: config[name] for name in _CONFIG if name in config}, "configurable": kept}
 
 
 async def _mark_thread(connection: AsyncConnection, thread: Row, assistant: Row) -> None:

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from croniter import croniter
 from sqlalchemy.exc import DBAPIError
 
+from deepagents_server.auth import User
 from deepagents_server.create import create_run
 from deepagents_server.database.engine import Row
 from deepagents_server.database.owners import Scope
@@ -70,9 +71,13 @@ async def _start(server: Server, row: Row) -> None:
     metadata = {**row["metadata"], "cron_id": row["cron_id"]}
     given = {**payload, **kept, "assistant_id": row["assistant_id"], "metadata": metadata}
     try:
-        await create_run(server.of(Scope(row["owner"])), given, row["thread_id"])
+        await create_run(server.of(_caller(row["owner"])), given, row["thread_id"])
     except ApiError as error:
         _log.warning("Schedule %s started no run: %s", row["cron_id"], error.detail)
+
+
+def _caller(owner: str) -> Scope:
+    return Scope(owner, User({"identity": owner}) if owner else None)
 
 
 @asynccontextmanager

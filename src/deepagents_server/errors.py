@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 
 class ServeError(Exception):
     """The server cannot start; the message is one sentence with the way out."""
@@ -10,10 +12,11 @@ class ServeError(Exception):
 class ApiError(Exception):
     """A request is refused: an HTTP status, and a sentence that names no path, secret or trace."""
 
-    def __init__(self, status: int, detail: str) -> None:
+    def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(detail)
         self.status = status
         self.detail = detail
+        self.headers = headers or {}
 
 
 def not_found(kind: str, key: object) -> ApiError:

@@ -37,6 +37,12 @@ def check_host(host: str, *, trusted: bool) -> None:
         )
 
 
+async def asks_who_calls(server: Server) -> bool:
+    """Tell whether a server lets in only whom it knows."""
+    handlers = server.handlers
+    return bool(handlers and handlers.authenticates) or await server.keys.are_used()
+
+
 async def serve(
     config: ServerConfig, settings: Settings, host: str, port: int, ready: Callable[[str], None]
 ) -> None:
@@ -46,7 +52,7 @@ async def serve(
         ServeError: if there is nothing to serve, or nowhere to listen.
     """
     async with open_server(config, settings) as server, scheduling(server), keeping(server):
-        check_host(host, trusted=settings.allow_anyone or await server.keys.are_used())
+        check_host(host, trusted=settings.allow_anyone or await asks_who_calls(server))
         with listen(host, port) as listening:
             shown = f"[{host}]" if ":" in host else host
             ready(f"http://{shown}:{listening.getsockname()[1]}")

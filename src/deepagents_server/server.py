@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
+from deepagents_server.auth import Handlers
 from deepagents_server.config import ServerConfig, apply_environment
 from deepagents_server.database import Database, open_database
 from deepagents_server.database.assistants import add_system_assistants
@@ -39,10 +40,13 @@ class Server:
     webhooks: Webhooks
     keys: Keys
     loopback: Loopback
+    handlers: Handlers | None = None
+    scope: Scope = field(default_factory=Scope)
 
     def of(self, scope: Scope) -> Server:
         """Return the same server, as far as an owner may see and change what it holds."""
-        return replace(self, database=self.database.of(scope), graphs=graphs_of(self.graphs, scope.owner))
+        database, graphs = self.database.of(scope), graphs_of(self.graphs, scope.owner)
+        return replace(self, database=database, graphs=graphs, scope=scope)
 
     async def tell_end(self, run: Row) -> None:
         """Call the webhook of a run that is over."""
@@ -67,7 +71,6 @@ class Settings:
     """Of the code that is served; runs stay with the version that they began with."""
     owner_limit: int | None = None
     """How many runs of one owner may work at once, on all servers and workers."""
-    cors: tuple[str, ...] = field(default=("*",))
 
 
 @asynccontextmanager
@@ -80,7 +83,7 @@ async def open_server(config: ServerConfig, settings: Settings) -> AsyncGenerato
     apply_environment(config)
     async with AsyncExitStack() as stack:
         loopback = stack.enter_context(reachable())
-        made = load_graphs(config)
+        made, handlers = load_graphs(config), Handlers.of(config)
         database = await stack.enter_async_context(open_database(settings.database, config.store))
         graphs = Graphs(made, database.saver, database.store)
         await add_system_assistants(database, graphs, config.descriptions)
@@ -96,7 +99,7 @@ async def open_server(config: ServerConfig, settings: Settings) -> AsyncGenerato
         )
         await stack.enter_async_context(engine.running())
         webhooks, keys = Webhooks.of(config.webhooks), Keys(database)
-        server = Server(config, database, graphs, events, engine, webhooks, keys, loopback)
+        server = Server(config, database, graphs, events, engine, webhooks, keys, loopback, handlers)
         engine.on_finished = server.tell_end
         yield server
 

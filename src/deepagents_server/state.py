@@ -12,6 +12,7 @@ from langgraph.errors import InvalidUpdateError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from deepagents_server.database.engine import Row
+from deepagents_server.database.runs import CHECKPOINT
 from deepagents_server.database.tables import threads
 from deepagents_server.errors import ApiError
 from deepagents_server.graphs import Graph
@@ -29,7 +30,7 @@ class ThreadGraph:
 
     def config(self, checkpoint: Mapping[str, Any]) -> dict[str, Any]:
         """Name the thread, or one of its checkpoints."""
-        named = {name: value for name, value in checkpoint.items() if value is not None}
+        named = {name: checkpoint[name] for name in CHECKPOINT if checkpoint.get(name) is not None}
         return {"configurable": {"checkpoint_ns": "", **named, "thread_id": self.thread_id}}
 
 

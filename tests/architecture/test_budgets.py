@@ -29,6 +29,7 @@ LONG_FILES: dict[str, str] = {
 
 PRIVATE_ADAPTERS = {
     "src/deepagents/_state/runtime.py": "LangGraph has no public way to reach a running graph's channels",
+    "src/deepagents_server/auth.py": "the SDK keeps the handlers that people register for servers to read",
     "src/deepagents/models/traits.py": "a chat model tells its provider only to LangChain's tracing",
 }
 

@@ -45,6 +45,9 @@ async def answer(state: State, config: RunnableConfig) -> dict[str, Any]:
         case ["wait", name]:
             get_stream_writer()({"waiting": name})
             await GATES.setdefault(name, asyncio.Event()).wait()
+        case ["who"]:
+            user = config.get("configurable", {}).get("langgraph_auth_user") or {}
+            return _say(f"{user.get('identity')} of {user.get('org')}")
         case ["tone", _]:
             return _say(str(config.get("configurable", {}).get("tone")))
         case ["look", thread_id]:

@@ -95,12 +95,19 @@ def make_key(directory: Path, owner: str) -> str:
 class Process:
     """A server that can be killed and started again on what it left; forked from one with all imports."""
 
-    def __init__(self, directory: Path, *options: str, command: str = "serve", **environ: str) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *options: str,
+        command: str = "serve",
+        config: Mapping[str, Any] | None = None,
+        **environ: str,
+    ) -> None:
         self._directory = directory
         self._command = [command, *options, *(["--port", "0"] if command == "serve" else [])]
         self._environ = {**os.environ, **environ}
         self._running: BaseProcess | None = None
-        (directory / "langgraph.json").write_text(json.dumps({"graphs": GRAPHS}))
+        (directory / "langgraph.json").write_text(json.dumps({"graphs": GRAPHS, **(config or {})}))
 
     def start(self) -> str:
         """Start, and return the address of a server, or the name of a worker."""

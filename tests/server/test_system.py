@@ -3,6 +3,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
+from deepagents_server.api.origins import Origins
 from deepagents_server.errors import ServeError
 from deepagents_server.serve import check_host
 
@@ -22,6 +23,24 @@ def test_web_pages_of_others_may_ask_and_see_where_a_run_is(url: str) -> None:
     assert allowed.status_code == 200
     assert allowed.headers["access-control-allow-headers"] == "x-api-key"
     assert "content-location" in made.headers["access-control-expose-headers"].lower()
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "http://localhost.evil.example", "null"])
+def test_a_page_from_elsewhere_runs_no_agents_where_no_key_is_asked_for(url: str, origin: str) -> None:
+    # Such a request needs no leave of the browser: it is sent before anybody asks who may.
+    sent = {"origin": origin, "content-type": "text/plain"}
+
+    assert httpx.post(f"{url}/runs", content=b"{}", headers=sent).status_code == 403
+    assert "access-control-allow-origin" not in httpx.get(f"{url}/ok", headers=sent).headers
+
+
+def test_a_configuration_names_pages() -> None:
+    origins = Origins.of({"cors": {"allow_origins": ["https://chat.example"], "max_age": 5}})
+
+    assert origins.allow("https://chat.example")
+    assert not origins.allow("http://localhost:3000")
+    with pytest.raises(ServeError, match="allow_orgins"):
+        Origins.of({"cors": {"allow_orgins": ["*"]}})
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.4", "::", "example.org"])

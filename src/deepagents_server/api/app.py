@@ -8,13 +8,14 @@ from typing import Final, cast
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 
 from deepagents_server.api import assistants, crons, openai, runs, store, system, thread_streams, threads
+from deepagents_server.api.access import guarded
 from deepagents_server.api.common import answer
 from deepagents_server.api.gate import Gate
+from deepagents_server.api.origins import Origins
 from deepagents_server.errors import ApiError
 from deepagents_server.server import Server, Settings
 
@@ -30,26 +31,20 @@ _PARTS: Final = {
 }
 """The endpoints, by the name with which `http` of langgraph.json leaves them out: `disable_store`."""
 ROUTES: Final = [route for routes in _PARTS.values() for route in routes]
-_EXPOSED: Final = ("content-location", "location", "x-pagination-total", "x-pagination-next")
 
 
 def create_app(server: Server, settings: Settings) -> Starlette:
     """Make the application that answers for an open server."""
-    cors = Middleware(
-        CORSMiddleware,
-        allow_origins=list(settings.cors),
-        allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"],
-        allow_headers=["*"],
-        expose_headers=list(_EXPOSED),
-        max_age=600,
-    )
+    handlers = server.handlers
+    origins = Origins.of(server.config.http)
 
     def off(name: str) -> bool:
         return server.config.http.get(f"disable_{name}") is True
 
+    served = [route for name, routes in _PARTS.items() if not off(name) for route in routes]
     app = Starlette(
-        routes=[route for name, routes in _PARTS.items() if not off(name) for route in routes],
-        middleware=[cors, Middleware(Gate, server=server)],
+        routes=[guarded(route, handlers) for route in served] if handlers and handlers.decides else served,
+        middleware=[origins.middleware(), Middleware(Gate, server=server, origins=origins)],
         exception_handlers={
             ApiError: _refuse,
             HTTPException: _refuse_http,
@@ -62,7 +57,7 @@ def create_app(server: Server, settings: Settings) -> Starlette:
 
 async def _refuse(_: Request, error: Exception) -> Response:
     refused = cast(ApiError, error)
-    return answer({"detail": refused.detail}, refused.status)
+    return answer({"detail": refused.detail}, refused.status, refused.headers)
 
 
 async def _refuse_http(_: Request, error: Exception) -> Response:

@@ -119,7 +119,7 @@ async def delete(request: Request) -> Response:
     """Remove an assistant with its versions."""
     async with serving(request).database.write() as connection:
         row = await _own(connection, request)
-        for table in (assistants, assistant_versions):
+        for table in (assistant_versions, assistants):
             await connection.execute(table.delete().where(table.c.assistant_id == row["assistant_id"]))
     return nothing()
 

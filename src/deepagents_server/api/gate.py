@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from starlette.datastructures import Headers
+from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as Asgi
 
 from deepagents_server.api.common import SERVER, answer
+from deepagents_server.api.origins import Origins
+from deepagents_server.auth import User
 from deepagents_server.database.owners import Scope
 from deepagents_server.errors import ApiError
 from deepagents_server.loopback import OWNER
@@ -22,9 +25,10 @@ _HOW: Final = "send an API key, as 'x-api-key: KEY' or 'Authorization: Bearer KE
 class Gate:
     """Lets a request through with the server of its caller."""
 
-    def __init__(self, app: ASGIApp, server: Server) -> None:
+    def __init__(self, app: ASGIApp, server: Server, origins: Origins) -> None:
         self._app = app
         self._server = server
+        self._origins = origins
 
     async def __call__(self, scope: Asgi, receive: Receive, send: Send) -> None:
         """Answer 401, or let the application answer."""
@@ -34,23 +38,42 @@ class Gate:
             # A run of this server asks, for whom it works.
             return await self._app({**scope, SERVER: self._server.of(Scope(scope[OWNER]))}, receive, send)
         try:
-            caller = await self._identify(Headers(scope=scope), scope["path"])
+            user = await self._identify(Request(scope))
+            caller = Scope(user["identity"], user) if user else Scope()
         except ApiError as error:
-            refused = answer({"detail": error.detail}, error.status, {"www-authenticate": "Bearer"})
+            headers = {"www-authenticate": "Bearer"} if error.status == 401 else {}
+            refused = answer({"detail": error.detail}, error.status, {**headers, **error.headers})
             return await refused(scope, receive, send)
-        return await self._app({**scope, SERVER: self._server.of(caller)}, receive, send)
+        known = {**scope, SERVER: self._server.of(caller), "user": user or User({"identity": ""})}
+        return await self._app(known, receive, send)
 
-    async def _identify(self, headers: Headers, path: str) -> Scope:
-        keys = self._server.keys
-        if path in _OPEN or not await keys.are_used():
-            return Scope()
-        sent = _sent_key(headers)
+    async def _identify(self, request: Request) -> User | None:
+        """Return who asks; `None` is anybody, where everybody may."""
+        handlers, keys = self._server.handlers, self._server.keys
+        if request.url.path in _OPEN:
+            return None
+        if handlers and handlers.authenticates:
+            return await handlers.authenticate(request)
+        if not await keys.are_used():
+            self._refuse_strange_pages(request)
+            return None
+        sent = _sent_key(request.headers)
         if sent is None:
             raise ApiError(401, f"This server wants to know who asks: {_HOW}")
         row = await keys.find(sent)
         if row is None:
             raise ApiError(401, f"This key does not work here; it may be revoked, or past its time: {_HOW}")
-        return Scope(row["owner"])
+        return User({"identity": row["owner"], "key_id": row["key_id"]})
+
+    def _refuse_strange_pages(self, request: Request) -> None:
+        """Keep pages that a person looks at from running agents, where no key is asked for."""
+        origin = request.headers.get("origin")
+        if origin and not self._origins.allow(origin):
+            raise ApiError(
+                403,
+                f"Pages of {origin[:100]!r} may not use this server; name them in langgraph.json, as "
+                '"http": {"cors": {"allow_origins": [...]}}, or ask for API keys.',
+            )
 
 
 def _sent_key(headers: Headers) -> str | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 
 import sqlalchemy as sa
@@ -11,14 +11,22 @@ from sqlalchemy import event
 from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.sql import visitors
 
+from deepagents_server.database.filters import contains
 from deepagents_server.database.tables import METADATA, assistant_versions, assistants, runs, threads
+from deepagents_server.errors import ApiError
 
 SHARED: Final = "*"
 """The owner of what everybody may read and nobody change: the assistants of the graphs."""
 _OPTION: Final = "deepagents_scope"
 _SHARED_TABLES: Final = (assistants, assistant_versions)
 # Whose rows these are, their parents say.
-_PARENTS: Final = {"leases": threads.c.thread_id, "run_events": runs.c.run_id, "commands": runs.c.run_id}
+_PARENTS: Final = {
+    "assistant_versions": assistants.c.assistant_id,
+    "commands": runs.c.run_id,
+    "leases": threads.c.thread_id,
+    "runs": threads.c.thread_id,
+    "run_events": runs.c.run_id,
+}
 # They belong to nobody, and no request has a reason to look at them.
 _OF_SERVER: Final = ("api_keys", "workers")
 
@@ -28,6 +36,14 @@ class Scope:
     """Whose rows a request may see and change; without keys, those without an owner."""
 
     owner: str = ""
+    user: Mapping[str, Any] | None = None
+    """What is known about the one who asks; runs find it in their configuration."""
+    wanted: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+    """What metadata must hold instead of the owner's name, where handlers of `auth` want it: by resource."""
+
+    def narrowed(self, resource: str, wanted: Mapping[str, Any] | None) -> Scope:
+        """Return the same scope with what a handler wants of a resource."""
+        return self if wanted is None else replace(self, wanted={**self.wanted, resource: wanted})
 
 
 def bind(engine: AsyncEngine, scope: Scope) -> AsyncEngine:
@@ -90,11 +106,34 @@ def _condition(
     table: sa.Table, source: sa.FromClause, scope: Scope, *, writes: bool
 ) -> sa.ColumnElement[bool]:
     """Say which rows of a table an owner has."""
-    if table.name in _PARENTS:
-        parent = _PARENTS[table.name]
-        return source.c[parent.name].in_(sa.select(parent).where(parent.table.c.owner == scope.owner))
     if table.name in _OF_SERVER:
         return sa.false()
-    if table in _SHARED_TABLES and not writes:
-        return source.c.owner.in_([SHARED, scope.owner])
-    return source.c.owner == scope.owner
+    parent = _PARENTS.get(table.name)
+    if parent is not None and ("owner" not in table.c or parent.table.name in scope.wanted):
+        whose = _condition(parent.table, parent.table, scope, writes=writes)
+        return source.c[parent.name].in_(sa.select(parent).where(whose))
+    if table.name in scope.wanted:
+        whose = sa.and_(*_hold(source.c.metadata, scope.wanted[table.name]))
+    else:
+        whose = source.c.owner == scope.owner
+    shared = table in _SHARED_TABLES and not writes
+    return sa.or_(source.c.owner == SHARED, whose) if shared else whose
+
+
+def _hold(metadata: sa.ColumnElement[Any], wanted: Mapping[str, Any]) -> Iterator[sa.ColumnElement[bool]]:
+    """Read a filter: `{"owner": "a"}`, `{"owner": {"$eq": "a"}}`, `{"readers": {"$contains": "a"}}`.
+
+    Raises:
+        ApiError: for what is no filter, so that nothing is shown by mistake.
+    """
+    yield sa.true()
+    for name, value in wanted.items():
+        match value:
+            case {"$eq": plain}:
+                yield contains(metadata, {name: plain})
+            case {"$contains": one}:
+                yield contains(metadata, {name: one if isinstance(one, list) else [one]})
+            case {**operators} if any(key.startswith("$") for key in operators):
+                raise ApiError(500, "The server failed: a handler of auth gave a filter that is none.")
+            case plain:
+                yield contains(metadata, {name: plain})

@@ -18,6 +18,10 @@ from deepagents_server.serialize import dump_text, load, now
 Ending = Literal["success", "error", "interrupted", "timeout"]
 Taken = tuple[Row, int]
 """A run that a worker has begun, and the number of its lease."""
+AUTH: Final = "langgraph_auth_"
+"""How the keys of a configuration begin that tell who asked."""
+CHECKPOINT: Final = ("checkpoint_id", "checkpoint_ns", "checkpoint_map")
+"""What names a checkpoint; its thread is said elsewhere."""
 ACTIVE: Final = ("pending", "running")
 _OWNERS_LOCK: Final = 0x6465_6572
 
@@ -283,6 +287,10 @@ def show_run(row: Row) -> dict[str, Any]:
     names = ("run_id", "thread_id", "assistant_id", "metadata", "status", "multitask_strategy")
     shown = {name: row[name] for name in (*names, "created_at", "updated_at")}
     kwargs: dict[str, Any] = load(row["kwargs"]) or {}
+    configured: dict[str, Any] = kwargs.get("config", {}).get("configurable", {})
+    for name in [name for name in configured if name.startswith(AUTH)]:
+        # A user object may hold secrets, and others may be allowed to see the run.
+        del configured[name]
     error = {"error": load(row["error"])} if row["error"] else {}
     return {**shown, "kwargs": kwargs, **error}
 

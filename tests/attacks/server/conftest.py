@@ -74,7 +74,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     process = Process(place)
     url = process.start()
     clients = [httpx.Client(base_url=url, headers=key, timeout=60) for key in keys]
-    world = World(url, place, *clients)
+    world = World(url, place, clients[0], clients[1])
     world.fill()
     yield world
     for client in clients:

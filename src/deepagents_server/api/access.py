@@ -1,0 +1,172 @@
+"""What a caller may do: each endpoint asks the handlers of `auth` first, by its method and path."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, cast
+from urllib.parse import urlencode
+from uuid import UUID
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import Message
+
+from deepagents_server.api.bodies import read_json
+from deepagents_server.api.common import SERVER, serving
+from deepagents_server.auth import Handlers, User
+from deepagents_server.errors import ApiError
+from deepagents_server.loopback import OWNER
+from deepagents_server.serialize import dump
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+_OPEN: Final = ("/", "/ok", "/info", "/docs", "/openapi.json", "/metrics")
+_BY_METHOD: Final = {"GET": "read", "PATCH": "update", "DELETE": "delete", "PUT": "put", "POST": "create"}
+_BY_WORD: Final = {
+    "search": "search",
+    "count": "search",
+    "versions": "read",
+    "history": "read",
+    "checkpoint": "read",
+    "events": "read",
+    "copy": "read",
+    "latest": "update",
+    "state": "update",
+    "cancel": "update",
+    "prune": "delete",
+    "namespaces": "list_namespaces",
+}
+"""What a POST does, if it does not make what its path ends with."""
+_OF_RUN: Final = ("assistant_id", "metadata", "multitask_strategy", "if_not_exists", "after_seconds")
+_NAMESPACE: Final = {"search": "namespace_prefix", "list_namespaces": "prefix"}
+
+
+def classify(method: str, path: str) -> tuple[str, str]:
+    """Return the resource and the action of an endpoint, as handlers know them.
+
+    An endpoint that is not known here makes runs, if it is no GET.
+    """
+    words = [word for word in path.split("/") if word and not word.startswith("{")]
+    action = _BY_METHOD.get(method, "create")
+    if method == "POST":
+        action = _BY_WORD.get(words[-1], action)
+    if words[0] == "store":
+        return "store", "get" if action == "read" else action
+    if words[0] == "assistants":
+        return "assistants", action
+    if "crons" in words:
+        return "crons", action
+    return "threads", "create_run" if action == "create" and path != "/threads" else action
+
+
+def guarded(route: BaseRoute, handlers: Handlers) -> BaseRoute:
+    """Let an endpoint ask the handlers before it answers."""
+    if not isinstance(route, Route) or route.path in _OPEN:
+        return route
+    endpoint, path = cast(Endpoint, route.endpoint), route.path
+
+    async def ask_first(request: Request) -> Response:
+        if OWNER in request.scope:
+            # A run asks for its owner; what that owner may do was asked when the run was made.
+            return await endpoint(request)
+        return await endpoint(await _ask(handlers, request, *classify(request.method, path)))
+
+    ask_first.__doc__ = endpoint.__doc__
+    return Route(path, ask_first, methods=[*(route.methods or ())])
+
+
+async def _ask(handlers: Handlers, request: Request, resource: str, action: str) -> Request:
+    """Ask the handlers; return the request as they leave it, with the rows that they leave."""
+    body = await read_json(request)
+    many = cast(list[Any], body) if isinstance(body, list) else [body]
+    changed: list[Any] = []
+    wanted: dict[str, Any] | None = None
+    for each in many:
+        given = cast(dict[str, Any], each) if isinstance(each, dict) else {}
+        value = _value(request, resource, action, given)
+        granted = await handlers.allow(cast(User, request.user), resource, action, value)
+        if request.url.path.endswith("/copy"):
+            await handlers.allow(cast(User, request.user), resource, "create", {"metadata": {}})
+        wanted = wanted if granted is None else {**(wanted or {}), **granted}
+        plain = each is None or isinstance(each, dict)
+        changed.append(_body(given, value, resource, action) if plain else each)
+    server = serving(request)
+    scope: dict[str, Any] = {**request.scope, SERVER: server.of(server.scope.narrowed(resource, wanted))}
+    if resource == "store" and action == "get":
+        scope["query_string"] = _query(request, changed[0])
+    sent = changed if isinstance(body, list) else changed[0]
+    return Request(scope, _replay(request, b"" if body is None and not sent else dump(sent)))
+
+
+def _value(request: Request, resource: str, action: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Show a request as handlers know it."""
+    ids = {name: _id(text) for name, text in request.path_params.items()}
+    if resource == "store":
+        return _store_value(request, action, given)
+    if action == "create_run":
+        rest = {name: each for name, each in given.items() if name not in _OF_RUN}
+        plain = {"thread_id": None, "run_id": None, "status": "pending", **dict.fromkeys(_OF_RUN)}
+        known = {name: given[name] for name in _OF_RUN if name in given}
+        return {**plain, "metadata": {}, **known, **ids, "kwargs": rest}
+    metadata: dict[str, Any] = {"metadata": {}} if action in ("create", "search") else {}
+    payload = {"payload": dict(given)} if resource == "crons" and action == "create" else {}
+    return {**metadata, **{name: each for name, each in given.items() if each is not None}, **ids, **payload}
+
+
+def _id(text: str) -> Any:
+    try:
+        return UUID(text)
+    except ValueError:
+        return text
+
+
+def _store_value(request: Request, action: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    if action == "get":
+        namespace = request.query_params.get("namespace", "")
+        return {"namespace": tuple(namespace.split(".")), "key": request.query_params.get("key")}
+    name = _NAMESPACE.get(action, "namespace")
+    labels = given.get(name)
+    rest = {each: value for each, value in given.items() if each != name}
+    return {**rest, "namespace": tuple(cast(list[str], labels)) if isinstance(labels, list) else None}
+
+
+def _body(given: Mapping[str, Any], value: Mapping[str, Any], resource: str, action: str) -> dict[str, Any]:
+    """Return the body with what a handler has changed in it."""
+    if resource == "store":
+        return _store_body(value, action)
+    kept = {name: each for name, each in value.items() if name in given or name == "metadata"}
+    if action == "create_run":
+        kept |= cast(dict[str, Any], value.get("kwargs") or {})
+    if kept.get("metadata") == {} and "metadata" not in given:
+        del kept["metadata"]
+    return kept
+
+
+def _store_body(value: Mapping[str, Any], action: str) -> dict[str, Any]:
+    rest = {name: each for name, each in value.items() if name != "namespace"}
+    labels = value.get("namespace")
+    if labels is None:
+        return rest
+    if not all(isinstance(label, str) for label in labels):
+        raise ApiError(422, "namespace: give labels.")
+    return {**rest, _NAMESPACE.get(action, "namespace"): list(labels)}
+
+
+def _query(request: Request, value: Mapping[str, Any]) -> bytes:
+    labels: Any = value.get("namespace") or []
+    if any("." in label for label in labels):
+        raise ApiError(422, "namespace: a label cannot have a '.' in it.")
+    return urlencode({**request.query_params, "namespace": ".".join(labels)}).encode()
+
+
+def _replay(request: Request, body: bytes) -> Callable[[], Awaitable[Message]]:
+    first = True
+
+    async def receive() -> Message:
+        nonlocal first
+        if first:
+            first = False
+            return {"type": "http.request", "body": body, "more_body": False}
+        return await request.receive()
+
+    return receive

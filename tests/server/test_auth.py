@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from deepagents_server.api.access import classify
+from deepagents_server.auth import Handlers
+from deepagents_server.config import ServerConfig
+from deepagents_server.errors import ServeError
+from tests.server.serving import Process
+from tests.server.test_runs import last, say
+
+HANDLERS = Path(__file__).with_name("handlers.py")
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    process = Process(tmp_path_factory.mktemp("auth"), config={"auth": {"path": f"{HANDLERS}:auth"}})
+    yield process.start()
+    process.close()
+
+
+@pytest.fixture
+def callers(url: str) -> Iterator[list[httpx.Client]]:
+    """Ann and Ben of the red, and Cid of the blue."""
+    clients = [
+        httpx.Client(base_url=url, headers={"authorization": f"Bearer {name}"}, timeout=60)
+        for name in ("ann", "ben", "cid")
+    ]
+    yield clients
+    for client in clients:
+        client.close()
+
+
+def test_a_handler_says_who_calls_and_a_run_knows_it(callers: list[httpx.Client]) -> None:
+    ann = callers[0]
+    forged = {"configurable": {"langgraph_auth_user": {"identity": "cid"}, "langgraph_auth_user_id": "cid"}}
+    asked = {"assistant_id": "echo", "input": say("who"), "config": forged}
+
+    thread = ann.post("/threads", json={}).json()["thread_id"]
+    answered = ann.post(f"/threads/{thread}/runs/wait", json=asked).json()
+    shown = ann.get(f"/threads/{thread}/runs").text
+
+    assert last(answered) == "ann of red"
+    assert "token" not in shown
+
+
+def test_a_filter_shows_rows_of_others_and_hides_the_rest(callers: list[httpx.Client]) -> None:
+    ann, ben, cid = callers
+    made = ann.post("/threads", json={"metadata": {"title": "ours"}}).json()
+    path = f"/threads/{made['thread_id']}"
+    ran = ben.post(f"{path}/runs/wait", json={"assistant_id": "echo", "input": say("hello")})
+
+    assert made["metadata"] == {"title": "ours", "org": "red"}
+    assert last(ran.json()) == "Echo: hello"
+    assert ann.get(f"{path}/runs").json()[0]["status"] == "success"
+    assert path[9:] in [each["thread_id"] for each in ben.post("/threads/search", json={}).json()]
+    assert path[9:] not in [each["thread_id"] for each in cid.post("/threads/search", json={}).json()]
+    for refused in (cid.get(path), cid.get(f"{path}/runs"), cid.post(f"{path}/history", json={})):
+        assert refused.status_code == 404
+
+
+def test_a_run_without_a_thread_makes_one_that_its_caller_sees(callers: list[httpx.Client]) -> None:
+    ann, _, cid = callers
+    asked = {"assistant_id": "echo", "input": say("hello"), "on_completion": "keep"}
+
+    ran = ann.post("/runs/wait", json=asked)
+    path = ran.headers["content-location"]
+
+    assert last(ran.json()) == "Echo: hello"
+    assert ann.get(path).status_code == 200
+    assert cid.get(path).status_code == 404
+
+
+def test_what_no_handler_filters_belongs_to_who_made_it(callers: list[httpx.Client]) -> None:
+    ann, ben, _ = callers
+    made = ann.post("/assistants", json={"graph_id": "echo"}).json()["assistant_id"]
+
+    assert ann.get(f"/assistants/{made}").status_code == 200
+    assert ben.get(f"/assistants/{made}").status_code == 404
+    assert "echo" in [each["name"] for each in ben.post("/assistants/search", json={"limit": 100}).json()]
+
+
+def test_a_handler_refuses(callers: list[httpx.Client]) -> None:
+    ann, ben, _ = callers
+    path = f"/threads/{ann.post('/threads', json={}).json()['thread_id']}"
+    schedule = {"assistant_id": "echo", "schedule": "0 0 1 1 *"}
+
+    assert ben.delete(path).json() == {"detail": "Forbidden"}
+    assert ben.post("/runs/crons", json=schedule).status_code == 403
+    assert ann.post("/runs/crons", json=schedule).status_code == 200
+    assert ann.delete(path).status_code == 204
+
+
+def test_a_handler_moves_what_is_stored_and_each_caller_has_a_store(callers: list[httpx.Client]) -> None:
+    ann, ben, _ = callers
+    ann.put("/store/items", json={"namespace": ["notes"], "key": "tide", "value": {"height": 13}})
+
+    where = {"namespace": "notes", "key": "tide"}
+    kept: Any = ann.get("/store/items", params=where).json()
+    found: Any = ann.post("/store/items/search", json={"namespace_prefix": ["notes"]}).json()
+
+    assert kept["namespace"] == ["sorted", "notes"]
+    assert [each["key"] for each in found["items"]] == ["tide"]
+    assert ann.post("/store/namespaces", json={}).json() == {"namespaces": [["sorted", "notes"]]}
+    assert ben.get("/store/items", params=where).json() is None
+    assert ben.post("/store/namespaces", json={}).json() == {"namespaces": []}
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "detail"),
+    [
+        ("nobody", 401, "Who are you?"),
+        ("asserts", 401, "Unauthorized"),
+        ("fails", 500, "The server failed; its log says why."),
+        ("nameless", 500, "The server failed; its log says why."),
+        ("everybody", 500, "The server failed; its log says why."),
+        ("splits", 402, "Pay first"),
+    ],
+)
+def test_a_handler_that_fails_lets_nobody_in_and_says_nothing(
+    url: str, name: str, status: int, detail: str
+) -> None:
+    # The way past custom authentication that LangGraph's own studio has elsewhere does not exist here.
+    sent = {"authorization": f"Bearer {name}", "x-auth-scheme": "langsmith", "x-api-key": "da-1-2"}
+    refused = httpx.post(f"{url}/threads/search", json={}, headers=sent)
+
+    assert refused.status_code == status
+    assert refused.json() == {"detail": detail}
+    assert "x-more" not in refused.headers
+
+
+def test_a_handler_that_fails_on_the_way_says_nothing(callers: list[httpx.Client]) -> None:
+    failed = callers[0].get("/store/items", params={"namespace": "notes", "key": "fails"})
+
+    assert (failed.status_code, failed.json()) == (500, {"detail": "The server failed; its log says why."})
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "found"),
+    [
+        ("POST", "/threads", ("threads", "create")),
+        ("POST", "/threads/{thread_id}/runs/stream", ("threads", "create_run")),
+        ("POST", "/threads/{thread_id}/runs/{run_id}/cancel", ("threads", "update")),
+        ("GET", "/threads/{thread_id}/state", ("threads", "read")),
+        ("POST", "/threads/{thread_id}/state", ("threads", "update")),
+        ("POST", "/threads/{thread_id}/runs/crons", ("crons", "create")),
+        ("PUT", "/store/items", ("store", "put")),
+        ("POST", "/store/namespaces", ("store", "list_namespaces")),
+        ("POST", "/some/new/door", ("threads", "create_run")),
+    ],
+)
+def test_an_endpoint_is_asked_about_by_its_path(method: str, path: str, found: tuple[str, str]) -> None:
+    assert classify(method, path) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("auth = 1", "not a langgraph_sdk.Auth"),
+        ("from langgraph_sdk import Auth\nauth = Auth()\n@auth.authenticate\ndef who(moon): ...", "moon"),
+    ],
+)
+def test_wrong_handlers_are_named_at_the_start(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "wrong.py").write_text(text)
+    config = ServerConfig(tmp_path, {}, auth={"path": "./wrong.py:auth"})
+
+    with pytest.raises(ServeError, match=message):
+        Handlers.of(config)
