@@ -1,7 +1,7 @@
 # Every target sets up what it needs. Python 3.11 or newer, make and a POSIX shell are enough.
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve test beside check quick drills test-latest static pytest third-party format lint types layers docs docs-check site coverage bench eval-local lock clean
+.PHONY: help run serve test beside check quick drills test-latest static pytest third-party format lint types layers docs docs-check site coverage bench eval-local clients lock clean
 
 PYTHON ?= python3.11
 # Another interpreter gets an environment of its own: make test PYTHON=python3.13
@@ -108,6 +108,9 @@ bench: $(VENV)/.dev ## Measure creation, step cost and search, beside the altern
 
 eval-local: $(VENV)/.dev ## Measure the local model on small tasks with strict checks
 	@$(BIN)/python -m benchmarks.local_eval $(ARGS)
+
+clients: $(VENV)/.dev ## Write which calls of LangGraph's clients work here, and on langgraph dev
+	@$(BIN)/python -m tests.server.clients
 
 lock: $(VENV)/.uv ## Resolve the dependencies anew into requirements/*.lock
 	@sh requirements/lock.sh $(VENV)/uv/bin/uv $(ARGS)

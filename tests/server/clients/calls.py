@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Any
 from uuid import uuid4
@@ -210,7 +210,7 @@ async def _(client: Any) -> None:
     thread = await thread_with(client)
     run = client.runs.create(thread, "echo", input=say("hello"), stream_resumable=True)
     run_id = (await done(run))["run_id"]
-    stream = await done(client.threads.join_stream(thread, last_event_id="-1"))
+    stream = await done(client.threads.join_stream(thread, last_event_id="0-0"))
     async with aclosing(_each(stream)) as events:
         async for part in events:
             if part.event == "metadata" and part.data.get("status") == "run_done":
@@ -218,7 +218,7 @@ async def _(client: Any) -> None:
                 return
 
 
-async def _each(stream: Any) -> Any:
+async def _each(stream: Any) -> AsyncGenerator[Any]:
     if hasattr(stream, "__aiter__"):
         async with aclosing(stream):
             async for part in stream:

@@ -111,8 +111,8 @@ const stories = {
 
   // What deep-agents-ui and agent-chat-ui ask for; they are no packages that could be installed.
   "the calls of deep-agents-ui": async () => {
-    const [assistant] = await client.assistants.search({ graphId: "echo", limit: 100 });
-    assert.equal(assistant.metadata.created_by, "system");
+    const served = await client.assistants.search({ graphId: "echo", limit: 100 });
+    const assistant = served.find(({ metadata }) => metadata.created_by === "system");
     const { thread_id } = await client.threads.create({ metadata: {} });
     const first = await all(
       client.runs.stream(thread_id, assistant.assistant_id, {
