@@ -53,6 +53,7 @@ def _shown(values: list[float]) -> str:
 
 async def overhead(server: Server, times: int) -> list[str]:
     """Compare runs on a server, one after the other, with calls of the same agent."""
+    agent: Any = brief
     async with httpx.AsyncClient(base_url=server.url, timeout=120) as client:
 
         async def waited() -> None:
@@ -64,7 +65,7 @@ async def overhead(server: Server, times: int) -> list[str]:
             await _stream_once(client, "brief", Load(1))
 
         async def direct() -> None:
-            await brief.ainvoke(_ASKED)
+            await agent.ainvoke(_ASKED)
 
         kinds = {"direct": direct, "waited": waited, "streamed": streamed}
         took = {name: [await _timed(kind) for _ in range(times)] for name, kind in kinds.items()}

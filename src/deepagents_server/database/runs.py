@@ -75,8 +75,9 @@ async def claim(database: Database, wanted: Claim) -> list[Taken]:
         first.c.created_at < runs.c.created_at,
         first.c.due_at <= now(),
     )
+    chosen: list[sa.Column[Any]] = [runs.c.thread_id, runs.c.run_id, runs.c.owner]
     query: sa.Select[Any] = (
-        sa.select(runs.c.thread_id, runs.c.run_id, runs.c.owner)
+        sa.select(*chosen)
         .join(leases, leases.c.thread_id == runs.c.thread_id)
         .where(
             runs.c.status == "pending",
