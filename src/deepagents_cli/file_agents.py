@@ -91,7 +91,7 @@ class _OnlyCommands(AgentMiddleware[Any, Any, Any]):
         return bool(words) and any(_is_named(words or [], each) for each in self._commands)
 
     def asks_about(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Return approvals in which nobody is asked about what is refused anyway."""
+        """Return approvals without questions about what is refused anyway."""
         when: Callable[[ToolCallRequest], bool] = asked["execute"]["when"]
 
         def asks(request: ToolCallRequest) -> bool:
