@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.cli.chat.conftest import Start
 from tests.cli.tmux import Tmux, needs_tmux
 
@@ -291,10 +293,11 @@ def test_a_worker_that_dies_is_explained_and_started_again(start: Start) -> None
 
 
 @needs_tmux
-def test_sigterm_leaves_the_terminal_as_it_was(start: Start) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_the_terminal_as_it_was(start: Start, number: int) -> None:
     with start() as terminal:
         terminal.wait_for(READY)
-        os.kill(terminal.pid, signal.SIGTERM)
+        os.kill(terminal.pid, number)
 
         assert terminal.wait_for_end() == 130
 

@@ -78,6 +78,18 @@ def test_a_killed_worker_is_started_again_by_the_next_message(shell: Person) -> 
     assert (shell.directory / "hooked").exists()
 
 
+def test_ctrl_z_leaves_the_shell_its_terminal_and_fg_goes_on(shell: Person) -> None:
+    shell.terminal.type("half a line")
+    shell.presses("C-z")
+    shell.sees("Stopped")
+    shell.enters("clear; echo at the shell")
+    shell.sees("^at the shell")
+    shell.enters("fg")
+
+    shell.sees("^› half a line$")
+    shell.presses("C-u")
+
+
 def test_ctrl_c_twice_leaves_with_a_line_that_goes_on(shell: Person) -> None:
     shell.presses("C-c")
     shell.sees("Ctrl-C again leaves")

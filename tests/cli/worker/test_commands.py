@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -74,6 +75,21 @@ def test_what_is_here_is_listed_and_notes_are_written_once_they_were_seen(
     assert (project / "AGENTS.md").read_text() == "- Test before you write.\n"
     worker.send("save", id=99, text="what nobody proposed")
     worker.wait("result", text="Nothing was proposed that could be written")
+
+
+def test_hostile_descriptions_steer_no_terminal(worker: Worker, directory: Path) -> None:
+    evil = "Cooks.\x1b[2J\u202e\x9b2J"
+    for name in ("skills/cook/SKILL.md", "agents/cook.md", "commands/cook.md"):
+        path = directory / ".deepagents" / name
+        path.parent.mkdir(parents=True)
+        path.write_text(f"---\nname: cook\ndescription: {json.dumps(evil)}\n---\nCook.")
+
+    ready = worker.open()
+    shown = [each["description"] for each in ready["commands"] if each["name"] == "cook"]
+    shown += [worker.command(name)["text"] for name in ("skills", "agents")]
+
+    assert len(shown) == 3
+    assert all(r"Cooks.\x1b[2J\u202e\x9b2J" in each for each in shown)
 
 
 def test_a_note_does_not_follow_a_link(worker: Worker, directory: Path, tmp_path: Path) -> None:
