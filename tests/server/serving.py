@@ -73,7 +73,11 @@ class _Thread:
 def serving(
     directory: Path, database: str | None = None, slots: int = 10, version: str = "1", **settings: Any
 ) -> Generator[str]:
-    """Serve the graphs of the tests and yield the address."""
+    """Serve the graphs of the tests and yield the address.
+
+    With slots only for the one server of the session: DBOS has one engine for a process, and the first server
+    that ends shuts it down for the other.
+    """
     config = ServerConfig(directory, GRAPHS, **settings)
     address = database or f"sqlite:///{directory / 'server.db'}"
     thread = _Thread(config, Settings(address, slots=slots, version=version))
@@ -81,6 +85,17 @@ def serving(
         yield thread.start()
     finally:
         thread.stop()
+
+
+@contextmanager
+def serving_apart(directory: Path, database: str) -> Generator[str]:
+    """Serve the graphs of the tests in a process of its own and yield the address."""
+    process = Process(directory, "--database", database)
+    try:
+        yield process.start()
+    finally:
+        if process.pid:
+            process.end(signal.SIGTERM)
 
 
 def make_key(directory: Path, owner: str) -> str:

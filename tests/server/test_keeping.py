@@ -14,7 +14,7 @@ from langgraph_sdk.errors import NotFoundError
 
 from deepagents_server.config import Ages
 from deepagents_server.database.removal import Remover, open_remover
-from tests.server.serving import serving
+from tests.server.serving import serving_apart
 from tests.server.test_runs import last, say
 
 NOBODY = "00000000-0000-4000-8000-000000000000"
@@ -31,7 +31,7 @@ def kept(
     if request.param == "postgresql":
         host = dict(part.split("=") for part in request.getfixturevalue("postgres").split())["host"]
         database = f"postgresql://postgres@/postgres?host={host}"
-    with serving(directory, database) as url:
+    with serving_apart(directory, database) as url:
         yield url, database
 
 

@@ -15,7 +15,7 @@ from langgraph_sdk import get_sync_client
 
 from deepagents_cli.__main__ import main
 from deepagents_server.database.migrations import STEPS
-from tests.server.serving import serving
+from tests.server.serving import serving, serving_apart
 from tests.server.test_runs import say
 
 
@@ -49,7 +49,7 @@ def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     if request.param == "postgresql":
         host = dict(part.split("=") for part in request.getfixturevalue("postgres").split())["host"]
         database = f"postgresql://postgres@/postgres?host={host}"
-    with serving(directory, database) as url:
+    with serving_apart(directory, database) as url:
         yield Served(url, database, host)
 
 

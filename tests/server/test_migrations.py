@@ -18,7 +18,7 @@ from langgraph_sdk import get_client, get_sync_client
 from deepagents_server.database import migrations, open_database
 from deepagents_server.database.migrations import STEPS
 from deepagents_server.database.tables import METADATA
-from tests.server.serving import Process, serving
+from tests.server.serving import Process, serving_apart
 from tests.server.test_runs import last
 
 VERSIONS = Path(__file__).with_name("versions")
@@ -81,7 +81,7 @@ async def test_a_database_of_the_first_version_goes_on(make: Make, tmp_path: Pat
     async with open_database(new):
         pass
 
-    with serving(tmp_path, old) as url:
+    with serving_apart(tmp_path, old) as url:
         async with get_client(url=url, api_key=None) as client:
             state: Any = await client.threads.get_state(FIRST)
             (waiting,) = await client.runs.list(WAITING)
