@@ -26,7 +26,7 @@ from tests.programs import FORKING
 
 AGENTS = Path(__file__).with_name("agents.py")
 GRAPHS = {
-    name: f"{AGENTS}:{name}" for name in ("echo", "gate", "deep", "lifter", "notes", "obedient", "waiter")
+    name: f"{AGENTS}:{name}" for name in ("echo", "gate", "deep", "lifter", "mine", "notes", "obedient", "waiter")
 }
 GRAPHS["outer"] = f"{AGENTS}:make_outer"
 GRAPHS["boss"] = f"{AGENTS.parents[1] / 'agents' / 'served.py'}:boss"
@@ -148,8 +148,12 @@ class Process:
 
     def end(self, how: signal.Signals) -> int:
         """End it by a signal."""
-        assert self._running
         self.signal(how)
+        return self.wait()
+
+    def wait(self) -> int:
+        """Wait until it has ended."""
+        assert self._running
         self._running.join()
         code = self._running.exitcode
         assert code is not None

@@ -70,3 +70,23 @@ def test_a_run_goes_on_where_the_server_ended(process: Process, tmp_path: Path, 
     assert numbers == sorted({*numbers})
     tools = [part.data["tools"] for part in seen if part.event == "updates" and "tools" in part.data]
     assert [each["messages"][0]["content"] for each in tools] == ["lifted light", "lifted heavy"]
+
+
+def test_events_of_steps_that_were_saved_are_not_missed(process: Process) -> None:
+    """The server is killed when a step is saved and its events are not sent, and so after the last one."""
+    seen: list[Any] = []
+    with get_sync_client(url=process.start(), api_key=None) as client:
+        thread = client.threads.create()["thread_id"]
+        run = client.runs.create(
+            thread, "mine", input=say("go"), stream_mode=["updates", "values"], stream_resumable=True
+        )["run_id"]
+        process.wait()
+    with get_sync_client(url=process.start(), api_key=None) as client:
+        process.wait()
+    with get_sync_client(url=process.start(), api_key=None) as client:
+        seen += client.runs.join_stream(thread, run, last_event_id="-1")
+
+    updates = [part.data for part in seen if part.event == "updates"]
+    assert [[*update] for update in updates] == [["dig"], ["fill"]]
+    values = [part.data for part in seen if part.event == "values"]
+    assert last(values[-1]) == "filled"

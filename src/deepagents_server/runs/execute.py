@@ -110,12 +110,14 @@ class Attempt:
                     await self._events.put(self.run_id, name, data)
 
     def _prepare_again(self, request: Request, state: StateSnapshot) -> bool:
-        """Go on from the last checkpoint; `False` if all was done but the bookkeeping."""
+        """Go on from the last checkpoint; `False` if the run waits for an answer.
+
+        If all is done, the graph only shows its state again, which perhaps nobody was told.
+        """
         if (state.metadata or {}).get("run_id") != self.run_id:
             # The former attempt was lost before its first checkpoint.
             return True
-        # `tasks`, not `next`: between a task's writes and the next checkpoint, `next` is empty.
-        if not state.tasks or any(task.interrupts for task in state.tasks):
+        if any(task.interrupts for task in state.tasks):
             return False
         request.input = None
         request.config = {**request.config, "configurable": dict(request.config["configurable"])}
