@@ -66,7 +66,7 @@ class Graphs:
         compiled = cast(Any, graph).compile() if isinstance(graph, StateGraph) else graph
         if not isinstance(compiled, Pregel):
             raise ServeError(f"The graph {graph_id!r} is {type(compiled).__name__}, not a compiled graph.")
-        # Eager, or a step of one task is told only after its checkpoint: too late, if the process ends between.
+        # Eager, or the step of a lone task is told after its checkpoint: never, if the process ends between.
         update = {"checkpointer": self.saver, "store": self.store, "name": graph_id, "stream_eager": True}
         return cast(Any, compiled).copy(update)
 

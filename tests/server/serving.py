@@ -26,7 +26,8 @@ from tests.programs import FORKING
 
 AGENTS = Path(__file__).with_name("agents.py")
 GRAPHS = {
-    name: f"{AGENTS}:{name}" for name in ("echo", "gate", "deep", "lifter", "mine", "notes", "obedient", "waiter")
+    name: f"{AGENTS}:{name}"
+    for name in ("echo", "gate", "deep", "lifter", "mine", "notes", "obedient", "waiter")
 }
 GRAPHS["outer"] = f"{AGENTS}:make_outer"
 GRAPHS["boss"] = f"{AGENTS.parents[1] / 'agents' / 'served.py'}:boss"

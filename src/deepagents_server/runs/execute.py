@@ -112,7 +112,7 @@ class Attempt:
     def _prepare_again(self, request: Request, state: StateSnapshot) -> bool:
         """Go on from the last checkpoint; `False` if the run waits for an answer.
 
-        If all is done, the graph only shows its state again, which perhaps nobody was told.
+        If all is done, the graph only shows its state again: the events of that may be missing.
         """
         if (state.metadata or {}).get("run_id") != self.run_id:
             # The former attempt was lost before its first checkpoint.
