@@ -7,11 +7,13 @@ import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from deepagents_cli.errors import CommandError, Exit
 from deepagents_cli.terminal import one_line
-from deepagents_cli.values import read_count
+from deepagents_cli.values import read_amount, read_count
+
+_WINDOWS: Final = {"hour": 3600, "day": 86400, "week": 7 * 86400, "month": 30 * 86400}
 
 
 def add_keys(commands: Any) -> None:
@@ -30,10 +32,19 @@ def add_keys(commands: Any) -> None:
     create.add_argument(
         "--days", type=read_count, metavar="N", help="for how long it works (default: always)"
     )
-    listing = actions.add_parser("list", help="list all keys, without their secret parts")
+    limit = actions.add_parser("limit", help="change what an owner may use; what is left out has no limit")
+    limit.add_argument("owner", metavar="OWNER", help="whose keys all count together")
+    for action in (create, limit):
+        action.add_argument("--runs", type=read_count, metavar="N", help="runs that wait or work at once")
+        action.add_argument("--tokens", type=read_count, metavar="N", help="tokens of all models")
+        action.add_argument("--cost", type=read_amount, metavar="USD", help="what these may cost")
+        action.add_argument(
+            "--per", choices=_WINDOWS, default="day", help="the time for tokens and cost (default: day)"
+        )
+    listing = actions.add_parser("list", help="list all keys, without their secret parts, and limits")
     revoke = actions.add_parser("revoke", help="let a key work no more, from the next second on")
     revoke.add_argument("key", metavar="ID", help="the first column of `deepagents keys list`")
-    for action in (create, listing, revoke):
+    for action in (create, limit, listing, revoke):
         action.add_argument(
             "--database",
             metavar="FILE|URL",
@@ -61,22 +72,37 @@ def run(arguments: argparse.Namespace, *, model: Any = None) -> int:
 
 async def _run(arguments: argparse.Namespace) -> None:
     from deepagents_server.database.engine import database_url, open_database
-    from deepagents_server.database.keys import add_key, list_keys, revoke_key
+    from deepagents_server.database.keys import add_key, check_owner, list_keys, revoke_key
+    from deepagents_server.database.quotas import Quota, list_quotas, set_quota
 
     async with open_database(database_url(arguments.database, Path.cwd()), alongside=True) as database:
         match arguments.action:
             case "create":
                 text, _ = await add_key(database, arguments.owner, _end(arguments.days))
+                if quota := _limits(arguments):
+                    await set_quota(database, arguments.owner, Quota(**quota))
                 sys.stdout.write(f"{text}\n")
                 sys.stderr.write("Keep it now: it is shown only here.\n")
             case "list":
                 for row in await list_keys(database):
                     sys.stdout.write(f"{_describe(row)}\n")
+                for quota in await list_quotas(database):
+                    sys.stdout.write(f"{_describe_quota(quota)}\n")
+            case "limit":
+                check_owner(arguments.owner)
+                await set_quota(database, arguments.owner, Quota(**_limits(arguments)))
             case _:
                 if not await revoke_key(database, arguments.key):
                     raise CommandError(
                         f"No key {arguments.key!r} works here; `deepagents keys list` names them.", Exit.USAGE
                     )
+
+
+def _limits(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the quota that was asked for; nothing without a limit."""
+    given = {"runs": arguments.runs, "tokens": arguments.tokens, "money": arguments.cost}
+    limited = {name: value for name, value in given.items() if value is not None}
+    return {**limited, "seconds": _WINDOWS[arguments.per]} if limited else {}
 
 
 def _end(days: int | None) -> str | None:
@@ -91,3 +117,16 @@ def _describe(row: Mapping[str, Any]) -> str:
     state = "revoked" if row["revoked_at"] else "past" if ended else "works"
     until = f" until {row['expires_at'][:10]}" if row["expires_at"] else ""
     return f"{row['key_id']}  {state:<7}  {row['created_at'][:10]}{until}  {one_line(row['owner'])}"
+
+
+def _describe_quota(quota: Mapping[str, Any]) -> str:
+    """Show what an owner may use and has used."""
+    from deepagents_server.database.quotas import describe_used
+
+    runs = [] if quota["runs"] is None else [f"{quota['runs']} runs at once"]
+    used = [f"{each} per {_window(quota['seconds'])}" for each in describe_used(quota)]
+    return f"{one_line(quota['owner'])} may use: {', '.join([*runs, *used]) or 'any amount'}"
+
+
+def _window(seconds: int) -> str:
+    return next((name for name, value in _WINDOWS.items() if value == seconds), f"{seconds} s")

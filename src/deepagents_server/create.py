@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from deepagents_server.database.assistants import get_assistant
 from deepagents_server.database.engine import Row
 from deepagents_server.database.filters import clean_metadata
+from deepagents_server.database.quotas import check_quota
 from deepagents_server.database.runs import AUTH, CHECKPOINT, active_runs, new_run, take
 from deepagents_server.database.tables import runs, threads
 from deepagents_server.database.threads import add_thread, get_thread
@@ -26,6 +27,8 @@ _KEPT: Final = (
 )  # fmt: skip
 _TEMPORARY: Final = MappingProxyType({"ttl_seconds": 60, "ttl_strategy": "delete"})
 """A minute, in which clients that lost a stream can come back for its end."""
+_REPLACES: Final = ("interrupt", "rollback")
+"""By which the runs that are there end for a new one."""
 _MOST_URGENT: Final = 10
 _CONFIG: Final = ("tags", "metadata", "recursion_limit", "max_concurrency", "run_name")
 """What a client may configure; LangChain's other keys hold objects of Python."""
@@ -52,6 +55,8 @@ async def create_run(server: Server, given: Mapping[str, Any], thread_id: str | 
             raise ApiError(
                 409, "The thread is busy with another run; wait for it, or choose a multitask_strategy."
             )
+        leaving = len(busy) if strategy in _REPLACES else 0
+        await check_quota(connection, server.scope.owner, leaving)
         row = _row(assistant, thread, given, server.scope.user)
         row |= {"version": server.engine.version, "priority": _priority(row["metadata"])}
         await connection.execute(runs.insert().values(row))
@@ -69,7 +74,7 @@ async def create_run(server: Server, given: Mapping[str, Any], thread_id: str | 
 
 
 async def _make_way(server: Server, other: Row, strategy: str) -> None:
-    if strategy in ("interrupt", "rollback"):
+    if strategy in _REPLACES:
         await server.engine.cancel(other, strategy)
     elif strategy == "steer":
         await server.engine.steer(other["run_id"])

@@ -25,7 +25,7 @@ from langgraph.types import interrupt
 from langgraph_sdk import get_client
 from langgraph_sdk.errors import NotFoundError
 
-from deepagents import create_deep_agent
+from deepagents import Limits, Price, create_deep_agent
 from deepagents.backends import LocalSandbox, LocalShellBackend
 from deepagents.testing import ScriptedModel, call
 
@@ -230,4 +230,8 @@ _shell = LocalSandbox(tempfile.gettempdir()) if LocalSandbox.available() else Lo
 obedient = create_deep_agent(ScriptedModel(always=_obey), tools=[block], backend=_shell)
 waiter = create_deep_agent(ScriptedModel(always=_wait_then_tell), tools=[wait_for])
 lifter = create_deep_agent(ScriptedModel(always=_lift_both), tools=[lift])
+priced = create_deep_agent(
+    ScriptedModel(always=lambda asked: "Two guineas."),
+    limits=Limits(model_calls=9, prices={"*": Price(1000, 1000)}),
+)
 deep = create_deep_agent(ScriptedModel(always=lambda asked: "Thirteen metres."))

@@ -27,7 +27,7 @@ from tests.programs import FORKING
 AGENTS = Path(__file__).with_name("agents.py")
 GRAPHS = {
     name: f"{AGENTS}:{name}"
-    for name in ("echo", "gate", "deep", "lifter", "mine", "notes", "obedient", "waiter")
+    for name in ("echo", "gate", "deep", "lifter", "mine", "notes", "obedient", "priced", "waiter")
 }
 GRAPHS["outer"] = f"{AGENTS}:make_outer"
 GRAPHS["boss"] = f"{AGENTS.parents[1] / 'agents' / 'served.py'}:boss"
@@ -99,9 +99,9 @@ def serving_apart(directory: Path, database: str) -> Generator[str]:
             process.end(signal.SIGTERM)
 
 
-def make_key(directory: Path, owner: str) -> str:
+def make_key(directory: Path, owner: str, *options: str) -> str:
     """Make a key for the server of a directory, as the command does."""
-    given = ["keys", "create", owner, "--database", str(directory / ".deepagents" / "server.db")]
+    given = ["keys", "create", owner, *options, "--database", str(directory / ".deepagents" / "server.db")]
     shown = io.StringIO()
     with redirect_stdout(shown), redirect_stderr(io.StringIO()):
         assert main(given) == 0

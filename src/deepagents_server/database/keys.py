@@ -22,14 +22,23 @@ _REMEMBERED: Final = 10_000
 _LONGEST_OWNER: Final = 200
 
 
-async def add_key(database: Database, owner: str, expires_at: str | None = None) -> tuple[str, Row]:
-    """Insert a key; return its text, which is kept nowhere, and its row.
+def check_owner(owner: str) -> None:
+    """Refuse what is no name.
 
     Raises:
         ServeError: for a name that no owner can have.
     """
     if not owner.strip() or not owner.isprintable() or owner == "*" or len(owner) > _LONGEST_OWNER:
         raise ServeError(f"{owner[:40]!r} is no name of an owner; give a name, as in 'alice'.")
+
+
+async def add_key(database: Database, owner: str, expires_at: str | None = None) -> tuple[str, Row]:
+    """Insert a key; return its text, which is kept nowhere, and its row.
+
+    Raises:
+        ServeError: for a name that no owner can have.
+    """
+    check_owner(owner)
     key_id = secrets.token_hex(4)
     text = f"{_PREFIX}{key_id}-{secrets.token_urlsafe(32)}"
     row = {

@@ -189,6 +189,21 @@ api_keys: Final = sa.Table(
     sa.Index("api_keys_by_digest", "digest", unique=True),
 )
 
+quotas: Final = sa.Table(
+    "quotas",
+    METADATA,
+    _key("owner"),
+    # Runs at once, and tokens and money in so many seconds; NULL is as much as they like.
+    _optional_number("runs"),
+    _optional_number("tokens"),
+    sa.Column("money", sa.Float, nullable=True),
+    _number("seconds", "86400"),
+    # When the seconds began, and what was used since then.
+    sa.Column("began_at", sa.Float, nullable=False, server_default="0"),
+    _number("used_tokens"),
+    sa.Column("used_money", sa.Float, nullable=False, server_default="0"),
+)
+
 workers: Final = sa.Table(
     "workers",
     METADATA,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from contextlib import aclosing
+from contextlib import AbstractContextManager, aclosing, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, cast
@@ -14,9 +14,11 @@ from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.errors import GraphRecursionError
 from langgraph.types import StateSnapshot
 
+from deepagents.middleware.limits import Budget, counting
 from deepagents.tools.execute import COMMAND_RECORD
 from deepagents_server.database import Database
 from deepagents_server.database.engine import Row
+from deepagents_server.database.quotas import add_used, find_rest
 from deepagents_server.database.runs import Ending, finish
 from deepagents_server.database.store import graphs_of
 from deepagents_server.events import EventLog
@@ -54,6 +56,8 @@ class Attempt:
         """Whether a run waits that is to take over at the next step."""
         self.gave_way = False
         self._values: Any = None
+        self._budget: Budget | None = None
+        self._noted: Mapping[str, float] = {}
         self._database = database
         self._graphs = graphs_of(graphs, run["owner"])
         self._events = events
@@ -85,8 +89,9 @@ class Attempt:
                 if not self._prepare_again(request, state):
                     return
             request.ends_here = partial(self._gives_way, graph)
-            request.on_result = partial(self._events.flush, self.run_id)
-            await self._stream(graph, request)
+            request.on_result = self._note_result
+            with await self._counting():
+                await self._stream(graph, request)
             self._values = visible_values(graph, request.last_values)
 
     async def _gives_way(self, graph: Graph) -> bool:
@@ -96,6 +101,27 @@ class Attempt:
         state = await graph.aget_state(self._thread_config())
         self.gave_way = not has_open_calls(state.values)
         return self.gave_way
+
+    async def _counting(self) -> AbstractContextManager[None]:
+        """Let the run use what is left of its owner's quota, and no more."""
+        rest = await find_rest(self._database, self.run["owner"])
+        if rest is None:
+            return nullcontext()
+        self._budget = Budget(limits=rest)
+        # What an agent restores of an earlier attempt was counted while it was used.
+        return counting(self._budget.for_background())
+
+    async def _note_result(self) -> None:
+        await self._events.flush(self.run_id)
+        await self._note_spent()
+
+    async def _note_spent(self) -> None:
+        """Count for the owner at each step, so that a crash makes nothing free."""
+        counts = dict(self._budget.counts) if self._budget else {}
+        spent = {kind: counts[kind] - self._noted.get(kind, 0) for kind in counts}
+        if spent.get("tokens") or spent.get("money"):
+            await add_used(self._database, self.run["owner"], spent)
+            self._noted = counts
 
     def _is_kept(self) -> bool:
         wanted = self.kwargs.get("stream_resumable") or (
@@ -168,6 +194,7 @@ class Attempt:
 
     async def settle(self, outcome: Outcome) -> bool:
         """Write how the run ended, and let its readers go; `False` if another worker has it now."""
+        await self._note_spent()
         error = dump_text(outcome.error) if outcome.error else None
         values: dict[str, Any] = {"status": outcome.thread_status, "error": error}
         if outcome.values is not None:

@@ -105,6 +105,16 @@ CREATE TABLE public.leases (
     token bigint DEFAULT '0'::bigint NOT NULL,
     removed_at text
 );
+CREATE TABLE public.quotas (
+    owner text NOT NULL,
+    runs bigint,
+    tokens bigint,
+    money double precision,
+    seconds bigint DEFAULT '86400'::bigint NOT NULL,
+    began_at double precision DEFAULT '0'::double precision NOT NULL,
+    used_tokens bigint DEFAULT '0'::bigint NOT NULL,
+    used_money double precision DEFAULT '0'::double precision NOT NULL
+);
 CREATE TABLE public.run_events (
     run_id text NOT NULL,
     seq bigint NOT NULL,
@@ -166,25 +176,27 @@ CREATE TABLE public.workers (
     seen_at double precision NOT NULL,
     host text DEFAULT ''::text NOT NULL
 );
-INSERT INTO public.assistant_versions VALUES ('046b5dc7-2108-582c-9c6c-31d556d138f0', 1, '*', 'echo', 'echo', NULL, '{}', '{}', '{"created_by": "system"}', '2026-11-23T05:57:20.835831+00:00');
-INSERT INTO public.assistant_versions VALUES ('938fdfa4-6ada-5da4-99ea-62a3205cb478', 1, '*', 'gate', 'gate', NULL, '{}', '{}', '{"created_by": "system"}', '2026-11-23T05:57:20.856635+00:00');
-INSERT INTO public.assistant_versions VALUES ('aa010538-f22f-5082-a0cb-63196a75e726', 1, '*', 'deep', 'deep', NULL, '{}', '{}', '{"created_by": "system"}', '2026-11-23T05:57:20.864140+00:00');
-INSERT INTO public.assistant_versions VALUES ('7b61c2e8-2f71-5397-8021-1459b1f12d69', 1, '*', 'lifter', 'lifter', NULL, '{}', '{}', '{"created_by": "system"}', '2026-11-23T05:57:20.871651+00:00');
-INSERT INTO public.assistant_versions VALUES ('d5041ea1-17e3-5fca-acb5-2dd80987bcfc', 1, '*', 'notes', 'notes', NULL, '{}', '{}', '{"created_by": "system"}', '2026-11-23T05:57:20.875814+00:00');
-INSERT INTO public.assistant_versions VALUES ('cc5e30fc-9b66-5ff0-b30f-b44fcf8618c2', 1, '*', 'obedient', 'obedient', NULL, '{}', '{}', '{"created_by": "system"}', '2026-11-23T05:57:20.882989+00:00');
-INSERT INTO public.assistant_versions VALUES ('696ee861-f439-5b9e-a677-c4c2f9d78be6', 1, '*', 'waiter', 'waiter', NULL, '{}', '{}', '{"created_by": "system"}', '2026-11-23T05:57:20.893324+00:00');
-INSERT INTO public.assistant_versions VALUES ('8eb19f2b-cba8-5a44-80e3-9eb3acc1aa2c', 1, '*', 'outer', 'outer', NULL, '{}', '{}', '{"created_by": "system"}', '2026-11-23T05:57:20.899975+00:00');
-INSERT INTO public.assistant_versions VALUES ('65dbb49a-b111-5f96-a817-a0651857b8ba', 1, '*', 'digger', 'digger', NULL, '{}', '{}', '{"created_by": "system"}', '2026-11-23T05:57:20.905121+00:00');
-INSERT INTO public.assistants VALUES ('046b5dc7-2108-582c-9c6c-31d556d138f0', '*', 'echo', 'echo', NULL, '{}', '{}', '{"created_by": "system"}', 1, '2026-11-23T05:57:20.824374+00:00', '2026-11-23T05:57:20.824374+00:00');
-INSERT INTO public.assistants VALUES ('938fdfa4-6ada-5da4-99ea-62a3205cb478', '*', 'gate', 'gate', NULL, '{}', '{}', '{"created_by": "system"}', 1, '2026-11-23T05:57:20.824374+00:00', '2026-11-23T05:57:20.824374+00:00');
-INSERT INTO public.assistants VALUES ('aa010538-f22f-5082-a0cb-63196a75e726', '*', 'deep', 'deep', NULL, '{}', '{}', '{"created_by": "system"}', 1, '2026-11-23T05:57:20.824374+00:00', '2026-11-23T05:57:20.824374+00:00');
-INSERT INTO public.assistants VALUES ('7b61c2e8-2f71-5397-8021-1459b1f12d69', '*', 'lifter', 'lifter', NULL, '{}', '{}', '{"created_by": "system"}', 1, '2026-11-23T05:57:20.824374+00:00', '2026-11-23T05:57:20.824374+00:00');
-INSERT INTO public.assistants VALUES ('d5041ea1-17e3-5fca-acb5-2dd80987bcfc', '*', 'notes', 'notes', NULL, '{}', '{}', '{"created_by": "system"}', 1, '2026-11-23T05:57:20.824374+00:00', '2026-11-23T05:57:20.824374+00:00');
-INSERT INTO public.assistants VALUES ('cc5e30fc-9b66-5ff0-b30f-b44fcf8618c2', '*', 'obedient', 'obedient', NULL, '{}', '{}', '{"created_by": "system"}', 1, '2026-11-23T05:57:20.824374+00:00', '2026-11-23T05:57:20.824374+00:00');
-INSERT INTO public.assistants VALUES ('696ee861-f439-5b9e-a677-c4c2f9d78be6', '*', 'waiter', 'waiter', NULL, '{}', '{}', '{"created_by": "system"}', 1, '2026-11-23T05:57:20.824374+00:00', '2026-11-23T05:57:20.824374+00:00');
-INSERT INTO public.assistants VALUES ('8eb19f2b-cba8-5a44-80e3-9eb3acc1aa2c', '*', 'outer', 'outer', NULL, '{}', '{}', '{"created_by": "system"}', 1, '2026-11-23T05:57:20.824374+00:00', '2026-11-23T05:57:20.824374+00:00');
-INSERT INTO public.assistants VALUES ('65dbb49a-b111-5f96-a817-a0651857b8ba', '*', 'digger', 'digger', NULL, '{}', '{}', '{"created_by": "system"}', 1, '2026-11-23T05:57:20.824374+00:00', '2026-11-23T05:57:20.824374+00:00');
-INSERT INTO public.checkpoint_blobs VALUES ('00000000-0000-4000-8000-000000000001', '', 'messages', '00000000000000000000000000000001.0.16923633114177905', 'msgpack', '\x91c7af0594bd6c616e67636861696e5f636f72652e6d657373616765732e68756d616eac48756d616e4d65737361676586a7636f6e74656e74a568656c6c6fb16164646974696f6e616c5f6b776172677380b1726573706f6e73655f6d6574616461746180a474797065a568756d616ea46e616d65c0a26964d92433353762353030392d326631632d346532362d396138362d633539353033383039356537b36d6f64656c5f76616c69646174655f6a736f6e');
+INSERT INTO public.assistant_versions VALUES ('046b5dc7-2108-582c-9c6c-31d556d138f0', 1, '*', 'echo', 'echo', NULL, '{}', '{}', '{"created_by": "system"}', '2026-11-23T06:16:50.693289+00:00');
+INSERT INTO public.assistant_versions VALUES ('938fdfa4-6ada-5da4-99ea-62a3205cb478', 1, '*', 'gate', 'gate', NULL, '{}', '{}', '{"created_by": "system"}', '2026-11-23T06:16:50.702861+00:00');
+INSERT INTO public.assistant_versions VALUES ('aa010538-f22f-5082-a0cb-63196a75e726', 1, '*', 'deep', 'deep', NULL, '{}', '{}', '{"created_by": "system"}', '2026-11-23T06:16:50.709789+00:00');
+INSERT INTO public.assistant_versions VALUES ('7b61c2e8-2f71-5397-8021-1459b1f12d69', 1, '*', 'lifter', 'lifter', NULL, '{}', '{}', '{"created_by": "system"}', '2026-11-23T06:16:50.717460+00:00');
+INSERT INTO public.assistant_versions VALUES ('d5041ea1-17e3-5fca-acb5-2dd80987bcfc', 1, '*', 'notes', 'notes', NULL, '{}', '{}', '{"created_by": "system"}', '2026-11-23T06:16:50.720273+00:00');
+INSERT INTO public.assistant_versions VALUES ('cc5e30fc-9b66-5ff0-b30f-b44fcf8618c2', 1, '*', 'obedient', 'obedient', NULL, '{}', '{}', '{"created_by": "system"}', '2026-11-23T06:16:50.725234+00:00');
+INSERT INTO public.assistant_versions VALUES ('696ee861-f439-5b9e-a677-c4c2f9d78be6', 1, '*', 'waiter', 'waiter', NULL, '{}', '{}', '{"created_by": "system"}', '2026-11-23T06:16:50.731878+00:00');
+INSERT INTO public.assistant_versions VALUES ('8eb19f2b-cba8-5a44-80e3-9eb3acc1aa2c', 1, '*', 'outer', 'outer', NULL, '{}', '{}', '{"created_by": "system"}', '2026-11-23T06:16:50.739923+00:00');
+INSERT INTO public.assistant_versions VALUES ('417c3a6a-d71d-5907-a9b9-f5cf99061ed2', 1, '*', 'boss', 'boss', NULL, '{}', '{}', '{"created_by": "system"}', '2026-11-23T06:16:50.742581+00:00');
+INSERT INTO public.assistant_versions VALUES ('65dbb49a-b111-5f96-a817-a0651857b8ba', 1, '*', 'digger', 'digger', NULL, '{}', '{}', '{"created_by": "system"}', '2026-11-23T06:16:50.748014+00:00');
+INSERT INTO public.assistants VALUES ('046b5dc7-2108-582c-9c6c-31d556d138f0', '*', 'echo', 'echo', NULL, '{}', '{}', '{"created_by": "system"}', 1, '2026-11-23T06:16:50.688353+00:00', '2026-11-23T06:16:50.688353+00:00');
+INSERT INTO public.assistants VALUES ('938fdfa4-6ada-5da4-99ea-62a3205cb478', '*', 'gate', 'gate', NULL, '{}', '{}', '{"created_by": "system"}', 1, '2026-11-23T06:16:50.688353+00:00', '2026-11-23T06:16:50.688353+00:00');
+INSERT INTO public.assistants VALUES ('aa010538-f22f-5082-a0cb-63196a75e726', '*', 'deep', 'deep', NULL, '{}', '{}', '{"created_by": "system"}', 1, '2026-11-23T06:16:50.688353+00:00', '2026-11-23T06:16:50.688353+00:00');
+INSERT INTO public.assistants VALUES ('7b61c2e8-2f71-5397-8021-1459b1f12d69', '*', 'lifter', 'lifter', NULL, '{}', '{}', '{"created_by": "system"}', 1, '2026-11-23T06:16:50.688353+00:00', '2026-11-23T06:16:50.688353+00:00');
+INSERT INTO public.assistants VALUES ('d5041ea1-17e3-5fca-acb5-2dd80987bcfc', '*', 'notes', 'notes', NULL, '{}', '{}', '{"created_by": "system"}', 1, '2026-11-23T06:16:50.688353+00:00', '2026-11-23T06:16:50.688353+00:00');
+INSERT INTO public.assistants VALUES ('cc5e30fc-9b66-5ff0-b30f-b44fcf8618c2', '*', 'obedient', 'obedient', NULL, '{}', '{}', '{"created_by": "system"}', 1, '2026-11-23T06:16:50.688353+00:00', '2026-11-23T06:16:50.688353+00:00');
+INSERT INTO public.assistants VALUES ('696ee861-f439-5b9e-a677-c4c2f9d78be6', '*', 'waiter', 'waiter', NULL, '{}', '{}', '{"created_by": "system"}', 1, '2026-11-23T06:16:50.688353+00:00', '2026-11-23T06:16:50.688353+00:00');
+INSERT INTO public.assistants VALUES ('8eb19f2b-cba8-5a44-80e3-9eb3acc1aa2c', '*', 'outer', 'outer', NULL, '{}', '{}', '{"created_by": "system"}', 1, '2026-11-23T06:16:50.688353+00:00', '2026-11-23T06:16:50.688353+00:00');
+INSERT INTO public.assistants VALUES ('417c3a6a-d71d-5907-a9b9-f5cf99061ed2', '*', 'boss', 'boss', NULL, '{}', '{}', '{"created_by": "system"}', 1, '2026-11-23T06:16:50.688353+00:00', '2026-11-23T06:16:50.688353+00:00');
+INSERT INTO public.assistants VALUES ('65dbb49a-b111-5f96-a817-a0651857b8ba', '*', 'digger', 'digger', NULL, '{}', '{}', '{"created_by": "system"}', 1, '2026-11-23T06:16:50.688353+00:00', '2026-11-23T06:16:50.688353+00:00');
+INSERT INTO public.checkpoint_blobs VALUES ('00000000-0000-4000-8000-000000000001', '', 'messages', '00000000000000000000000000000001.0.3626826125528977', 'msgpack', '\x91c7af0594bd6c616e67636861696e5f636f72652e6d657373616765732e68756d616eac48756d616e4d65737361676586a7636f6e74656e74a568656c6c6fb16164646974696f6e616c5f6b776172677380b1726573706f6e73655f6d6574616461746180a474797065a568756d616ea46e616d65c0a26964d92436333861636538342d313930362d346234362d613137642d643865616663376130366234b36d6f64656c5f76616c69646174655f6a736f6e');
 INSERT INTO public.checkpoint_migrations VALUES (0);
 INSERT INTO public.checkpoint_migrations VALUES (1);
 INSERT INTO public.checkpoint_migrations VALUES (2);
@@ -195,18 +207,18 @@ INSERT INTO public.checkpoint_migrations VALUES (6);
 INSERT INTO public.checkpoint_migrations VALUES (7);
 INSERT INTO public.checkpoint_migrations VALUES (8);
 INSERT INTO public.checkpoint_migrations VALUES (9);
-INSERT INTO public.checkpoints VALUES ('00000000-0000-4000-8000-000000000001', '', '1f1e702b-f5f2-621b-8000-8968e8df9802', NULL, NULL, '{"v": 4, "id": "1f1e702b-f5f2-621b-8000-8968e8df9802", "ts": "2026-11-23T05:57:21.182963+00:00", "versions_seen": {"answer": {}}, "channel_values": {}, "channel_versions": {"messages": "00000000000000000000000000000001.0.16923633114177905"}, "updated_channels": null}', '{"step": 0, "source": "update", "parents": {}}');
+INSERT INTO public.checkpoints VALUES ('00000000-0000-4000-8000-000000000001', '', '1f1e7057-8966-6a8e-8000-d6faeae857f6', NULL, NULL, '{"v": 4, "id": "1f1e7057-8966-6a8e-8000-d6faeae857f6", "ts": "2026-11-23T06:16:50.917202+00:00", "versions_seen": {"answer": {}}, "channel_values": {}, "channel_versions": {"messages": "00000000000000000000000000000001.0.3626826125528977"}, "updated_channels": null}', '{"step": 0, "source": "update", "parents": {}}');
 INSERT INTO public.leases VALUES ('00000000-0000-4000-8000-000000000001', NULL, NULL, 0, NULL);
 INSERT INTO public.leases VALUES ('00000000-0000-4000-8000-000000000002', NULL, NULL, 0, NULL);
-INSERT INTO public.runs VALUES ('1f1e702b-f691-6350-ae09-9a66a6fde713', '00000000-0000-4000-8000-000000000002', '', '046b5dc7-2108-582c-9c6c-31d556d138f0', 'echo', 'pending', '{"graph_id": "echo", "created_by": "system", "assistant_id": "046b5dc7-2108-582c-9c6c-31d556d138f0"}', '{"input":{"messages":[{"role":"user","content":"go on"}]},"stream_mode":"values","stream_subgraphs":false,"stream_resumable":false,"config":{"configurable":{}},"checkpoint":{}}', 'enqueue', 0, '1', 0, NULL, NULL, '2026-11-23T05:57:21.248176+00:00', '2026-11-23T05:57:21.248176+00:00', '2026-11-23T05:57:21.248176+00:00');
+INSERT INTO public.runs VALUES ('1f1e7057-8a1b-69aa-a900-fcd5cb58cde9', '00000000-0000-4000-8000-000000000002', '', '046b5dc7-2108-582c-9c6c-31d556d138f0', 'echo', 'pending', '{"graph_id": "echo", "created_by": "system", "assistant_id": "046b5dc7-2108-582c-9c6c-31d556d138f0"}', '{"input":{"messages":[{"role":"user","content":"go on"}]},"stream_mode":"values","stream_subgraphs":false,"stream_resumable":false,"config":{"configurable":{}},"checkpoint":{}}', 'enqueue', 0, '1', 0, NULL, NULL, '2026-11-23T06:16:50.991403+00:00', '2026-11-23T06:16:50.991403+00:00', '2026-11-23T06:16:50.991403+00:00');
 INSERT INTO public.server_migrations VALUES (1);
-INSERT INTO public.store VALUES ('notes', 'tide', '{"height": 13}', '2026-11-23 05:57:21.20485+00', '2026-11-23 05:57:21.20485+00', NULL, NULL);
+INSERT INTO public.store VALUES ('notes', 'tide', '{"height": 13}', '2026-11-23 06:16:50.945182+00', '2026-11-23 06:16:50.945182+00', NULL, NULL);
 INSERT INTO public.store_migrations VALUES (0);
 INSERT INTO public.store_migrations VALUES (1);
 INSERT INTO public.store_migrations VALUES (2);
 INSERT INTO public.store_migrations VALUES (3);
-INSERT INTO public.threads VALUES ('00000000-0000-4000-8000-000000000001', '', 'idle', '{"graph_id": "echo"}', '{}', '{"messages":[{"content":"hello","additional_kwargs":{},"response_metadata":{},"type":"human","name":null,"id":"357b5009-2f1c-4e26-9a86-c595038095e7"}],"steps":[]}', '{}', NULL, '2026-11-23T05:57:21.121214+00:00', '2026-11-23T05:57:21.198256+00:00', '2026-11-23T05:57:21.198216+00:00', NULL, NULL, NULL);
-INSERT INTO public.threads VALUES ('00000000-0000-4000-8000-000000000002', '', 'busy', '{"graph_id": "echo", "assistant_id": "046b5dc7-2108-582c-9c6c-31d556d138f0"}', '{}', NULL, '{}', NULL, '2026-11-23T05:57:21.208100+00:00', '2026-11-23T05:57:21.255902+00:00', '2026-11-23T05:57:21.208100+00:00', NULL, NULL, NULL);
+INSERT INTO public.threads VALUES ('00000000-0000-4000-8000-000000000001', '', 'idle', '{"graph_id": "echo"}', '{}', '{"messages":[{"content":"hello","additional_kwargs":{},"response_metadata":{},"type":"human","name":null,"id":"638ace84-1906-4b46-a17d-d8eafc7a06b4"}],"steps":[]}', '{}', NULL, '2026-11-23T06:16:50.886503+00:00', '2026-11-23T06:16:50.928075+00:00', '2026-11-23T06:16:50.928041+00:00', NULL, NULL, NULL);
+INSERT INTO public.threads VALUES ('00000000-0000-4000-8000-000000000002', '', 'busy', '{"graph_id": "echo", "assistant_id": "046b5dc7-2108-582c-9c6c-31d556d138f0"}', '{}', NULL, '{}', NULL, '2026-11-23T06:16:50.955367+00:00', '2026-11-23T06:16:50.996650+00:00', '2026-11-23T06:16:50.955367+00:00', NULL, NULL, NULL);
 ALTER TABLE ONLY public.api_keys
     ADD CONSTRAINT api_keys_pkey PRIMARY KEY (key_id);
 ALTER TABLE ONLY public.assistant_versions
@@ -227,6 +239,8 @@ ALTER TABLE ONLY public.crons
     ADD CONSTRAINT crons_pkey PRIMARY KEY (cron_id);
 ALTER TABLE ONLY public.leases
     ADD CONSTRAINT leases_pkey PRIMARY KEY (thread_id);
+ALTER TABLE ONLY public.quotas
+    ADD CONSTRAINT quotas_pkey PRIMARY KEY (owner);
 ALTER TABLE ONLY public.run_events
     ADD CONSTRAINT run_events_pkey PRIMARY KEY (run_id, seq);
 ALTER TABLE ONLY public.runs

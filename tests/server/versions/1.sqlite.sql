@@ -21,15 +21,16 @@ metadata JSON DEFAULT '{}' NOT NULL,
 created_at TEXT NOT NULL,
 PRIMARY KEY (assistant_id, version)
 );
-INSERT INTO "assistant_versions" VALUES('046b5dc7-2108-582c-9c6c-31d556d138f0',1,'*','echo','echo',NULL,'{}','{}','{"created_by": "system"}','2026-11-23T05:57:16.083368+00:00');
-INSERT INTO "assistant_versions" VALUES('938fdfa4-6ada-5da4-99ea-62a3205cb478',1,'*','gate','gate',NULL,'{}','{}','{"created_by": "system"}','2026-11-23T05:57:16.090214+00:00');
-INSERT INTO "assistant_versions" VALUES('aa010538-f22f-5082-a0cb-63196a75e726',1,'*','deep','deep',NULL,'{}','{}','{"created_by": "system"}','2026-11-23T05:57:16.091319+00:00');
-INSERT INTO "assistant_versions" VALUES('7b61c2e8-2f71-5397-8021-1459b1f12d69',1,'*','lifter','lifter',NULL,'{}','{}','{"created_by": "system"}','2026-11-23T05:57:16.100703+00:00');
-INSERT INTO "assistant_versions" VALUES('d5041ea1-17e3-5fca-acb5-2dd80987bcfc',1,'*','notes','notes',NULL,'{}','{}','{"created_by": "system"}','2026-11-23T05:57:16.101770+00:00');
-INSERT INTO "assistant_versions" VALUES('cc5e30fc-9b66-5ff0-b30f-b44fcf8618c2',1,'*','obedient','obedient',NULL,'{}','{}','{"created_by": "system"}','2026-11-23T05:57:16.102751+00:00');
-INSERT INTO "assistant_versions" VALUES('696ee861-f439-5b9e-a677-c4c2f9d78be6',1,'*','waiter','waiter',NULL,'{}','{}','{"created_by": "system"}','2026-11-23T05:57:16.107948+00:00');
-INSERT INTO "assistant_versions" VALUES('8eb19f2b-cba8-5a44-80e3-9eb3acc1aa2c',1,'*','outer','outer',NULL,'{}','{}','{"created_by": "system"}','2026-11-23T05:57:16.108986+00:00');
-INSERT INTO "assistant_versions" VALUES('65dbb49a-b111-5f96-a817-a0651857b8ba',1,'*','digger','digger',NULL,'{}','{}','{"created_by": "system"}','2026-11-23T05:57:16.109899+00:00');
+INSERT INTO "assistant_versions" VALUES('046b5dc7-2108-582c-9c6c-31d556d138f0',1,'*','echo','echo',NULL,'{}','{}','{"created_by": "system"}','2026-11-23T06:16:48.362129+00:00');
+INSERT INTO "assistant_versions" VALUES('938fdfa4-6ada-5da4-99ea-62a3205cb478',1,'*','gate','gate',NULL,'{}','{}','{"created_by": "system"}','2026-11-23T06:16:48.365448+00:00');
+INSERT INTO "assistant_versions" VALUES('aa010538-f22f-5082-a0cb-63196a75e726',1,'*','deep','deep',NULL,'{}','{}','{"created_by": "system"}','2026-11-23T06:16:48.366673+00:00');
+INSERT INTO "assistant_versions" VALUES('7b61c2e8-2f71-5397-8021-1459b1f12d69',1,'*','lifter','lifter',NULL,'{}','{}','{"created_by": "system"}','2026-11-23T06:16:48.367841+00:00');
+INSERT INTO "assistant_versions" VALUES('d5041ea1-17e3-5fca-acb5-2dd80987bcfc',1,'*','notes','notes',NULL,'{}','{}','{"created_by": "system"}','2026-11-23T06:16:48.368979+00:00');
+INSERT INTO "assistant_versions" VALUES('cc5e30fc-9b66-5ff0-b30f-b44fcf8618c2',1,'*','obedient','obedient',NULL,'{}','{}','{"created_by": "system"}','2026-11-23T06:16:48.370114+00:00');
+INSERT INTO "assistant_versions" VALUES('696ee861-f439-5b9e-a677-c4c2f9d78be6',1,'*','waiter','waiter',NULL,'{}','{}','{"created_by": "system"}','2026-11-23T06:16:48.371126+00:00');
+INSERT INTO "assistant_versions" VALUES('8eb19f2b-cba8-5a44-80e3-9eb3acc1aa2c',1,'*','outer','outer',NULL,'{}','{}','{"created_by": "system"}','2026-11-23T06:16:48.372177+00:00');
+INSERT INTO "assistant_versions" VALUES('417c3a6a-d71d-5907-a9b9-f5cf99061ed2',1,'*','boss','boss',NULL,'{}','{}','{"created_by": "system"}','2026-11-23T06:16:48.373142+00:00');
+INSERT INTO "assistant_versions" VALUES('65dbb49a-b111-5f96-a817-a0651857b8ba',1,'*','digger','digger',NULL,'{}','{}','{"created_by": "system"}','2026-11-23T06:16:48.374275+00:00');
 CREATE TABLE assistants (
 assistant_id TEXT NOT NULL,
 owner TEXT DEFAULT '' NOT NULL,
@@ -44,15 +45,16 @@ created_at TEXT NOT NULL,
 updated_at TEXT NOT NULL,
 PRIMARY KEY (assistant_id)
 );
-INSERT INTO "assistants" VALUES('046b5dc7-2108-582c-9c6c-31d556d138f0','*','echo','echo',NULL,'{}','{}','{"created_by": "system"}',1,'2026-11-23T05:57:16.079707+00:00','2026-11-23T05:57:16.079707+00:00');
-INSERT INTO "assistants" VALUES('938fdfa4-6ada-5da4-99ea-62a3205cb478','*','gate','gate',NULL,'{}','{}','{"created_by": "system"}',1,'2026-11-23T05:57:16.079707+00:00','2026-11-23T05:57:16.079707+00:00');
-INSERT INTO "assistants" VALUES('aa010538-f22f-5082-a0cb-63196a75e726','*','deep','deep',NULL,'{}','{}','{"created_by": "system"}',1,'2026-11-23T05:57:16.079707+00:00','2026-11-23T05:57:16.079707+00:00');
-INSERT INTO "assistants" VALUES('7b61c2e8-2f71-5397-8021-1459b1f12d69','*','lifter','lifter',NULL,'{}','{}','{"created_by": "system"}',1,'2026-11-23T05:57:16.079707+00:00','2026-11-23T05:57:16.079707+00:00');
-INSERT INTO "assistants" VALUES('d5041ea1-17e3-5fca-acb5-2dd80987bcfc','*','notes','notes',NULL,'{}','{}','{"created_by": "system"}',1,'2026-11-23T05:57:16.079707+00:00','2026-11-23T05:57:16.079707+00:00');
-INSERT INTO "assistants" VALUES('cc5e30fc-9b66-5ff0-b30f-b44fcf8618c2','*','obedient','obedient',NULL,'{}','{}','{"created_by": "system"}',1,'2026-11-23T05:57:16.079707+00:00','2026-11-23T05:57:16.079707+00:00');
-INSERT INTO "assistants" VALUES('696ee861-f439-5b9e-a677-c4c2f9d78be6','*','waiter','waiter',NULL,'{}','{}','{"created_by": "system"}',1,'2026-11-23T05:57:16.079707+00:00','2026-11-23T05:57:16.079707+00:00');
-INSERT INTO "assistants" VALUES('8eb19f2b-cba8-5a44-80e3-9eb3acc1aa2c','*','outer','outer',NULL,'{}','{}','{"created_by": "system"}',1,'2026-11-23T05:57:16.079707+00:00','2026-11-23T05:57:16.079707+00:00');
-INSERT INTO "assistants" VALUES('65dbb49a-b111-5f96-a817-a0651857b8ba','*','digger','digger',NULL,'{}','{}','{"created_by": "system"}',1,'2026-11-23T05:57:16.079707+00:00','2026-11-23T05:57:16.079707+00:00');
+INSERT INTO "assistants" VALUES('046b5dc7-2108-582c-9c6c-31d556d138f0','*','echo','echo',NULL,'{}','{}','{"created_by": "system"}',1,'2026-11-23T06:16:48.358117+00:00','2026-11-23T06:16:48.358117+00:00');
+INSERT INTO "assistants" VALUES('938fdfa4-6ada-5da4-99ea-62a3205cb478','*','gate','gate',NULL,'{}','{}','{"created_by": "system"}',1,'2026-11-23T06:16:48.358117+00:00','2026-11-23T06:16:48.358117+00:00');
+INSERT INTO "assistants" VALUES('aa010538-f22f-5082-a0cb-63196a75e726','*','deep','deep',NULL,'{}','{}','{"created_by": "system"}',1,'2026-11-23T06:16:48.358117+00:00','2026-11-23T06:16:48.358117+00:00');
+INSERT INTO "assistants" VALUES('7b61c2e8-2f71-5397-8021-1459b1f12d69','*','lifter','lifter',NULL,'{}','{}','{"created_by": "system"}',1,'2026-11-23T06:16:48.358117+00:00','2026-11-23T06:16:48.358117+00:00');
+INSERT INTO "assistants" VALUES('d5041ea1-17e3-5fca-acb5-2dd80987bcfc','*','notes','notes',NULL,'{}','{}','{"created_by": "system"}',1,'2026-11-23T06:16:48.358117+00:00','2026-11-23T06:16:48.358117+00:00');
+INSERT INTO "assistants" VALUES('cc5e30fc-9b66-5ff0-b30f-b44fcf8618c2','*','obedient','obedient',NULL,'{}','{}','{"created_by": "system"}',1,'2026-11-23T06:16:48.358117+00:00','2026-11-23T06:16:48.358117+00:00');
+INSERT INTO "assistants" VALUES('696ee861-f439-5b9e-a677-c4c2f9d78be6','*','waiter','waiter',NULL,'{}','{}','{"created_by": "system"}',1,'2026-11-23T06:16:48.358117+00:00','2026-11-23T06:16:48.358117+00:00');
+INSERT INTO "assistants" VALUES('8eb19f2b-cba8-5a44-80e3-9eb3acc1aa2c','*','outer','outer',NULL,'{}','{}','{"created_by": "system"}',1,'2026-11-23T06:16:48.358117+00:00','2026-11-23T06:16:48.358117+00:00');
+INSERT INTO "assistants" VALUES('417c3a6a-d71d-5907-a9b9-f5cf99061ed2','*','boss','boss',NULL,'{}','{}','{"created_by": "system"}',1,'2026-11-23T06:16:48.358117+00:00','2026-11-23T06:16:48.358117+00:00');
+INSERT INTO "assistants" VALUES('65dbb49a-b111-5f96-a817-a0651857b8ba','*','digger','digger',NULL,'{}','{}','{"created_by": "system"}',1,'2026-11-23T06:16:48.358117+00:00','2026-11-23T06:16:48.358117+00:00');
 CREATE TABLE checkpoints (
                 thread_id TEXT NOT NULL,
                 checkpoint_ns TEXT NOT NULL DEFAULT '',
@@ -63,7 +65,7 @@ CREATE TABLE checkpoints (
                 metadata BLOB,
                 PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id)
             );
-INSERT INTO "checkpoints" VALUES('00000000-0000-4000-8000-000000000001','','1f1e702b-c88b-61f2-8000-dffa47a73596',NULL,'msgpack',X'87A17604A27473D920323032362D31312D32335430353A35373A31362E3432323136332B30303A3030A26964D92431663165373032622D633838622D363166322D383030302D646666613437613733353936AE6368616E6E656C5F76616C75657381A86D6573736167657391C7AF0594BD6C616E67636861696E5F636F72652E6D657373616765732E68756D616EAC48756D616E4D65737361676586A7636F6E74656E74A568656C6C6FB16164646974696F6E616C5F6B776172677380B1726573706F6E73655F6D6574616461746180A474797065A568756D616EA46E616D65C0A26964D92464333130303830372D653237352D343438342D626261622D353830623436663434353863B36D6F64656C5F76616C69646174655F6A736F6EB06368616E6E656C5F76657273696F6E7381A86D65737361676573D93330303030303030303030303030303030303030303030303030303030303030312E302E39323137313534323939383834323536AD76657273696F6E735F7365656E81A6616E7377657280B0757064617465645F6368616E6E656C73C0',X'7B22736F75726365223A2022757064617465222C202273746570223A20302C2022706172656E7473223A207B7D7D');
+INSERT INTO "checkpoints" VALUES('00000000-0000-4000-8000-000000000001','','1f1e7057-7289-60ce-8000-d11735b6f450',NULL,'msgpack',X'87A17604A27473D920323032362D31312D32335430363A31363A34382E3531393538322B30303A3030A26964D92431663165373035372D373238392D363063652D383030302D643131373335623666343530AE6368616E6E656C5F76616C75657381A86D6573736167657391C7AF0594BD6C616E67636861696E5F636F72652E6D657373616765732E68756D616EAC48756D616E4D65737361676586A7636F6E74656E74A568656C6C6FB16164646974696F6E616C5F6B776172677380B1726573706F6E73655F6D6574616461746180A474797065A568756D616EA46E616D65C0A26964D92437353562303862312D316363612D343232632D383663382D326438306533366637393830B36D6F64656C5F76616C69646174655F6A736F6EB06368616E6E656C5F76657273696F6E7381A86D65737361676573D93330303030303030303030303030303030303030303030303030303030303030312E302E35313539383839353136343531353437AD76657273696F6E735F7365656E81A6616E7377657280B0757064617465645F6368616E6E656C73C0',X'7B22736F75726365223A2022757064617465222C202273746570223A20302C2022706172656E7473223A207B7D7D');
 CREATE TABLE commands (
 run_id TEXT NOT NULL,
 call_id TEXT NOT NULL,
@@ -100,6 +102,17 @@ PRIMARY KEY (thread_id)
 );
 INSERT INTO "leases" VALUES('00000000-0000-4000-8000-000000000001',NULL,NULL,0,NULL);
 INSERT INTO "leases" VALUES('00000000-0000-4000-8000-000000000002',NULL,NULL,0,NULL);
+CREATE TABLE quotas (
+owner TEXT NOT NULL,
+runs BIGINT,
+tokens BIGINT,
+money FLOAT,
+seconds BIGINT DEFAULT '86400' NOT NULL,
+began_at FLOAT DEFAULT '0' NOT NULL,
+used_tokens BIGINT DEFAULT '0' NOT NULL,
+used_money FLOAT DEFAULT '0' NOT NULL,
+PRIMARY KEY (owner)
+);
 CREATE TABLE run_events (
 run_id TEXT NOT NULL,
 seq BIGINT NOT NULL,
@@ -127,7 +140,7 @@ created_at TEXT NOT NULL,
 updated_at TEXT NOT NULL,
 PRIMARY KEY (run_id)
 );
-INSERT INTO "runs" VALUES('1f1e702b-c8f6-699e-bb7e-c97544723330','00000000-0000-4000-8000-000000000002','','046b5dc7-2108-582c-9c6c-31d556d138f0','echo','pending','{"created_by": "system", "graph_id": "echo", "assistant_id": "046b5dc7-2108-582c-9c6c-31d556d138f0"}','{"input":{"messages":[{"role":"user","content":"go on"}]},"stream_mode":"values","stream_subgraphs":false,"stream_resumable":false,"config":{"configurable":{}},"checkpoint":{}}','enqueue',0,'1',0,NULL,NULL,'2026-11-23T05:57:16.466263+00:00','2026-11-23T05:57:16.466263+00:00','2026-11-23T05:57:16.466263+00:00');
+INSERT INTO "runs" VALUES('1f1e7057-72d2-64f3-9018-9064477fc181','00000000-0000-4000-8000-000000000002','','046b5dc7-2108-582c-9c6c-31d556d138f0','echo','pending','{"created_by": "system", "graph_id": "echo", "assistant_id": "046b5dc7-2108-582c-9c6c-31d556d138f0"}','{"input":{"messages":[{"role":"user","content":"go on"}]},"stream_mode":"values","stream_subgraphs":false,"stream_resumable":false,"config":{"configurable":{}},"checkpoint":{}}','enqueue',0,'1',0,NULL,NULL,'2026-11-23T06:16:48.549674+00:00','2026-11-23T06:16:48.549674+00:00','2026-11-23T06:16:48.549674+00:00');
 CREATE TABLE server_migrations (
 	version INTEGER NOT NULL, 
 	PRIMARY KEY (version)
@@ -142,7 +155,7 @@ CREATE TABLE store (
     updated_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP, expires_at TIMESTAMP, ttl_minutes REAL,
     PRIMARY KEY (prefix, key)
 );
-INSERT INTO "store" VALUES('notes','tide',X'7B22686569676874223A31337D','2026-11-23 05:57:16','2026-11-23 05:57:16',NULL,NULL);
+INSERT INTO "store" VALUES('notes','tide',X'7B22686569676874223A31337D','2026-11-23 06:16:48','2026-11-23 06:16:48',NULL,NULL);
 CREATE TABLE store_migrations (
                     v INTEGER PRIMARY KEY
                 );
@@ -168,8 +181,8 @@ ttl_strategy TEXT,
 thinned_at TEXT,
 PRIMARY KEY (thread_id)
 );
-INSERT INTO "threads" VALUES('00000000-0000-4000-8000-000000000001','','idle','{"graph_id": "echo"}','{}','{"messages":[{"content":"hello","additional_kwargs":{},"response_metadata":{},"type":"human","name":null,"id":"d3100807-e275-4484-bbab-580b46f4458c"}],"steps":[]}','{}',NULL,'2026-11-23T05:57:16.373222+00:00','2026-11-23T05:57:16.424293+00:00','2026-11-23T05:57:16.424269+00:00',NULL,NULL,NULL);
-INSERT INTO "threads" VALUES('00000000-0000-4000-8000-000000000002','','busy','{"graph_id": "echo", "assistant_id": "046b5dc7-2108-582c-9c6c-31d556d138f0"}','{}',NULL,'{}',NULL,'2026-11-23T05:57:16.452048+00:00','2026-11-23T05:57:16.469320+00:00','2026-11-23T05:57:16.452048+00:00',NULL,NULL,NULL);
+INSERT INTO "threads" VALUES('00000000-0000-4000-8000-000000000001','','idle','{"graph_id": "echo"}','{}','{"messages":[{"content":"hello","additional_kwargs":{},"response_metadata":{},"type":"human","name":null,"id":"755b08b1-1cca-422c-86c8-2d80e36f7980"}],"steps":[]}','{}',NULL,'2026-11-23T06:16:48.496816+00:00','2026-11-23T06:16:48.522137+00:00','2026-11-23T06:16:48.522111+00:00',NULL,NULL,NULL);
+INSERT INTO "threads" VALUES('00000000-0000-4000-8000-000000000002','','busy','{"graph_id": "echo", "assistant_id": "046b5dc7-2108-582c-9c6c-31d556d138f0"}','{}',NULL,'{}',NULL,'2026-11-23T06:16:48.533793+00:00','2026-11-23T06:16:48.553317+00:00','2026-11-23T06:16:48.533793+00:00',NULL,NULL,NULL);
 CREATE TABLE workers (
 worker_id TEXT NOT NULL,
 seen_at FLOAT NOT NULL,

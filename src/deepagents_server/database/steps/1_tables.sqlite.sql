@@ -84,6 +84,18 @@ CREATE INDEX leases_by_removal ON leases (removed_at)
 
 CREATE INDEX leases_by_worker ON leases (worker)
 
+CREATE TABLE quotas (
+owner TEXT NOT NULL,
+runs BIGINT,
+tokens BIGINT,
+money FLOAT,
+seconds BIGINT DEFAULT '86400' NOT NULL,
+began_at FLOAT DEFAULT '0' NOT NULL,
+used_tokens BIGINT DEFAULT '0' NOT NULL,
+used_money FLOAT DEFAULT '0' NOT NULL,
+PRIMARY KEY (owner)
+)
+
 CREATE TABLE run_events (
 run_id TEXT NOT NULL,
 seq BIGINT NOT NULL,

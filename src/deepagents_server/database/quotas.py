@@ -1,0 +1,129 @@
+"""What owners may use: so many runs at once, and tokens and money within a time."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from deepagents import Limits
+from deepagents_server.database.engine import Database, Row
+from deepagents_server.database.runs import ACTIVE, add
+from deepagents_server.database.tables import quotas, runs
+from deepagents_server.errors import ApiError
+
+
+@dataclass(frozen=True)
+class Quota:
+    """What an owner may use; `None` is as much as they like."""
+
+    runs: int | None = None
+    """That wait or work at once."""
+    tokens: int | None = None
+    money: float | None = None
+    seconds: int = 86400
+    """From the first use to the time at which tokens and money count from zero again."""
+
+
+async def set_quota(database: Database, owner: str, quota: Quota) -> None:
+    """Change what an owner may use; what was used meanwhile stays counted."""
+    async with database.write() as connection:
+        await add(connection, quotas, {"owner": owner})
+        changed = quotas.update().where(quotas.c.owner == owner).values(asdict(quota))
+        await connection.execute(changed)
+
+
+async def list_quotas(database: Database) -> list[Row]:
+    """Return the quotas of all owners, with what they have used."""
+    return await database.rows(sa.select(quotas).order_by(quotas.c.owner))
+
+
+async def check_quota(connection: AsyncConnection, owner: str, leaving: int = 0) -> None:
+    """Refuse a further run of an owner who has none left; `leaving` of his runs make way for it.
+
+    Raises:
+        ApiError: 429, with what is used, and when there is more.
+    """
+    if not owner:
+        return
+    # Locked, or two servers that count at once would both find room.
+    query = sa.select(quotas).where(quotas.c.owner == owner).with_for_update()
+    found = (await connection.execute(query)).mappings().first()
+    if found is None:
+        return
+    quota: Row = dict(found)
+    for used in _used_up(quota):
+        ends = quota["began_at"] + quota["seconds"]
+        raise ApiError(
+            429,
+            f"Used are {used}; more is possible from {_moment(ends)} on.",
+            {"retry-after": str(math.ceil(ends - time.time()))},
+        )
+    if quota["runs"] is None:
+        return
+    active = sa.select(sa.func.count()).where(runs.c.owner == owner, runs.c.status.in_(ACTIVE))
+    at_once = (await connection.execute(active)).scalar_one() - leaving
+    if at_once >= quota["runs"]:
+        raise ApiError(
+            429,
+            f"{at_once} runs wait or work, of {quota['runs']} that may at once; "
+            "one more is possible when one of them is over.",
+        )
+
+
+async def find_rest(database: Database, owner: str) -> Limits | None:
+    """Return what one run of an owner may use of tokens and money; `None` is as much as it likes.
+
+    Raises:
+        ApiError: 429, if nothing is left.
+    """
+    quota = await database.row(sa.select(quotas).where(quotas.c.owner == owner)) if owner else None
+    if quota is None or (quota["tokens"] is None and quota["money"] is None):
+        return None
+    for used in _used_up(quota):
+        raise ApiError(429, f"Used are {used}.")
+    tokens, money = (_left(quota, kind) for kind in ("tokens", "money"))
+    return Limits(tokens=None if tokens is None else int(tokens), money=money)
+
+
+async def add_used(database: Database, owner: str, spent: Mapping[str, float]) -> None:
+    """Count what a run of an owner has spent."""
+    over, stamp = quotas.c.began_at + quotas.c.seconds <= time.time(), time.time()
+    counted = {
+        name: sa.case((over, 0), else_=quotas.c[name]) + spent.get(kind, 0)
+        for kind, name in (("tokens", "used_tokens"), ("money", "used_money"))
+    }
+    began = sa.case((over, stamp), else_=quotas.c.began_at)
+    await database.execute(quotas.update().where(quotas.c.owner == owner).values(**counted, began_at=began))
+
+
+def describe_used(quota: Mapping[str, Any]) -> Iterator[str]:
+    """Say of each kind that is limited how much is used."""
+    for kind, form in (("tokens", "{:,.0f} of {:,.0f} tokens"), ("money", "{:.4g} of {:.4g} in cost")):
+        if (left := _left(quota, kind)) is not None:
+            yield form.format(quota[kind] - left, quota[kind])
+
+
+def _used_up(quota: Mapping[str, Any]) -> Iterator[str]:
+    limited = (kind for kind in ("tokens", "money") if quota[kind] is not None)
+    for kind, used in zip(limited, describe_used(quota), strict=True):
+        # Of amounts that were added up, seldom exactly nothing is left.
+        if (_left(quota, kind) or 0) <= 1e-9:
+            yield used
+
+
+def _left(quota: Mapping[str, Any], kind: str) -> float | None:
+    if quota[kind] is None:
+        return None
+    is_over = quota["began_at"] + quota["seconds"] <= time.time()
+    return quota[kind] - (0 if is_over else quota[f"used_{kind}"])
+
+
+def _moment(stamp: float) -> str:
+    return datetime.fromtimestamp(stamp, UTC).isoformat(timespec="seconds")

@@ -1,0 +1,130 @@
+"""What an owner may use is counted over all their runs, and refused with a word on when there is more."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from signal import SIGKILL
+from typing import Any
+
+import pytest
+from langgraph_sdk import get_sync_client
+from langgraph_sdk.client import SyncLangGraphClient
+from langgraph_sdk.errors import RateLimitError
+
+from deepagents_cli.__main__ import main
+from tests.server.serving import Process, make_key
+from tests.server.test_runs import last, say
+
+
+@dataclass
+class Shop:
+    """A server with keys, and its commands."""
+
+    place: Path
+    url: str
+
+    def client(self, owner: str, *options: str) -> SyncLangGraphClient:
+        """Make a key with a quota, and a client that has it."""
+        return get_sync_client(url=self.url, api_key=make_key(self.place, owner, *options))
+
+    def keys(self, *arguments: str) -> int:
+        """Run a command on its keys."""
+        return main(["keys", *arguments, "--database", str(self.place / ".deepagents" / "server.db")])
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    place = tmp_path_factory.mktemp("shop")
+    make_key(place, "first")
+    process = Process(place)
+    yield Shop(place, process.start())
+    process.close()
+
+
+def test_only_so_many_runs_wait_or_work_at_once(shop: Shop) -> None:
+    with shop.client("ann", "--runs", "1") as client, shop.client("ben") as other:
+        thread = client.threads.create()["thread_id"]
+        client.runs.create(thread, "echo", input=say("wait for-ann"))
+
+        with pytest.raises(RateLimitError, match="1 runs wait or work, of 1"):
+            client.runs.create(None, "echo", input=say("hello"))
+        with pytest.raises(RateLimitError):
+            client.runs.create(thread, "echo", input=say("hello"))
+        assert last(other.runs.wait(None, "echo", input=say("hello"))) == "Echo: hello"
+        # What takes the place of another needs no further room.
+        values: Any = client.runs.wait(thread, "echo", input=say("instead"), multitask_strategy="interrupt")
+        assert last(values) == "Echo: instead"
+        assert last(client.runs.wait(None, "echo", input=say("again"))) == "Echo: again"
+
+
+def test_tokens_come_back_when_their_time_is_over(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    with shop.client("cat", "--tokens", "1", "--per", "hour") as client:
+        assert last(client.runs.wait(None, "deep", input=say("hello"))) == "Thirteen metres."
+
+        with pytest.raises(RateLimitError, match="of 1 tokens; more is possible from 20") as refused:
+            client.runs.create(None, "echo", input=say("hello"))
+
+        assert 0 < int(refused.value.response.headers["retry-after"]) <= 3600
+        shop.keys("list")
+        assert re.search(r"cat may use: [\d,]+ of 1 tokens per hour", capsys.readouterr().out)
+        with closing(sqlite3.connect(shop.place / ".deepagents" / "server.db")) as database:
+            database.execute("UPDATE quotas SET began_at = began_at - 3600")
+            database.commit()
+        assert client.runs.wait(None, "deep", input=say("hello"))
+        with pytest.raises(RateLimitError):
+            client.runs.create(None, "echo", input=say("hello"))
+        assert shop.keys("limit", "cat", "--tokens", "1000000") == 0
+        assert client.runs.wait(None, "deep", input=say("hello"))
+
+
+def test_a_run_ends_where_the_rest_of_a_quota_does(shop: Shop) -> None:
+    with shop.client("dan", "--tokens", "1") as client:
+        thread = client.threads.create()["thread_id"]
+        run = client.runs.create(thread, "obedient", input=say("execute true"))
+
+        client.runs.join(thread, run["run_id"])
+
+        ended: Any = client.runs.get(thread, run["run_id"])
+        assert (ended["status"], ended["error"]["error"]) == ("error", "LimitExceeded")
+
+
+def test_money_is_counted_by_the_prices_of_models(shop: Shop) -> None:
+    with shop.client("eve", "--cost", "0.01", "--per", "month") as client:
+        assert client.runs.wait(None, "priced", input=say("hello"))
+
+        with pytest.raises(RateLimitError, match="of 0.01 in cost"):
+            client.runs.create(None, "echo", input=say("hello"))
+
+
+def test_who_has_no_name_has_no_quota(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    assert shop.keys("limit", "*", "--runs", "1") == 2
+    assert "name of an owner" in capsys.readouterr().err
+
+
+def test_a_crash_lets_nothing_count_twice_or_never(tmp_path: Path) -> None:
+    keys = [make_key(tmp_path, owner, "--tokens", "1000000") for owner in ("calm", "lost")]
+    lifted = tmp_path / "lifted"
+    process = Process(tmp_path, LIFTED=str(lifted))
+    try:
+        with get_sync_client(url=process.start(), api_key=keys[1]) as lost:
+            thread = lost.threads.create()["thread_id"]
+            stream = lost.runs.stream(thread, "lifter", input=say("lift"), stream_mode="custom")
+            assert any(part.data == {"lifting": "heavy"} for part in stream)
+            process.end(SIGKILL)
+        url = process.start()
+        with get_sync_client(url=url, api_key=keys[1]) as lost:
+            (run,) = lost.runs.list(thread)
+            assert last(lost.runs.join(thread, run["run_id"])) == "Both are up."
+        lifted.with_name("go").touch()
+        with get_sync_client(url=url, api_key=keys[0]) as calm:
+            calm.runs.wait(None, "lifter", input=say("lift"))
+        with closing(sqlite3.connect(tmp_path / ".deepagents" / "server.db")) as database:
+            used = dict(database.execute("SELECT owner, used_tokens FROM quotas").fetchall())
+        assert used["lost"] == used["calm"] > 0
+    finally:
+        process.close()
