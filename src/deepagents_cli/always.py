@@ -94,9 +94,14 @@ def read_rule(text: str) -> Rule:
         raise ValueError(f"{text!r}: the path of a rule begins with /")
     if kind == "commands" and _check_prefix(value.split(" ")) is None:
         raise ValueError(f"{text!r}: what this begins with can run anything; give the whole command")
-    if kind == "host" and not _HOST.fullmatch(value):
+    if kind == "host" and not is_host(value):
         raise ValueError(f"{text!r}: write one host, such as example.org")
     return Rule(cast("Kind", kind), value)
+
+
+def is_host(text: str) -> bool:
+    """Return whether a rule can name this host; one without a dot is of this machine's own network."""
+    return _HOST.fullmatch(text) is not None
 
 
 def rules_in(kept: Iterable[Permission], directory: Path, *, confined: bool = True) -> list[Rule]:

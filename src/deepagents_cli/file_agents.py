@@ -88,7 +88,7 @@ class _OnlyCommands(AgentMiddleware[Any, Any, Any]):
     def allows(self, command: object) -> bool:
         """Return whether a command is named; one that the shell would make more of than words is not."""
         words = split_plain(command) if isinstance(command, str) else None
-        return bool(words) and any(_is_named(words or [], each) for each in self._commands)
+        return words is not None and any(_is_named(words, each) for each in self._commands)
 
     def asks_about(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Return approvals without questions about what is refused anyway."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from deepagents_cli.errors import CommandError, Exit
+from deepagents_cli.other_commands import add_debug
 from deepagents_cli.terminal import one_line
 from deepagents_cli.values import read_amount, read_count
 
@@ -50,7 +51,7 @@ def add_keys(commands: Any) -> None:
             metavar="FILE|URL",
             help="as for `deepagents serve` (default: .deepagents/server.db)",
         )
-        action.add_argument("--debug", action="store_true", help="show the traceback when something fails")
+        add_debug(action)
 
 
 def run(arguments: argparse.Namespace, *, model: Any = None) -> int:

@@ -237,11 +237,12 @@ class Policy:
             ValueError: for what is no rule.
         """
         read = read_rule(rule)
+        # First: where it cannot be kept, it holds in this session.
+        self.rules.append(read)
         # Without the sandbox a command can do anything, so a rule about it is not kept for later.
         if scope != "session" and self.keep is not None and (self.confined or not read.is_command):
             here = scope == "directory" or read.is_relative
             self.keep(rule, self.directory if here else None)
-        self.rules.append(read)
 
     def forget(self, rule: str) -> bool:
         """Ask again about what a rule lets through, also where it was kept; return whether there was one."""

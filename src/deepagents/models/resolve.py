@@ -40,6 +40,11 @@ _CHOICES = (
     "name it local-server:MODEL"
 )
 
+_ANOTHER = (
+    "name another as PROVIDER:MODEL, such as anthropic:claude-sonnet-4-6, or as local-server:MODEL for a "
+    "server on this machine (Ollama, llama.cpp, LM Studio, vLLM)"
+)
+
 Make: TypeAlias = Callable[..., Any]
 """What makes a chat model from a name and arguments, as `init_chat_model` does."""
 
@@ -165,8 +170,10 @@ def _trying(make: Make, settings: Mapping[str, Any], arguments: Mapping[str, Any
     except UnknownModel:
         raise
     except Exception as error:
+        # What stands behind the first paragraph lists every provider that LangChain knows.
+        why = " ".join(str(error).partition("\n\n")[0].split())
         raise UnknownModel(
-            f"No model could be made from {_show_settings(settings)!r} ({error}): {_choices()}"
+            f"No model could be made from {_show_settings(settings)!r} ({why.rstrip('.')}): {_ANOTHER}."
         ) from error
 
 

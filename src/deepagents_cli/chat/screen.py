@@ -17,19 +17,19 @@ from prompt_toolkit.application import Application, in_terminal
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import ThreadedCompleter
 from prompt_toolkit.filters import Condition
-from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, to_formatted_text
+from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.output import ColorDepth
 
 from deepagents_cli.chat.completion import ChatCompleter
 from deepagents_cli.chat.composer import Composer
 from deepagents_cli.chat.conversation import Conversation
+from deepagents_cli.chat.drawing import Drawing
 from deepagents_cli.chat.files import Files
 from deepagents_cli.chat.history import open_history
 from deepagents_cli.chat.keyboard import open_keyboard, open_output
 from deepagents_cli.chat.keys import make_keys
-from deepagents_cli.chat.layout import View, join_fragments
+from deepagents_cli.chat.layout import View
 from deepagents_cli.chat.link import Link
-from deepagents_cli.chat.live import draw_live
 from deepagents_cli.chat.patience import Patience
 from deepagents_cli.chat.picker import Picker
 from deepagents_cli.chat.questions import Pending
@@ -41,12 +41,7 @@ from deepagents_cli.settings import merge, read_user
 from deepagents_cli.threads import state_dir
 
 Mode: TypeAlias = Literal["input", "question", "picker", "entry"]
-_BETWEEN_DRAWINGS: Final = 0.05
-_REST: Final = 4
 _SPIN: Final = 0.1
-_TYPING: Final = 0.12
-"""Seconds between drawings while keys are pressed: a key is drawn at once."""
-_LIVE_ROWS: Final = 16
 _AGAIN: Final = 2.0
 """Seconds in which a second Ctrl-C leaves."""
 
@@ -66,7 +61,6 @@ class Screen:
     def __init__(self, start: Callable[[str | None], Link], link: Link, directory: Path, typed: int) -> None:
         self.talk = Conversation(link.send, set_theme=self._set_theme, leave=self.leave)
         self.entry: Entry | None = None
-        self.live: StyleAndTextTuples = []
         self.note = ""
         self._link = link
         self._start = start
@@ -84,6 +78,9 @@ class Screen:
         self.renderer = Renderer(find_look(self._settings.theme), 80)
         self._patience = Patience(self._ready_to_answer)
         self._output = open_output()
+        self._drawing = Drawing(
+            self.talk, self.renderer, self._output, self._draw, lambda: self._patience.is_typing
+        )
         self._view = View(self)
         self.app: Application[int] = Application(
             layout=self._view.layout,
@@ -100,9 +97,7 @@ class Screen:
         self.app.timeoutlen = 0.15
         self.app.before_render += self._focus
         self.app.key_processor.before_key_press += self._patience.note_key
-        self._drawn_at = self._interrupted_at = self._cost = 0.0
-        self._drawing: asyncio.TimerHandle | None = None
-        self._lines: list[str] = []
+        self._interrupted_at = 0.0
         self._picking: Picker | None = None
         self._away = False
         self._gone = False
@@ -122,6 +117,11 @@ class Screen:
         size = self.app.output.get_size()
         return size.columns, size.rows
 
+    @property
+    def live(self) -> StyleAndTextTuples:
+        """What still changes, as it was drawn last."""
+        return self._drawing.live
+
     async def run(self) -> int:
         """Talk until the person leaves; return the exit code."""
         loop = asyncio.get_running_loop()
@@ -129,24 +129,20 @@ class Screen:
             loop.add_signal_handler(number, self.leave, Exit.STOPPED)
         self._link.attach(loop, self._take, self._ended)
         # What startup has painted is drawn again.
-        self.app.output.write_raw("\r\x1b[J" + (ask_background(self.renderer.look)))
+        self.app.output.write_raw("\r\x1b[J" + ask_background(self.renderer.look))
         try:
             return await self.app.run_async(pre_run=self._begin, handle_sigint=False)
         finally:
             for number in (signal.SIGTERM, signal.SIGHUP):
                 loop.remove_signal_handler(number)
-            if self._drawing:
-                self._drawing.cancel()
+            self._drawing.stop()
             self._link.close()
             self._say_goodbye()
 
     def changed(self) -> None:
-        """Draw soon: what comes meanwhile is drawn with it."""
-        if self._drawing is None and not self._gone:
-            # On a slow machine, keys must not wait for one drawing after the other.
-            pause = max(_BETWEEN_DRAWINGS, _REST * self._cost, _TYPING * self._patience.is_typing)
-            wait = max(self._drawn_at + pause - time.monotonic(), 0)
-            self._drawing = asyncio.get_running_loop().call_later(wait, self._draw)
+        """Draw soon."""
+        if not self._gone:
+            self._drawing.soon()
 
     def submit(self) -> None:
         """Send what stands in the input line; a backslash at its end begins a new line instead."""
@@ -268,38 +264,20 @@ class Screen:
 
     def _take(self, message: Mapping[str, Any]) -> None:
         self.talk.take(message)
-        # At once, and not with the next drawing: a key need not wait for several blocks.
-        self._render_finished()
+        # At once, and not with the next drawing.
+        self._drawing.render_finished()
         self.changed()
 
-    def _render_finished(self) -> None:
-        self.renderer.width = max(self.size[0] - 1, 10)
-        self._lines += self.renderer.blocks(self.talk.transcript.take_finished())
-
     def _draw(self) -> None:
-        self._drawing = None
         if self._away or self._gone:
             return
-        begun = time.monotonic()
-        _, rows = self.size
         if self.talk.taken_back:
             typed = [self.input.text] if self.input.text else []
             self.input.text = "\n".join([*self.talk.taken_back, *typed])
             self.input.cursor_position = len(self.input.text)
             self.talk.taken_back = []
         self._patience.show(self.talk.question)
-        self._render_finished()
-        if self._lines:
-            self._output.held = True
-            self.app.renderer.erase()
-            self.app.output.write_raw("".join(f"{line}\n" for line in self._lines))
-            self._lines = []
-        lines = draw_live(self.talk, self.renderer, min(rows - 6, _LIVE_ROWS))
-        # Once here, and not with every key.
-        self.live = join_fragments(to_formatted_text(ANSI("\n".join(lines))))
-        self._drawn_at = time.monotonic()
-        self._cost = self._drawn_at - begun
-        self.app.invalidate()
+        self._drawing.show(self.app)
 
     def _ready_to_answer(self, question: Pending) -> None:
         if question.is_text:
@@ -369,7 +347,7 @@ class Screen:
         self.talk.lose_worker()
         if failed is not None and not opened:
             # There is nothing to talk with, and the person was told why.
-            self._draw()
+            self._drawing.now()
             self.leave(failed)
             return
         if failed is not None:

@@ -18,7 +18,7 @@ _LONGEST_LINE = 1 << 28
 """Bytes: a text that was pasted, at most."""
 
 
-async def _serve(out: IO[bytes]) -> int:
+async def _serve(out: IO[bytes], screen: int) -> int:
     # Hardly anything of what is imported is garbage, and to look for it takes a tenth of the start.
     gc.disable()
     from deepagents_cli.worker.conversation import Conversation
@@ -47,7 +47,7 @@ async def _serve(out: IO[bytes]) -> int:
         lines.feed_eof()
 
     conversation = Conversation(say, end)
-    screen, terminal = os.getppid(), None
+    terminal: int | None = None
     try:
         while line := await lines.readline():
             message = read(line) or {}
@@ -66,13 +66,14 @@ async def _serve(out: IO[bytes]) -> int:
 
 def main() -> int:
     """Serve the screen at standard input and output; what else is printed goes to standard error."""
-    kind = os.fstat(0).st_mode
+    # Before anything is imported: a screen that is killed meanwhile is the parent no more.
+    screen, kind = os.getppid(), os.fstat(0).st_mode
     if not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)):
         complain("this is the agent's part of a conversation, which `deepagents` starts by itself")
         return Exit.USAGE
     with os.fdopen(os.dup(1), "wb") as out:
         os.dup2(2, 1)
-        return asyncio.run(_serve(out))
+        return asyncio.run(_serve(out, screen))
 
 
 if __name__ == "__main__":

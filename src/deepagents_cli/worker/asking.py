@@ -163,7 +163,7 @@ class Asking:
         try:
             self._policy.remember(rule, scope or "session")
         except (OSError, ValueError) as error:
-            self._say("notice", {"text": f"The rule was not kept: {one_line(str(error))}"})
+            self._say("notice", {"text": f"The rule was not kept for later: {one_line(str(error))}"})
 
     def _describe(self, request: ApprovalRequest, agent: str | None) -> dict[str, Any]:
         question = make_question(request, self._policy)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from asyncio import Lock
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from langchain.agents.middleware import AgentMiddleware
 from langchain.tools.tool_node import ToolCallRequest
 from langchain_core.messages import ToolMessage
 from langgraph.types import Command
 
-from deepagents_cli.always import Rule
+from deepagents_cli.always import Rule, is_host
 from deepagents_cli.confined import GuardedSandbox
 from deepagents_cli.policy import Policy
 
 Result: TypeAlias = ToolMessage | Command[Any]
+_MOST: Final = 8
+"""Hosts that are asked about behind a command: a hostile one could name them without end."""
 
 
 class Hosts(AgentMiddleware[Any, Any, Any]):
@@ -55,7 +57,8 @@ class Hosts(AgentMiddleware[Any, Any, Any]):
             return False
         if Rule("host", host) in self._policy.rules:
             return True
-        if host not in self._declined and self._policy.mode != "full":
+        may_ask = self._policy.mode != "full" and len(self._wanted) < _MOST
+        if may_ask and host not in self._declined and is_host(host):
             self._wanted[host] = None
         return False
 

@@ -74,7 +74,7 @@ def test_a_host_that_was_not_named_is_asked_about_once_the_command_has_ended(
     def fetch(*names: str) -> Reply:
         return call("execute", command=f"{'; '.join(f'{FETCH}{name}.example/' for name in names)}; exit 0")
 
-    server.then(fetch("ham", "spam"), fetch("spam"), "Done.")
+    server.then(fetch("ham", "spam"), fetch("spam"), call("execute", command=f"{FETCH}inner/"), "Done.")
     worker.open(mode="auto")
     worker.say("Fetch.")
     ham = worker.wait("ask")
@@ -88,9 +88,10 @@ def test_a_host_that_was_not_named_is_asked_about_once_the_command_has_ended(
     worker.send("decide", ask=spam["id"], decision={"type": "reject"}, remember=None)
 
     assert worker.answer() == "Done."
-    first, second = server.requests[-1].texts("tool")
+    first, second, inner = server.requests[-1].texts("tool")
     assert "lets commands reach ham.example from now on; run it again" in first
     assert "403" in second, "it is asked about once"
+    assert "403" in inner, "a name of this machine's own network is not asked about"
     assert 'rule = "host: ham.example"' in (tmp_path / "settings.toml").read_text()
     assert worker.command("permissions")["choices"][1]["detail"] == "everywhere; remove"
     worker.command("mode", "plan")
@@ -98,6 +99,19 @@ def test_a_host_that_was_not_named_is_asked_about_once_the_command_has_ended(
     worker.say("Fetch again.")
     assert worker.answer() == "Planned."
     assert server.requests[-1].last.startswith("403403"), "nothing is reached in plan mode"
+
+
+@needs_sandbox
+def test_a_crowd_of_hosts_is_asked_about_in_part(worker: Worker, server: OpenAIServer) -> None:
+    crowd = f"for n in $(seq 30); do {FETCH}h$n.example/; done"
+    server.then(call("execute", command=crowd), "Done.")
+    worker.open(mode="auto")
+    worker.say("Fetch.")
+    for _ in range(8):
+        asked = worker.wait("ask")
+        worker.send("decide", ask=asked["id"], decision={"type": "reject"}, remember=None)
+
+    assert worker.answer() == "Done."
 
 
 def test_subagents_that_wait_at_once_are_asked_about_one_after_the_other(

@@ -1,0 +1,85 @@
+"""Decide when a conversation is drawn, and write what of it is finished above what still changes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from prompt_toolkit.application import Application
+from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, to_formatted_text
+
+from deepagents_cli.chat.conversation import Conversation
+from deepagents_cli.chat.keyboard import HeldOutput
+from deepagents_cli.chat.layout import join_fragments
+from deepagents_cli.chat.live import draw_live
+from deepagents_cli.chat.render import Renderer
+
+_BETWEEN: Final = 0.05
+_REST: Final = 4
+_TYPING: Final = 0.12
+"""Seconds between drawings while keys are pressed: a key is drawn at once."""
+_LIVE_ROWS: Final = 16
+
+
+class Drawing:
+    """Has `draw` called soon after each change; what comes meanwhile is drawn with it."""
+
+    def __init__(
+        self,
+        talk: Conversation,
+        renderer: Renderer,
+        output: HeldOutput,
+        draw: Callable[[], None],
+        is_typing: Callable[[], bool],
+    ) -> None:
+        self.live: StyleAndTextTuples = []
+        self._talk = talk
+        self._renderer = renderer
+        self._output = output
+        self._draw = draw
+        self._is_typing = is_typing
+        self._drawn_at = self._cost = 0.0
+        self._next: asyncio.TimerHandle | None = None
+        self._lines: list[str] = []
+
+    def soon(self) -> None:
+        """Draw as soon as the last drawing is long enough ago."""
+        if self._next is None:
+            # On a slow machine, keys must not wait for one drawing after the other.
+            pause = max(_BETWEEN, _REST * self._cost, _TYPING * self._is_typing())
+            wait = max(self._drawn_at + pause - time.monotonic(), 0)
+            self._next = asyncio.get_running_loop().call_later(wait, self.now)
+
+    def now(self) -> None:
+        """Draw."""
+        self._next = None
+        begun = time.monotonic()
+        self._draw()
+        self._drawn_at = time.monotonic()
+        self._cost = self._drawn_at - begun
+
+    def stop(self) -> None:
+        """Draw no more."""
+        if self._next is not None:
+            self._next.cancel()
+
+    def render_finished(self) -> None:
+        """Turn into lines what is finished; a key need not wait for several blocks at once."""
+        self._renderer.width = max(self._output.get_size().columns - 1, 10)
+        self._lines += self._renderer.blocks(self._talk.transcript.take_finished())
+
+    def show(self, app: Application[Any]) -> None:
+        """Write what is finished into the scrollback, and keep what still changes as `live`."""
+        self.render_finished()
+        if self._lines:
+            self._output.held = True
+            app.renderer.erase()
+            self._output.write_raw("".join(f"{line}\n" for line in self._lines))
+            self._lines = []
+        rows = min(self._output.get_size().rows - 6, _LIVE_ROWS)
+        lines = draw_live(self._talk, self._renderer, rows)
+        # Once here, and not with every key.
+        self.live = join_fragments(to_formatted_text(ANSI("\n".join(lines))))
+        app.invalidate()
