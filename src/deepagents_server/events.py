@@ -215,6 +215,9 @@ class EventLog:
             self.wake(run_id)
 
     async def _after(self, run_id: str, after: int, channel: _Channel) -> list[Event]:
+        if channel.works and after >= channel.seq:
+            # To ask the database for each event whether there is a further one would be half of the work.
+            return []
         in_memory = [event for event in channel.held if event.seq > after]
         if in_memory and (in_memory[0].seq == max(after, channel.start) + 1 or not channel.keep):
             return in_memory
