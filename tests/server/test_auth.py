@@ -49,6 +49,19 @@ def test_a_handler_says_who_calls_and_a_run_knows_it(callers: list[httpx.Client]
     assert "token" not in shown
 
 
+def test_a_handler_is_asked_for_each_tool_that_is_called(callers: list[httpx.Client]) -> None:
+    ann, ben, cid = callers
+    asked = {"name": "echo", "arguments": say("who")}
+
+    told = ann.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": asked})
+
+    assert "ann of red" in told.text
+    # The handler of threads has marked this one as her organisation's.
+    found = {"values": {"messages": [{"content": "ann of red"}]}, "select": ["thread_id"]}
+    assert ben.post("/threads/search", json=found).json()
+    assert not cid.post("/threads/search", json=found).json()
+
+
 def test_a_filter_shows_rows_of_others_and_hides_the_rest(callers: list[httpx.Client]) -> None:
     ann, ben, cid = callers
     made = ann.post("/threads", json={"metadata": {"title": "ours"}}).json()

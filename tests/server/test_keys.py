@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import openai
 import pytest
 from langgraph_sdk import get_sync_client
 from langgraph_sdk.errors import NotFoundError
@@ -39,6 +40,16 @@ def test_a_request_without_a_key_is_told_how_to_send_one(url: str) -> None:
     assert refused.headers["www-authenticate"] == "Bearer"
     assert "x-api-key" in refused.json()["detail"]
     assert httpx.get(f"{url}/ok").json() == {"ok": True}
+
+
+def test_a_client_of_openai_is_told_too(url: str) -> None:
+    with (
+        openai.OpenAI(base_url=f"{url}/v1", api_key="wrong", max_retries=0) as models,
+        pytest.raises(openai.AuthenticationError, match="does not work here") as refused,
+    ):
+        models.models.list()
+
+    assert refused.value.type == "authentication_error"
 
 
 @pytest.mark.parametrize("header", ["x-api-key", "authorization"])

@@ -10,17 +10,19 @@ from uuid import UUID
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
-from starlette.types import Message
 
-from deepagents_server.api.bodies import read_json
+from deepagents_server.api.bodies import read_json, replay
 from deepagents_server.api.common import SERVER, serving
 from deepagents_server.auth import Handlers, User
 from deepagents_server.errors import ApiError
 from deepagents_server.loopback import OWNER
 from deepagents_server.serialize import dump
+from deepagents_server.server import Server
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 _OPEN: Final = ("/", "/ok", "/info", "/docs", "/openapi.json", "/metrics")
+MCP: Final = "/mcp"
+"""Asks the handlers itself, for each tool that it calls."""
 _BY_METHOD: Final = {"GET": "read", "PATCH": "update", "DELETE": "delete", "PUT": "put", "POST": "create"}
 _BY_WORD: Final = {
     "search": "search",
@@ -61,7 +63,7 @@ def classify(method: str, path: str) -> tuple[str, str]:
 
 def guarded(route: BaseRoute, handlers: Handlers) -> BaseRoute:
     """Let an endpoint ask the handlers before it answers."""
-    if not isinstance(route, Route) or route.path in _OPEN:
+    if not isinstance(route, Route) or route.path in (*_OPEN, MCP):
         return route
     endpoint, path = cast(Endpoint, route.endpoint), route.path
 
@@ -95,7 +97,26 @@ async def _ask(handlers: Handlers, request: Request, resource: str, action: str)
     if resource == "store" and action == "get":
         scope["query_string"] = _query(request, changed[0])
     sent = changed if isinstance(body, list) else changed[0]
-    return Request(scope, _replay(request, b"" if body is None and not sent else dump(sent)))
+    return Request(scope, replay(request, b"" if body is None and not sent else dump(sent)))
+
+
+async def allowed(
+    request: Request, resource: str, action: str, given: Mapping[str, Any]
+) -> tuple[Server, dict[str, Any]]:
+    """Ask the handlers for what a request does that its path does not say.
+
+    Returns the server as far as they let it be seen, and what is given as they leave it.
+
+    Raises:
+        ApiError: if they refuse it.
+    """
+    server = serving(request)
+    if OWNER in request.scope or not (server.handlers and server.handlers.decides):
+        return server, dict(given)
+    value = _value(request, resource, action, given)
+    wanted = await server.handlers.allow(cast(User, request.user), resource, action, value)
+    narrowed = server.of(server.scope.narrowed(resource, wanted))
+    return narrowed, _body(given, value, resource, action)
 
 
 def _value(request: Request, resource: str, action: str, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -157,16 +178,3 @@ def _query(request: Request, value: Mapping[str, Any]) -> bytes:
     if any("." in label for label in labels):
         raise ApiError(422, "namespace: a label cannot have a '.' in it.")
     return urlencode({**request.query_params, "namespace": ".".join(labels)}).encode()
-
-
-def _replay(request: Request, body: bytes) -> Callable[[], Awaitable[Message]]:
-    first = True
-
-    async def receive() -> Message:
-        nonlocal first
-        if first:
-            first = False
-            return {"type": "http.request", "body": body, "more_body": False}
-        return await request.receive()
-
-    return receive

@@ -11,9 +11,9 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 
-from deepagents_server.api import assistants, crons, openai, runs, store, system, thread_streams, threads
+from deepagents_server.api import assistants, crons, mcp, openai, runs, store, system, thread_streams, threads
 from deepagents_server.api.access import guarded
-from deepagents_server.api.common import answer
+from deepagents_server.api.common import answer, refuse
 from deepagents_server.api.gate import Gate
 from deepagents_server.api.origins import Origins
 from deepagents_server.errors import ApiError
@@ -28,6 +28,7 @@ _PARTS: Final = {
     "runs": runs.ROUTES,
     "store": store.ROUTES,
     "openai": openai.ROUTES,
+    "mcp": mcp.ROUTES,
 }
 """The endpoints, by the name with which `http` of langgraph.json leaves them out: `disable_store`."""
 ROUTES: Final = [route for routes in _PARTS.values() for route in routes]
@@ -44,7 +45,10 @@ def create_app(server: Server, settings: Settings) -> Starlette:
     served = [route for name, routes in _PARTS.items() if not off(name) for route in routes]
     app = Starlette(
         routes=[guarded(route, handlers) for route in served] if handlers and handlers.decides else served,
-        middleware=[origins.middleware(), Middleware(Gate, server=server, origins=origins)],
+        middleware=[
+            origins.middleware(),
+            Middleware(Gate, server=server, origins=origins, anyone=settings.allow_anyone),
+        ],
         exception_handlers={
             ApiError: _refuse,
             HTTPException: _refuse_http,
@@ -55,9 +59,8 @@ def create_app(server: Server, settings: Settings) -> Starlette:
     return app
 
 
-async def _refuse(_: Request, error: Exception) -> Response:
-    refused = cast(ApiError, error)
-    return answer({"detail": refused.detail}, refused.status, refused.headers)
+async def _refuse(request: Request, error: Exception) -> Response:
+    return refuse(request.url.path, cast(ApiError, error))
 
 
 async def _refuse_http(_: Request, error: Exception) -> Response:

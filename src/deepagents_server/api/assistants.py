@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 from uuid import uuid4
 
@@ -32,8 +33,9 @@ from deepagents_server.database.engine import Row
 from deepagents_server.database.filters import clean_metadata, contains
 from deepagents_server.database.tables import assistant_versions, assistants
 from deepagents_server.errors import ApiError, not_found
-from deepagents_server.graphs import Graph
+from deepagents_server.graphs import Graph, system_assistant_id
 from deepagents_server.serialize import now
+from deepagents_server.server import Server
 
 _SORTED: Final = ("assistant_id", "graph_id", "name", "created_at", "updated_at")
 
@@ -185,6 +187,13 @@ async def set_latest(request: Request) -> Response:
     return answer(show_assistant(row))
 
 
+async def of_graphs(server: Server) -> list[Row]:
+    """Return the assistants that the graphs have."""
+    ids = [system_assistant_id(name) for name in server.graphs]
+    query = sa.select(assistants).where(assistants.c.assistant_id.in_(ids)).order_by(assistants.c.graph_id)
+    return [*await server.database.rows(query)]
+
+
 async def schemas(request: Request) -> Response:
     """Describe what the graph of an assistant takes and gives."""
     row = await _assistant(request)
@@ -195,16 +204,17 @@ async def schemas(request: Request) -> Response:
 def _schemas(graph: Graph) -> dict[str, Any]:
     state: Any = getattr(getattr(graph, "builder", None), "state_schema", None)
     return {
-        "input_schema": _schema(graph.get_input_jsonschema),
-        "output_schema": _schema(graph.get_output_jsonschema),
-        "state_schema": _schema(lambda: TypeAdapter(state).json_schema()) if state else None,
+        "input_schema": json_schema(graph.get_input_jsonschema),
+        "output_schema": json_schema(graph.get_output_jsonschema),
+        "state_schema": json_schema(lambda: TypeAdapter(state).json_schema()) if state else None,
         # What a configuration may hold is the context, since LangGraph 1.0.
-        "config_schema": _schema(graph.get_context_jsonschema),
-        "context_schema": _schema(graph.get_context_jsonschema),
+        "config_schema": json_schema(graph.get_context_jsonschema),
+        "context_schema": json_schema(graph.get_context_jsonschema),
     }
 
 
-def _schema(make: Any) -> Any:
+def json_schema(make: Callable[[], Any]) -> Any:
+    """Return what makes a schema, or `None` where there is none."""
     try:
         return make()
     except (PydanticUserError, PydanticInvalidForJsonSchema, TypeError, NameError, AttributeError):

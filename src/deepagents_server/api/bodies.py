@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Annotated, Any, Literal, TypeVar, cast
 from uuid import UUID
 
 import orjson
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 from starlette.requests import ClientDisconnect, Request
+from starlette.types import Message
 
 from deepagents_server.config import Strategy
 from deepagents_server.errors import ApiError
@@ -234,6 +235,20 @@ async def read_json(request: Request) -> Any:
     if _is_deep(read):
         raise ApiError(422, f"The body is nested more than {_MAX_DEPTH} levels deep.")
     return read
+
+
+def replay(request: Request, body: bytes) -> Callable[[], Awaitable[Message]]:
+    """Give a body that was read to who reads it again."""
+    first = True
+
+    async def receive() -> Message:
+        nonlocal first
+        if first:
+            first = False
+            return {"type": "http.request", "body": body, "more_body": False}
+        return await request.receive()
+
+    return receive
 
 
 def _is_deep(value: Any) -> bool:

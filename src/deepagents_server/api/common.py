@@ -19,6 +19,7 @@ from deepagents_server.server import Server
 
 SERVER: Final = "deepagents.server"
 """Where `Gate` puts the server of a request's caller; without it there is no server to be had."""
+_KINDS: Final = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 _SECURE: Final = {"x-content-type-options": "nosniff"}
 
 
@@ -30,6 +31,20 @@ def serving(request: Request) -> Server:
 def answer(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """Answer in JSON."""
     return Response(dump(content), status, {**_SECURE, **(headers or {})}, "application/json")
+
+
+def refuse(path: str, error: ApiError) -> Response:
+    """Answer what a request is refused for; OpenAI's clients look for it elsewhere than others."""
+    body = openai_error(error) if path.startswith("/v1/") else {"detail": error.detail}
+    known = {"www-authenticate": "Bearer"} if error.status == 401 else {}
+    return answer(body, error.status, {**known, **error.headers})
+
+
+def openai_error(error: ApiError) -> dict[str, Any]:
+    """Describe an error as OpenAI does."""
+    kind = _KINDS.get(error.status, "server_error" if error.status >= 500 else "invalid_request_error")
+    code = "model_not_found" if error.status == 404 else None
+    return {"error": {"message": error.detail, "type": kind, "param": None, "code": code}}
 
 
 class Watched(StreamingResponse):

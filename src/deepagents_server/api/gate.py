@@ -9,7 +9,8 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as Asgi
 
-from deepagents_server.api.common import SERVER, answer
+from deepagents_server.api.access import MCP
+from deepagents_server.api.common import SERVER, refuse
 from deepagents_server.api.origins import Origins
 from deepagents_server.auth import User
 from deepagents_server.database.owners import Scope
@@ -19,16 +20,18 @@ from deepagents_server.server import Server
 
 _OPEN: Final = ("/ok",)
 """What answers without a key, for those who watch whether the server works."""
+_NAMES: Final = ("localhost", "127.0.0.1", "::1")
 _HOW: Final = "send an API key, as 'x-api-key: KEY' or 'Authorization: Bearer KEY'."
 
 
 class Gate:
     """Lets a request through with the server of its caller."""
 
-    def __init__(self, app: ASGIApp, server: Server, origins: Origins) -> None:
+    def __init__(self, app: ASGIApp, server: Server, origins: Origins, *, anyone: bool) -> None:
         self._app = app
         self._server = server
         self._origins = origins
+        self._anyone = anyone
 
     async def __call__(self, scope: Asgi, receive: Receive, send: Send) -> None:
         """Answer 401, or let the application answer."""
@@ -41,9 +44,7 @@ class Gate:
             user = await self._identify(Request(scope))
             caller = Scope(user["identity"], user) if user else Scope()
         except ApiError as error:
-            headers = {"www-authenticate": "Bearer"} if error.status == 401 else {}
-            refused = answer({"detail": error.detail}, error.status, {**headers, **error.headers})
-            return await refused(scope, receive, send)
+            return await refuse(scope["path"], error)(scope, receive, send)
         known = {**scope, SERVER: self._server.of(caller), "user": user or User({"identity": ""})}
         return await self._app(known, receive, send)
 
@@ -52,10 +53,14 @@ class Gate:
         handlers, keys = self._server.handlers, self._server.keys
         if request.url.path in _OPEN:
             return None
+        if request.url.path == MCP:
+            # The protocol asks for it, whoever calls.
+            self._refuse_strange_pages(request)
         if handlers and handlers.authenticates:
             return await handlers.authenticate(request)
         if not await keys.are_used():
             self._refuse_strange_pages(request)
+            self._refuse_strange_names(request)
             return None
         sent = _sent_key(request.headers)
         if sent is None:
@@ -73,6 +78,16 @@ class Gate:
                 403,
                 f"Pages of {origin[:100]!r} may not use this server; name them in langgraph.json, as "
                 '"http": {"cors": {"allow_origins": [...]}}, or ask for API keys.',
+            )
+
+    def _refuse_strange_names(self, request: Request) -> None:
+        """Keep pages out whose own name was made to lead here: their browser calls them the same origin."""
+        name = request.url.hostname or ""
+        if not self._anyone and name not in _NAMES:
+            raise ApiError(
+                403,
+                f"{name[:100]!r} is no name of this server, which asks for no key and so answers to "
+                f"{', '.join(_NAMES)} only; run `deepagents keys create NAME`, or add --allow-anyone.",
             )
 
 

@@ -15,12 +15,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from deepagents_server.api.assistants import of_graphs
 from deepagents_server.api.bodies import Metadata, read_body
-from deepagents_server.api.common import Watched, answer, serving
-from deepagents_server.api.runs import BEAT, SSE
+from deepagents_server.api.common import Watched, answer, openai_error, serving
+from deepagents_server.api.runs import BEAT, SSE, check_end
 from deepagents_server.create import create_run
 from deepagents_server.database.engine import Row
-from deepagents_server.database.tables import assistants, runs, threads
+from deepagents_server.database.tables import assistants
 from deepagents_server.errors import ApiError, not_found
 from deepagents_server.events import Event
 from deepagents_server.follow import is_over
@@ -37,7 +38,6 @@ _USAGE: Final = {
     "output_tokens": "completion_tokens",
     "total_tokens": "total_tokens",
 }
-_KINDS: Final = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 
 
 class _StreamOptions(BaseModel):
@@ -56,21 +56,8 @@ class CompletionBody(BaseModel):
     metadata: Metadata | None = None
 
 
-def _refused(error: ApiError) -> dict[str, Any]:
-    kind = _KINDS.get(error.status, "server_error" if error.status >= 500 else "invalid_request_error")
-    code = "model_not_found" if error.status == 404 else None
-    return {"error": {"message": error.detail, "type": kind, "param": None, "code": code}}
-
-
 async def complete(request: Request) -> Response:
     """Let a graph answer a conversation, as chat completions of OpenAI do."""
-    try:
-        return await _complete(request)
-    except ApiError as error:
-        return answer(_refused(error), error.status)
-
-
-async def _complete(request: Request) -> Response:
     given = await read_body(request, CompletionBody)
     if given.tools:
         raise ApiError(400, "tools: a graph uses its own tools, on the server; leave them out.")
@@ -141,7 +128,7 @@ class _Answer:
             over = True
         except ApiError as error:
             over = True
-            yield _frame(_refused(error))
+            yield _frame(openai_error(error))
         finally:
             if not over:
                 self._server.engine.cancel_soon(self._run, "interrupt")
@@ -166,7 +153,12 @@ class _Answer:
             async for event in events:
                 for piece in self._pieces_of(event) if event else ("",):
                     yield piece
-        await self._check_end()
+        await check_end(
+            self._server,
+            self._run,
+            f"name a thread with the header {THREAD_HEADER}, and answer by "
+            f"/threads/{self._run['thread_id']}/runs.",
+        )
 
     def _pieces_of(self, event: Event) -> Iterator[str]:
         # Messages of graphs inside are the agent's work, not its answer; their names have a namespace.
@@ -188,22 +180,6 @@ class _Answer:
         self._texts[-1].append(text)
         yield text
 
-    async def _check_end(self) -> None:
-        ended: Any = sa.select(runs.c.status, runs.c.error).where(runs.c.run_id == self._run["run_id"])
-        row = await self._server.database.row(ended)
-        if row and row["error"]:
-            raise ApiError(500, f"The agent failed: {load(row['error'])['message']}")
-        if row and row["status"] == "interrupted":
-            raise ApiError(409, "The run was ended early.")
-        query = sa.select(threads).where(threads.c.thread_id == self._run["thread_id"])
-        thread = await self._server.database.row(query)
-        if thread and thread["status"] == "interrupted":
-            raise ApiError(
-                409,
-                "The agent asks a person before it goes on; name a thread with the header "
-                f"{THREAD_HEADER}, and answer by /threads/{thread['thread_id']}/runs.",
-            )
-
 
 def _frame(content: Mapping[str, Any]) -> bytes:
     return b"data: %s\n\n" % dump(content)
@@ -211,10 +187,7 @@ def _frame(content: Mapping[str, Any]) -> bytes:
 
 async def models(request: Request) -> Response:
     """List the graphs as models."""
-    ids = [system_assistant_id(name) for name in serving(request).graphs]
-    found = await serving(request).database.rows(
-        sa.select(assistants).where(assistants.c.assistant_id.in_(ids)).order_by(assistants.c.graph_id)
-    )
+    found = await of_graphs(serving(request))
     return answer({"object": "list", "data": [_show(row) for row in found]})
 
 
@@ -224,8 +197,7 @@ async def model(request: Request) -> Response:
     query = sa.select(assistants).where(assistants.c.assistant_id == system_assistant_id(name))
     row = await serving(request).database.row(query)
     if row is None:
-        error = not_found("model", name)
-        return answer(_refused(error), error.status)
+        raise not_found("model", name)
     return answer(_show(row))
 
 

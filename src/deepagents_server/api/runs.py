@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
-from typing import Final
+from typing import Any, Final
 
 import sqlalchemy as sa
 from pydantic import RootModel
@@ -220,6 +220,23 @@ async def final_values(server: Server, row: Row) -> bytes:
     values = load(thread["values"]) if thread else None
     asked = [each for asked in load(thread["interrupts"]).values() for each in asked] if thread else []
     return dump({**(values or {}), "__interrupt__": asked} if asked else values)
+
+
+async def check_end(server: Server, run: Row, way_out: str) -> None:
+    """Refuse to answer for a run that has not come to its end; `way_out` is for one that asks a person.
+
+    Raises:
+        ApiError: if it failed, was ended early, or asks a person.
+    """
+    query: Any = sa.select(runs.c.status, runs.c.error).where(runs.c.run_id == run["run_id"])
+    ended = await server.database.row(query)
+    if ended and ended["error"]:
+        raise ApiError(500, f"The agent failed: {load(ended['error'])['message']}")
+    if ended and ended["status"] == "interrupted":
+        raise ApiError(409, "The run was ended early.")
+    thread = await server.database.row(sa.select(threads).where(threads.c.thread_id == run["thread_id"]))
+    if thread and thread["status"] == "interrupted":
+        raise ApiError(409, f"The agent asks a person before it goes on; {way_out}")
 
 
 async def _stream(

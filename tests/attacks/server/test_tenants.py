@@ -42,6 +42,10 @@ def _cron(ids: Ids) -> Any:
     return {**_RUN, "schedule": "0 0 1 1 *"}
 
 
+def _message(method: str, params: Any) -> Any:
+    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+
+
 ATTACKS: dict[str, list[Attack]] = {
     "GET /": _NOTHING,
     "GET /ok": _NOTHING,
@@ -122,6 +126,10 @@ ATTACKS: dict[str, list[Attack]] = {
     ],
     "POST /v1/chat/completions": [
         lambda ids: {"model": ids["assistant_id"], "messages": [{"role": "user", "content": "mine now"}]}
+    ],
+    "POST /mcp": [
+        lambda ids: _message("tools/list", {}),
+        lambda ids: _message("tools/call", {"name": ids["assistant_id"], "arguments": say("mine now")}),
     ],
     "GET /v1/models": _NOTHING,
     "GET /v1/models/{model}": _NOTHING,

@@ -1,0 +1,176 @@
+"""Graphs as tools, for clients of the Model Context Protocol: each call is a run of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+from contextlib import aclosing
+from functools import partial
+from importlib import import_module
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import sqlalchemy as sa
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import Receive, Send
+from starlette.types import Scope as Asgi
+
+from deepagents_server.api.access import MCP, allowed
+from deepagents_server.api.assistants import json_schema, of_graphs
+from deepagents_server.api.bodies import MAX_BODY, read_json, replay
+from deepagents_server.api.runs import BEAT, check_end
+from deepagents_server.create import create_run
+from deepagents_server.database.engine import Row
+from deepagents_server.database.tables import threads
+from deepagents_server.errors import ApiError
+from deepagents_server.follow import is_over
+from deepagents_server.graphs import Graph
+from deepagents_server.serialize import dump, load
+from deepagents_server.server import Server
+
+if TYPE_CHECKING:
+    from mcp import types
+    from mcp.server.context import ServerRequestContext
+
+    Context = ServerRequestContext[Any, Any]
+
+_PACKAGE: Final = "mcp.server.streamable_http_manager"
+_DEFINITION: Final = re.compile(rb'"#/\$defs/([^"]+)"')
+_MESSAGES: Final = {
+    "type": "array",
+    "description": "The conversation so far; its last message says what to do.",
+    "minItems": 1,
+    "items": {
+        "type": "object",
+        "properties": {
+            "role": {"type": "string", "enum": ["user", "assistant", "system"]},
+            "content": {"type": "string"},
+        },
+        "required": ["role", "content"],
+    },
+}
+"""What LangChain's own schema says in 20,000 characters, which every model with this tool would read."""
+
+
+async def answer_message(request: Request) -> Response:
+    """Answer a message of the Model Context Protocol: list the graphs as tools, or call one."""
+    body = await read_json(request)
+    # It takes a second, once: who serves no tools never waits for it.
+    await asyncio.to_thread(import_module, _PACKAGE)
+    return _Exchange(request, dump(body))
+
+
+class _Exchange(Response):
+    """One message and its answer, which may be a stream; nothing is kept for the next one."""
+
+    def __init__(self, request: Request, message: bytes) -> None:
+        super().__init__()
+        self._request, self._message = request, message
+
+    async def __call__(self, scope: Asgi, receive: Receive, send: Send) -> None:
+        """Let the package of the protocol answer."""
+        from mcp.server.lowlevel import Server as Protocol
+        from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+        protocol = Protocol[Any](
+            "deepagents",
+            version=version("deepagents"),
+            on_list_tools=partial(_list_tools, self._request),
+            on_call_tool=partial(_call_tool, self._request),
+            # No argument is also a header; without this, each call would list the tools first.
+            get_tool_input_schema=lambda _: None,
+        )
+        manager = StreamableHTTPSessionManager(protocol, stateless=True, max_request_body_size=MAX_BODY)
+        async with manager.run():
+            await manager.handle_request(scope, replay(self._request, self._message), send)
+
+
+async def _list_tools(request: Request, _: Context, __: Any) -> types.ListToolsResult:
+    from mcp import types
+
+    server, _given = await allowed(request, "assistants", "search", {})
+    tools: list[types.Tool] = []
+    for row in await of_graphs(server):
+        async with server.graphs.open(row["graph_id"], row["config"]) as graph:
+            schema = _input_schema(graph)
+        if schema is not None:
+            described = row["description"] or f"The agent {row['name']!r}."
+            tools.append(types.Tool(name=row["graph_id"], description=described, input_schema=schema))
+    return types.ListToolsResult(tools=tools, ttl_ms=0, cache_scope="private")
+
+
+def _input_schema(graph: Graph) -> dict[str, Any] | None:
+    """Describe what a graph takes; `None` if that is not an object, as arguments of tools are."""
+    schema: dict[str, Any] = json_schema(graph.get_input_jsonschema) or {}
+    if schema.get("type", "object") != "object":
+        return None
+    if "messages" in graph.channels:
+        properties: dict[str, Any] = schema.get("properties") or {}
+        schema = {**schema, "properties": {**properties, "messages": _MESSAGES}, "required": ["messages"]}
+    definitions: dict[str, Any] = schema.pop("$defs", {})
+    used: dict[str, Any] = {}
+    waiting: list[Any] = [schema]
+    while waiting:
+        for name in map(bytes.decode, _DEFINITION.findall(dump(waiting.pop()))):
+            if name in definitions and name not in used:
+                used[name] = definitions[name]
+                waiting.append(used[name])
+    return {"type": "object", **schema, **({"$defs": used} if used else {})}
+
+
+async def _call_tool(
+    request: Request, context: Context, asked: types.CallToolRequestParams
+) -> types.CallToolResult:
+    from mcp import types
+
+    given = {"assistant_id": asked.name, "input": asked.arguments or {}}
+    try:
+        server, given = await allowed(request, "threads", "create_run", given)
+        row = await create_run(server, {**given, "stream_mode": ["updates"], "streamed": True})
+        await _wait(server, row, context)
+        await check_end(server, row, "a tool cannot ask; run it on a thread, over /threads.")
+        text, structured = _answer(await _values(server, row))
+    except ApiError as error:
+        return types.CallToolResult(content=[types.TextContent(text=error.detail)], is_error=True)
+    return types.CallToolResult(content=[types.TextContent(text=text)], structured_content=structured)
+
+
+async def _wait(server: Server, run: Row, context: Context) -> None:
+    """Wait until a run is over and report its steps; it ends early if the client stops waiting."""
+    read = server.events.read(run["run_id"], 0, lambda: is_over(server, run["run_id"]), BEAT)
+    over, seen = False, 0
+    try:
+        async with aclosing(read) as events:
+            async for _ in events:
+                seen += 1
+                await context.session.report_progress(seen)
+        over = True
+    finally:
+        if not over:
+            server.engine.cancel_soon(run, "interrupt")
+
+
+async def _values(server: Server, run: Row) -> Mapping[str, Any]:
+    thread = await server.database.row(sa.select(threads).where(threads.c.thread_id == run["thread_id"]))
+    return load(thread["values"]) or {} if thread else {}
+
+
+def _answer(values: Mapping[str, Any]) -> tuple[str, dict[str, Any] | None]:
+    """Return what an agent answers: an object if it was made to give one, or else its last message."""
+    structured: Any = values.get("structured_response")
+    if isinstance(structured, dict):
+        return dump(structured).decode(), cast(dict[str, Any], structured)
+    messages: list[dict[str, Any]] = values.get("messages") or []
+    if not messages:
+        return dump(values).decode(), None
+    content: Any = messages[-1]["content"]
+    if isinstance(content, str):
+        return content, None
+    blocks = cast(list[dict[str, Any] | str], content)
+    return "".join(each if isinstance(each, str) else each.get("text", "") for each in blocks), None
+
+
+ROUTES: Final = [Route(MCP, answer_message, methods=["POST"])]
