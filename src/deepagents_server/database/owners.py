@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Final, cast
 
 import sqlalchemy as sa
@@ -69,17 +70,24 @@ def _scoped(statement: Any, scope: Scope) -> Any:
     """
     if not isinstance(statement, sa.SelectBase | sa.UpdateBase):
         raise RuntimeError("A request runs statements whose tables can be seen, not text.")
-
-    def read(query: Any) -> None:
-        _narrow(query, _tables(query.get_children()), scope, writes=False)
-
-    def write(change: Any) -> None:
-        _narrow(change, [change.table], scope, writes=True)
-
-    visits: Any = {"select": read, "update": write, "delete": write}
     if isinstance(statement, sa.Insert) and "owner" in statement.table.c:
         statement = statement.values(owner=scope.owner)
+    if not _has_queries_inside(statement):
+        # To copy a whole statement costs more than the rest of its execution.
+        conditions = [] if isinstance(statement, sa.Insert) else _conditions(statement, scope)
+        return cast(Any, statement).where(*conditions) if conditions else statement
+
+    def narrow(part: Any) -> None:
+        for condition in _conditions(part, scope):
+            part.where.non_generative(part, condition)
+
+    visits: Any = {"select": narrow, "update": narrow, "delete": narrow}
     return visitors.cloned_traverse(cast(Any, statement), {}, visits)
+
+
+def _has_queries_inside(statement: Any) -> bool:
+    parts = visitors.iterate(statement)
+    return any(isinstance(part, sa.SelectBase | sa.UpdateBase) for part in parts if part is not statement)
 
 
 def _tables(elements: Iterable[Any]) -> Iterator[sa.FromClause]:
@@ -93,24 +101,32 @@ def _tables(elements: Iterable[Any]) -> Iterator[sa.FromClause]:
             yield from _tables(element.get_children())
 
 
-def _narrow(statement: Any, found: Iterable[sa.FromClause], scope: Scope, *, writes: bool) -> None:
-    for source in dict.fromkeys(found):
-        table: Any = cast(Any, source).element if isinstance(source, sa.Alias) else source
-        # The tables of savers and stores have no owners; their rows are reached by those that have.
-        if getattr(table, "metadata", None) is METADATA:
-            condition = _condition(table, source, scope, writes=writes)
-            statement.where.non_generative(statement, condition)
+def _conditions(statement: Any, scope: Scope) -> list[sa.ColumnElement[bool]]:
+    """Say which of the rows that a statement reads or changes an owner has."""
+    writes = not isinstance(statement, sa.SelectBase)
+    found = [statement.table] if writes else dict.fromkeys(_tables(statement.get_children()))
+    # The tables of savers and stores have no owners; their rows are reached by those that have.
+    owned = [each for each in found if getattr(_table_of(each), "metadata", None) is METADATA]
+    return [
+        _condition(each, scope, writes=writes)
+        if scope.wanted or not isinstance(each, sa.Table)
+        else _plain_condition(cast(Any, each), scope.owner, writes=writes)
+        for each in owned
+    ]
 
 
-def _condition(
-    table: sa.Table, source: sa.FromClause, scope: Scope, *, writes: bool
-) -> sa.ColumnElement[bool]:
+def _table_of(source: Any) -> Any:
+    return cast(Any, source).element if isinstance(source, sa.Alias) else source
+
+
+def _condition(source: sa.FromClause, scope: Scope, *, writes: bool) -> sa.ColumnElement[bool]:
     """Say which rows of a table an owner has."""
+    table: sa.Table = _table_of(source)
     if table.name in _OF_SERVER:
         return sa.false()
     parent = _PARENTS.get(table.name)
     if parent is not None and ("owner" not in table.c or parent.table.name in scope.wanted):
-        whose = _condition(parent.table, parent.table, scope, writes=writes)
+        whose = _condition(parent.table, scope, writes=writes)
         return source.c[parent.name].in_(sa.select(parent).where(whose))
     if table.name in scope.wanted:
         whose = sa.and_(*_hold(source.c.metadata, scope.wanted[table.name]))
@@ -118,6 +134,11 @@ def _condition(
         whose = source.c.owner == scope.owner
     shared = table in _SHARED_TABLES and not writes
     return sa.or_(source.c.owner == SHARED, whose) if shared else whose
+
+
+@lru_cache(1000)
+def _plain_condition(source: sa.Table, owner: str, *, writes: bool) -> sa.ColumnElement[bool]:
+    return _condition(source, Scope(owner), writes=writes)
 
 
 def _hold(metadata: sa.ColumnElement[Any], wanted: Mapping[str, Any]) -> Iterator[sa.ColumnElement[bool]]:
