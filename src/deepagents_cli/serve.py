@@ -47,6 +47,12 @@ def add_serve(commands: Any) -> None:
         default=10,
         help="how many runs work at once (default: 10; 0: leave them to workers)",
     )
+    serve.add_argument(
+        "--connections",
+        type=read_count,
+        default=1000,
+        help="how many connections may be open at once, streams among them (default: 1000)",
+    )
     add_ages(serve)
     _add_limits(serve)
     add_debug(serve)
@@ -117,6 +123,7 @@ def run(arguments: argparse.Namespace, *, model: Any = None) -> int:
             slots=arguments.runs,
             version=arguments.code_version,
             owner_limit=arguments.runs_per_owner,
+            **({"connections": arguments.connections} if arguments.command == "serve" else {}),
             allow_anyone=arguments.command == "serve" and arguments.allow_anyone,
         )
         if arguments.command == "worker":

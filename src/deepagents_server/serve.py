@@ -7,8 +7,11 @@ import ipaddress
 import signal
 import socket
 from collections.abc import Callable
+from typing import Any, Final
 
+import h11
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from deepagents_server.api import create_app
 from deepagents_server.config import ServerConfig
@@ -17,6 +20,57 @@ from deepagents_server.database.runs import move_runs
 from deepagents_server.errors import ServeError
 from deepagents_server.keeping import keeping
 from deepagents_server.server import Server, Settings, open_server
+
+_MAX_HEAD: Final = 65536
+"""Bytes of the first line and the headers of a request."""
+
+
+class BoundedProtocol(H11Protocol):
+    """HTTP of a connection; a request that does not arrive in time closes it.
+
+    Of h11, also where a faster parser is installed: uvicorn bounds headers only there.
+    """
+
+    patience = 60.0
+    _overdue: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Expect a request."""
+        super().connection_made(transport)
+        self._expect()
+
+    def data_received(self, data: bytes) -> None:
+        """Read, and go on expecting until the request is whole."""
+        super().data_received(data)
+        self._expect()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Expect nothing any more."""
+        super().connection_lost(exc)
+        self._forget()
+
+    def _expect(self) -> None:
+        arrives = self.conn.their_state in (h11.IDLE, h11.SEND_BODY)
+        if not arrives or self.transport.is_closing():
+            self._forget()
+        elif self._overdue is None:
+            self._overdue = self.loop.call_later(self.patience, self._give_up)
+
+    def _forget(self) -> None:
+        if self._overdue:
+            self._overdue.cancel()
+            self._overdue = None
+
+    def _give_up(self) -> None:
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            text = f"The request did not arrive within {self.patience:.0f} seconds.".encode()
+            headers = [("content-type", "text/plain"), ("connection", "close")]
+            parts = (h11.Response(status_code=408, headers=headers), h11.Data(data=text), h11.EndOfMessage())
+            self.transport.write(b"".join(self.conn.send(part) or b"" for part in parts))
+        if self.cycle:
+            # What still answers is to write nothing behind this.
+            self.cycle.disconnected = True
+        self.transport.close()
 
 
 def check_host(host: str, *, trusted: bool) -> None:
@@ -88,6 +142,7 @@ async def work(
 
 def listener(server: Server, settings: Settings) -> uvicorn.Server:
     """Make what takes connections."""
+    http = type("Bounded", (BoundedProtocol,), {"patience": settings.patience})
     return uvicorn.Server(
         uvicorn.Config(
             create_app(server, settings),
@@ -97,7 +152,10 @@ def listener(server: Server, settings: Settings) -> uvicorn.Server:
             # Open streams do not keep a server from ending; their clients come back with the last event.
             timeout_graceful_shutdown=3,
             server_header=False,
-            h11_max_incomplete_event_size=65536,
+            http=http,
+            h11_max_incomplete_event_size=_MAX_HEAD,
+            # Each open stream is a connection, and so is a client that keeps one for its next request.
+            limit_concurrency=settings.connections,
         )
     )
 

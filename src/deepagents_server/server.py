@@ -67,6 +67,10 @@ class Settings:
     """How many runs work in this process at once; 0 leaves them to workers."""
     allow_anyone: bool = False
     """Whether others may reach a server that asks for no key."""
+    connections: int = 1000
+    """How many may be open at once; the next one is told that the server is busy."""
+    patience: float = 60.0
+    """Seconds in which a request must have arrived whole."""
     version: str = "1"
     """Of the code that is served; runs stay with the version that they began with."""
     owner_limit: int | None = None

@@ -72,7 +72,12 @@ class _Thread:
 
 @contextmanager
 def serving(
-    directory: Path, database: str | None = None, slots: int = 10, version: str = "1", **settings: Any
+    directory: Path,
+    database: str | None = None,
+    slots: int = 10,
+    version: str = "1",
+    bounds: Mapping[str, Any] | None = None,
+    **settings: Any,
 ) -> Generator[str]:
     """Serve the graphs of the tests and yield the address.
 
@@ -81,7 +86,7 @@ def serving(
     """
     config = ServerConfig(directory, GRAPHS, **settings)
     address = database or f"sqlite:///{directory / 'server.db'}"
-    thread = _Thread(config, Settings(address, slots=slots, version=version))
+    thread = _Thread(config, Settings(address, slots=slots, version=version, **(bounds or {})))
     try:
         yield thread.start()
     finally:

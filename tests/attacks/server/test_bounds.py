@@ -1,0 +1,94 @@
+"""Who sends too much, too slowly or too often is refused, and others are answered."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.server.serving import serving
+
+PATIENCE = 60
+"""Seconds in which a server must close, however busy this machine is; mostly it takes less than one."""
+HEAD = b"POST /threads HTTP/1.1\r\nhost: localhost\r\n"
+
+
+@contextmanager
+def _connected(url: str) -> Generator[socket.socket]:
+    where = httpx.URL(url)
+    assert where.port
+    with socket.create_connection((where.host, where.port), PATIENCE) as opened:
+        yield opened
+
+
+def _read(connection: socket.socket) -> bytes:
+    """Read until the server closes."""
+    parts: list[bytes] = []
+    while part := connection.recv(65536):
+        parts.append(part)
+    return b"".join(parts)
+
+
+@pytest.fixture(scope="module")
+def hurried(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
+    """A server that waits shortly, which is met by slow clients only."""
+    with serving(tmp_path_factory.mktemp("hurried"), slots=0, bounds={"patience": 0.2}) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
+    """A server without keys."""
+    with serving(tmp_path_factory.mktemp("keyless"), slots=0) as url:
+        yield url
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [b"", b"POST", HEAD, HEAD + b"content-length: 9\r\n\r\n{", HEAD + b"transfer-encoding: chunked\r\n\r\n"],
+)
+def test_what_does_not_arrive_is_not_waited_for(hurried: str, sent: bytes) -> None:
+    with _connected(hurried) as slow:
+        slow.sendall(sent)
+
+        assert _read(slow).startswith(b"HTTP/1.1 408 ")
+
+
+def test_a_body_that_nobody_reads_keeps_no_connection_open(hurried: str) -> None:
+    with _connected(hurried) as slow:
+        slow.sendall(b"POST /nothing HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000\r\n\r\n{")
+
+        assert _read(slow).startswith((b"HTTP/1.1 404 ", b"HTTP/1.1 408 "))
+
+
+def test_headers_have_an_end(url: str) -> None:
+    with _connected(url) as attacker:
+        attacker.sendall(HEAD + b"x-long: " + b"x" * 70_000)
+
+        assert _read(attacker).startswith(b"HTTP/1.1 400 ")
+
+
+def test_connections_have_a_number(tmp_path: Path) -> None:
+    with serving(tmp_path, slots=0, bounds={"connections": 4}) as url, ExitStack() as stack:
+        assert httpx.get(f"{url}/ok").status_code == 200
+        for _ in range(4):
+            stack.enter_context(_connected(url))
+
+        refused = httpx.get(f"{url}/ok")
+        stack.close()
+
+        assert refused.status_code == 503
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:2024", "localhost.evil.example", "127.0.0.1.evil"]
+)
+def test_a_name_that_was_made_to_lead_here_reads_nothing(url: str, host: str) -> None:
+    refused = httpx.get(f"{url}/info", headers={"host": host})
+
+    assert refused.status_code == 403
+    assert "--allow-anyone" in refused.json()["detail"]
