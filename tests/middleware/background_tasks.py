@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sys
@@ -10,6 +11,7 @@ from typing import Any
 
 from langchain_core.tools import tool
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from deepagents import create_deep_agent
@@ -70,6 +72,30 @@ def _main(database: str) -> None:
             threading.Event().wait(0.02)
         assert _digs.wait(120)
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def tell() -> None:
+    """Tell how a task stands after a fork of its process, and one whose event loop was closed."""
+    agent, model = make_agent(InMemorySaver())
+    model.then(call("start_async_task", description="deep", subagent_type="digger"), "It digs.", "It dug.")
+    agent.invoke({"messages": "Dig!"}, THREAD)
+    child = os.fork()
+    if not child:
+        _tell_status(agent.invoke({"messages": "And?"}, THREAD))
+    os.waitpid(child, 0)
+    agent, model = make_agent(InMemorySaver())
+    model.then(call("start_async_task", description="deep", subagent_type="digger"), "It digs.", "It dug.")
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(agent.ainvoke({"messages": "Dig!"}, THREAD))
+    loop.close()
+    _tell_status(asyncio.run(agent.ainvoke({"messages": "And?"}, THREAD)))
+
+
+def _tell_status(state: Any) -> None:
+    (record,) = state["async_tasks"].values()
+    os.write(1, f"{record['status']}\n".encode())
+    # Python would complain of what the closed event loop left.
+    os._exit(0)
 
 
 if __name__ == "__main__":

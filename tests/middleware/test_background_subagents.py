@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import signal
 import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import BaseTool, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.types import Command
 
 from deepagents import (
@@ -34,6 +37,7 @@ from deepagents.errors import ConfigError
 from deepagents.events import TaskChanged, Token, ToolCalled
 from deepagents.testing import ScriptedModel, call, calls
 from deepagents.testing.scripted import Asked
+from tests import programs
 from tests.conftest import CallMode
 from tests.middleware import background_tasks
 
@@ -107,8 +111,13 @@ def on_cut_off(name: str, **arguments: Any) -> Callable[[Asked], AIMessage]:
 
 
 def on_listed(name: str) -> Callable[[Asked], AIMessage]:
-    """Call a tool on the task that the last result lists."""
-    return lambda asked: call(name, task_id=asked.last.split("task_id: ")[1].split(",")[0])
+    """Call a tool on the task that is listed; its end may have been announced since."""
+
+    def reply(asked: Asked) -> AIMessage:
+        (listed,) = [each.text for each in asked.messages if "tracked task(s)" in each.text]
+        return call(name, task_id=listed.split("task_id: ")[1].split(",")[0])
+
+    return reply
 
 
 def _started(asked: Asked) -> list[str]:
@@ -426,6 +435,134 @@ def test_a_task_outlives_its_process(tmp_path: Path) -> None:
     assert sorted(notice.text.count("Quick.") for notice in notices(told)) == [0, 1]
     assert {json.loads(each)["status"] for each in results(checked)[-2:]} == {"interrupted", "success"}
     assert json.loads(results(state)[-1])["result"] == "Found: Go on."
+
+
+def test_a_task_stands_in_the_checkpointer_of_the_request_that_asks(tmp_path: Path) -> None:
+    """Each request opens its own connection, and makes its agent anew."""
+    model, work = ScriptedModel(START, on_task("wait_async_task"), "Gold."), ScriptedModel("Gold.")
+
+    async def request(text: str) -> Any:
+        async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "threads.db")) as saver:
+            agent = create_deep_agent(model, subagents=[digger(work)], checkpointer=saver)
+            return await agent.ainvoke({"messages": text}, THREAD)
+
+    asyncio.run(request("Dig!"))
+    model.then(on_task("check_async_task"), "Gold, as I said.")
+    state = asyncio.run(request("What was it?"))
+
+    assert json.loads(results(state)[-1])["result"] == "Gold."
+
+
+def test_an_agent_of_one_request_is_not_kept_for_its_tasks(call_mode: CallMode) -> None:
+    def request() -> weakref.ref[Any]:
+        inner = create_deep_agent(ScriptedModel("Gold."))
+        spec: Any = {"name": "digger", "description": "Digs.", "runnable": inner}
+        tasks = AsyncSubAgentMiddleware(async_subagents=[spec])
+        model = ScriptedModel(START, on_task("wait_async_task"), "Gold.")
+        call_mode.invoke(create_deep_agent(model, middleware=[tasks]), {"messages": "Dig!"})
+        return weakref.ref(inner)
+
+    of_request = request()
+    gc.collect()
+
+    assert of_request() is None
+
+
+def test_a_tool_that_exits_ends_its_task_alone() -> None:
+    @tool
+    def leave() -> str:
+        """Leave the mine."""
+        sys.exit("no air")
+
+    model = ScriptedModel(START, on_task("wait_async_task"), "It left.")
+    agent = create_deep_agent(model, subagents=[digger(ScriptedModel(call("leave")), leave)])
+    state = agent.invoke({"messages": "Dig!"})
+
+    assert "SystemExit: no air" in json.loads(results(state)[-1])["error"]
+
+
+def test_closing_does_not_wait_for_an_event_loop_that_stands_still() -> None:
+    with asyncio.Runner() as runner:
+        inner = create_deep_agent(ScriptedModel(call("dig_on")), [dig_on])
+        spec: Any = {"name": "digger", "description": "Digs.", "runnable": inner}
+        tasks = AsyncSubAgentMiddleware(async_subagents=[spec])
+        model = ScriptedModel(START, "It digs.")
+        agent = create_deep_agent(model, middleware=[tasks], checkpointer=InMemorySaver())
+        runner.run(agent.ainvoke({"messages": "Dig!"}, THREAD))
+        tasks.close()
+        model.then("It was stopped.")
+        state = runner.run(agent.ainvoke({"messages": "And?"}, THREAD))
+
+    assert only_record(state)["status"] == "cancelled"
+
+
+def test_an_update_from_another_event_loop_interrupts_what_goes_on() -> None:
+    model, saver = ScriptedModel(START, "It digs."), InMemorySaver()
+    work = ScriptedModel(always=lambda asked: call("dig_on") if asked.last == "Dig." else "Silver.")
+    agent = create_deep_agent(model, subagents=[digger(work, dig_on)], checkpointer=saver)
+    other = asyncio.new_event_loop()
+    turning = threading.Thread(target=other.run_forever)
+    turning.start()
+    asyncio.run_coroutine_threadsafe(agent.ainvoke({"messages": "Dig!"}, THREAD), other).result(PATIENCE)
+    model.then(on_task("update_async_task", message="silver"), on_task("wait_async_task"), "Silver.")
+    state = asyncio.run(agent.ainvoke({"messages": "Silver!"}, THREAD))
+    other.call_soon_threadsafe(other.stop)
+    turning.join()
+    other.close()
+
+    assert json.loads(results(state)[-1])["result"] == "Silver."
+
+
+def test_where_nothing_works_any_more_a_task_is_not_said_to_work() -> None:
+    """A forked process has none of its parent's threads, and a closed event loop does none of its tasks."""
+    ended = programs.run("from tests.middleware.background_tasks import tell; tell()")
+
+    assert ended.stdout.split() == ["interrupted", "interrupted"], ended.stderr
+
+
+def test_an_update_spends_from_the_limits_of_the_run_that_makes_it(call_mode: CallMode) -> None:
+    goes_on = threading.Event()
+
+    @tool
+    def watch() -> str:
+        """Watch the task until it goes on."""
+        assert goes_on.wait(PATIENCE)
+        return "it goes on"
+
+    def follow(asked: Asked) -> Any:
+        if "more" in [each.text for each in asked.messages]:
+            goes_on.set()
+            return "More."
+        return call("look")
+
+    def update_and_watch(asked: Asked) -> AIMessage:
+        update = {"task_id": _started(asked)[-1], "message": "more"}
+        return calls(("update_async_task", update), ("watch", {}))
+
+    model = ScriptedModel(START, on_task("wait_async_task"))
+    agent = create_deep_agent(
+        model,
+        [watch],
+        subagents=[digger(ScriptedModel(always=follow), look)],
+        limits=Limits(model_calls=6),
+        checkpointer=InMemorySaver(),
+    )
+    call_mode.invoke(agent, {"messages": "Dig!"}, THREAD)
+    model.then(update_and_watch, on_task("wait_async_task"), "More.")
+    state = call_mode.invoke(agent, {"messages": "More!"}, THREAD)
+
+    assert json.loads(results(state)[-1])["result"] == "More."
+
+
+def test_a_watcher_sees_what_an_update_sets_off(call_mode: CallMode) -> None:
+    model, work = ScriptedModel(START, on_task("wait_async_task"), "Gold."), ScriptedModel("Gold.")
+    agent = create_deep_agent(model, subagents=[digger(work, look)], checkpointer=InMemorySaver())
+    call_mode.invoke(agent, {"messages": "Dig!"}, THREAD)
+    work.then(call("look"), "Silver.")
+    model.then(on_task("update_async_task", message="silver"), on_task("wait_async_task"), "Silver.")
+    events = call_mode.observe(agent, {"messages": "Silver!"}, THREAD)
+
+    assert "look" in [event.name for event in events if isinstance(event, ToolCalled)]
 
 
 def test_a_fork_starts_tasks_for_its_caller(call_mode: CallMode) -> None:

@@ -39,7 +39,7 @@ class RunEnd:
     async def finish(self) -> None:
         """Do all of it, at the same time; what fails is logged."""
         with self._lock:
-            due, self._is_over = self._due, True
+            due, self._due, self._is_over = self._due, [], True
         await gather_threads([as_io_call(partial(self._try, work)) for work in due])
 
     async def _try(self, work: Callable[[], Coro[None]]) -> None:

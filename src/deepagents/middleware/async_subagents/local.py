@@ -7,241 +7,29 @@ that it is under way is known in this process alone.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
-from concurrent.futures import wait as wait_for_futures
-from contextlib import aclosing, closing, nullcontext
-from dataclasses import dataclass, field
-from functools import cache
 from itertools import islice
-from threading import Lock
-from typing import Any, Final
+from typing import Any
 from uuid import uuid4
 
 from langchain_core.messages import AIMessage, convert_to_messages
-from langchain_core.runnables import Runnable, RunnableConfig
-from langgraph.checkpoint.memory import InMemorySaver
+from langchain_core.runnables import Runnable
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Command, StateSnapshot
 from pydantic_core import to_json
 
-from deepagents._async import IOCall, arun, in_thread, run, start_thread
-from deepagents._state.run_end import RunEnd, run_end
+from deepagents._async import IOCall, in_thread
 from deepagents._state.runtime import (
     channels_of,
     config_to_outlast,
     has_checkpointer,
     outside_of_runs,
     running_saver,
-    running_stream,
 )
-from deepagents._text import describe_exception
 from deepagents.middleware.async_subagents.client import RemoteFailure, Run
+from deepagents.middleware.async_subagents.local_runs import LocalRun, StreamOfCaller, runs_of_process
 from deepagents.middleware.async_subagents.spec import AsyncAgent, as_mapping
-from deepagents.middleware.limits import Budget, counting, open_background, save_background
-
-_MOST_KEPT: Final = 1_000
-"""Threads of which this process remembers the runs; older ones are looked up in their checkpointer."""
-_UNDER_WAY: Final = ("pending", "running")
-
-
-class StreamOfCaller:
-    """Shows what a task does on the stream of the agent that started it, while that runs and is watched.
-
-    There it stands under the call that started the task.
-    """
-
-    def __init__(self) -> None:
-        self._stream, self._namespace = running_stream()
-        self._modes = list(self._stream.modes) if self._stream else ["updates"]
-        self._loop = _running_loop()
-        self._end: RunEnd | None = None
-        self.follow()
-
-    def follow(self) -> None:
-        """Show it on the stream of the run that asks, until that ends."""
-        stream, end = running_stream()[0], run_end()
-        # A stream belongs to an event loop, or to a caller that blocks.
-        usable = end is not None and self._loop is _running_loop()
-        self._stream = stream if usable else None
-        if end and end is not self._end:
-            self._end = end
-            end.add(self._leave)
-
-    async def _leave(self) -> None:
-        # Nobody reads it any more, so it would only grow.
-        self._stream = None
-
-    def options(self) -> dict[str, Any]:
-        """Return how to call `stream` of the task's graph."""
-        return {"stream_mode": self._modes, "subgraphs": True}
-
-    def show(self, part: tuple[tuple[str, ...], str, Any]) -> None:
-        """Show a part."""
-        namespace, mode, data = part
-        if (stream := self._stream) and mode in stream.modes:
-            stream.write(((*self._namespace, *namespace), mode, data))
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
-
-
-@dataclass(eq=False)
-class LocalRun:
-    """One run of a task. `owner` is what may end it; `before` is the run whose end it waits for."""
-
-    owner: object
-    graph: Any
-    config: RunnableConfig
-    given: Any
-    context: Any
-    run_id: str
-    budget: Budget | None
-    stream: StreamOfCaller
-    before: LocalRun | None = None
-    ended: Future[None] = field(default_factory=Future[None])
-    error: str = ""
-    _status: str = "pending"
-    _is_stopped: bool = False
-    _task: asyncio.Task[None] | None = None
-
-    def __post_init__(self) -> None:
-        # From here on nobody who waits for it can cancel it.
-        self.ended.set_running_or_notify_cancel()
-
-    @property
-    def status(self) -> str:
-        """How it stands: `lost` when something else than a wish of ours has ended it."""
-        return "interrupted" if self._is_stopped and self._status in _UNDER_WAY else self._status
-
-    @property
-    def is_over(self) -> bool:
-        """Whether it has ended, or is about to because it was stopped."""
-        return self.status not in _UNDER_WAY
-
-    def start(self) -> IOCall[None]:
-        """Make the call that starts it."""
-
-        def begin() -> None:
-            start_thread(lambda: run(self._work()))
-
-        async def begin_task() -> None:
-            self._task = asyncio.create_task(arun(self._work()))
-
-        return IOCall(begin, begin_task)
-
-    def stop(self) -> None:
-        """End it soon: an awaiting one at once, a blocking one after the step that it is in."""
-        self._is_stopped = True
-        loop = self._task.get_loop() if self._task else None
-        if self._task and loop and not loop.is_closed():
-            loop.call_soon_threadsafe(self._task.cancel)
-
-    def wait(self, seconds: float | None) -> IOCall[None]:
-        """Make the call that waits for its end, at most so long."""
-
-        def block() -> None:
-            wait_for_futures([self.ended], seconds)
-
-        async def wait() -> None:
-            await asyncio.wait({asyncio.wrap_future(self.ended)}, timeout=seconds)
-
-        return IOCall(block, wait)
-
-    async def _work(self) -> None:
-        try:
-            with outside_of_runs(), counting(self.budget) if self.budget else nullcontext():
-                if self.before:
-                    await self.before.wait(None)
-                if not self._is_stopped:
-                    self._status = "running"
-                    await IOCall(self._block, self._await)
-            self._status = "interrupted" if self._is_stopped else "success"
-        except asyncio.CancelledError:
-            self._status = "interrupted" if self._is_stopped else "lost"
-            raise
-        # Whatever an agent raises is the end of its task, and told as that.
-        except Exception as error:  # noqa: BLE001
-            self._status, self.error = "error", describe_exception(error)
-        finally:
-            # Else each run of a thread would keep all earlier ones.
-            self.before = None
-            self.ended.set_result(None)
-
-    def _block(self) -> None:
-        options = {"context": self.context, **self.stream.options()}
-        with closing(self.graph.stream(self.given, self.config, **options)) as parts:
-            for part in parts:
-                self.stream.show(part)
-                if self._is_stopped:
-                    return
-
-    async def _await(self) -> None:
-        options = {"context": self.context, **self.stream.options()}
-        async with aclosing(self.graph.astream(self.given, self.config, **options)) as parts:
-            async for part in parts:
-                self.stream.show(part)
-
-
-class LocalRuns:
-    """The runs of this process, by thread; the newest of a thread is the last."""
-
-    def __init__(self) -> None:
-        self.memory = InMemorySaver()
-        """Keeps the threads of tasks whose caller has no checkpointer."""
-        self._runs: dict[str, list[LocalRun]] = {}
-        self._lock = Lock()
-
-    def add(self, thread_id: str, made: LocalRun, *, stop_others: bool) -> None:
-        """Add a run, which begins when those before it on its thread have ended; or stop these."""
-        with self._lock:
-            others = self._runs.pop(thread_id, [])
-            if stop_others:
-                for other in others:
-                    other.stop()
-            made.before = others[-1] if others else None
-            self._runs[thread_id] = [each for each in others if not each.ended.done()] + [made]
-            over = (key for key, runs in self._runs.items() if all(each.ended.done() for each in runs))
-            for oldest in list(over)[: max(len(self._runs) - _MOST_KEPT, 0)]:
-                del self._runs[oldest]
-                self.memory.delete_thread(oldest)
-
-    def newest(self, thread_id: str) -> LocalRun | None:
-        """Return the newest run of a thread that this process knows of."""
-        with self._lock:
-            return next(reversed(self._runs.get(thread_id, [])), None)
-
-    def find(self, thread_id: str, run_id: str) -> LocalRun | None:
-        """Return a run that this process knows of."""
-        with self._lock:
-            return next((each for each in self._runs.get(thread_id, []) if each.run_id == run_id), None)
-
-    def of_owner(self, owner: object) -> list[LocalRun]:
-        """Return the runs under way of one owner."""
-        with self._lock:
-            runs = [each for many in self._runs.values() for each in many]
-        return [each for each in runs if each.owner is owner and not each.ended.done()]
-
-
-# Of the process and not of an agent: programs make an agent anew for each request, and its tasks go on.
-@cache
-def runs_of_process() -> LocalRuns:
-    """Return the runs of this process."""
-    return LocalRuns()
-
-
-async def stop_runs(owner: object) -> None:
-    """Stop all runs of one owner, and wait until they have ended."""
-    runs = runs_of_process().of_owner(owner)
-    for each in runs:
-        each.stop()
-    for each in runs:
-        await each.wait(None)
+from deepagents.middleware.limits import open_background, save_background
 
 
 class LocalClient:
@@ -271,9 +59,7 @@ class LocalClient:
         """Return a run. One that another process began is `lost`, unless its thread shows that it is over."""
         known = self._runs.find(thread_id, run_id)
         if known:
-            known.stream.follow()
-            if known.budget:
-                save_background(known.budget)
+            _take_over(known)
             return _show(known)
         state = await self._read(thread_id)
         rests = not state.tasks or any(task.interrupts for task in state.tasks)
@@ -319,6 +105,8 @@ class LocalClient:
 
     async def _begin(self, thread_id: str, given: Any, options: Mapping[str, Any]) -> Run:
         run_id, earlier = str(uuid4()), self._runs.newest(thread_id)
+        if earlier:
+            _take_over(earlier)
         config = config_to_outlast()
         configurable = {**config.get("configurable", {}), "thread_id": thread_id}
         metadata = {"lc_agent_name": self.agent.name, "ls_agent_type": "subagent", "run_id": run_id}
@@ -346,8 +134,8 @@ class LocalClient:
         return graph if has_checkpointer(graph) else graph.copy({"checkpointer": saver})
 
     async def _read(self, thread_id: str) -> StateSnapshot:
-        newest = self._runs.newest(thread_id)
-        graph = newest.graph if newest else await self._bind()
+        # Not with the graph of a run: its checkpointer may have been closed when its request had ended.
+        graph = await self._bind()
         config = {"configurable": {"thread_id": thread_id}}
 
         def block() -> StateSnapshot:
@@ -359,6 +147,13 @@ class LocalClient:
                 return await graph.aget_state(config)
 
         return await IOCall(block, wait)
+
+
+def _take_over(known: LocalRun) -> None:
+    """Show a run on the stream of the main agent's present run, and let it spend from the limits of that."""
+    known.stream.follow()
+    if known.budget:
+        save_background(known.budget)
 
 
 def _show(known: LocalRun) -> Run:

@@ -24,7 +24,8 @@ from deepagents.middleware.async_subagents.client import (
     RemoteFailure,
     make_malformed_failure,
 )
-from deepagents.middleware.async_subagents.local import LocalClient, stop_runs
+from deepagents.middleware.async_subagents.local import LocalClient
+from deepagents.middleware.async_subagents.local_runs import stop_runs
 from deepagents.middleware.async_subagents.messages import (
     ShownMessages,
     announce_status,
@@ -135,7 +136,8 @@ class AsyncSubAgentMiddleware(BaseMiddleware):
     async def _close(self) -> None:
         """Stop the tasks of this agent that work in this process, and wait until they have ended.
 
-        Their threads are kept; `update_async_task` lets them go on.
+        One whose event loop does not run meanwhile ends when that runs on. Their threads are kept;
+        `update_async_task` lets them go on.
         """
         await stop_runs(self._clients)
 
