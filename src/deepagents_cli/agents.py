@@ -281,7 +281,7 @@ def make_agent(
         hooks = Hooks(setup.settings.hooks, setup.project, find_shell(backend), notify)
     around = [*around_calls, *around_tools(hooks)]
     subagents, notices = make_subagents(
-        setup.agents.values() if setup else (), model, around, policy.interrupt_on()
+        setup.agents.values() if setup else (), model, around, policy.interrupt_on
     )
     for notice in notices:
         notify(notice)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,42 +18,28 @@ from deepagents.middleware.subagents import SubAgent
 from deepagents.middleware.tool_exclusion import ToolExclusionMiddleware
 from deepagents.models import resolve_model
 from deepagents.models.traits import model_identifier, model_provider
-from deepagents.tools import FILE_TOOLS
 from deepagents_cli.always import split_plain
+from deepagents_cli.file_tools import CHANGES, TOOLS, commands_in, is_named, tools_in
 from deepagents_cli.markdown import MarkdownFile, find_files, names_in
 from deepagents_cli.project import Project
+from deepagents_cli.protocol import Mode
 
-_TODOS: Final = ("write_todos", "read_todos")
-TOOLS: Final = frozenset({*(spec.name for spec in FILE_TOOLS), *_TODOS})
-_COMMANDS: Final = ("execute", "read_command", "write_command", "stop_command")
-_CHANGES: Final = frozenset({*_COMMANDS, *(spec.name for spec in FILE_TOOLS if spec.changes_files)})
-_NAMES: Final[dict[str, tuple[str, ...]]] = {
-    "Read": ("read_file",),
-    "Edit": ("edit_file",),
-    "MultiEdit": ("edit_file",),
-    "Write": ("write_file",),
-    "Bash": _COMMANDS,
-    "BashOutput": ("read_command",),
-    "KillShell": ("stop_command",),
-    "Grep": ("grep",),
-    "Glob": ("glob",),
-    "LS": ("ls",),
-    "TodoWrite": _TODOS,
-    "execute": _COMMANDS,
-    # Subagents do not delegate.
-    "Task": (),
-    "Agent": (),
-    "task": (),
-}
-"""What Claude Code calls a tool, and ours of the same use."""
 ANTHROPIC_MODELS: Final = {
     "opus": "claude-opus-4-6",
     "sonnet": "claude-sonnet-4-6",
     "haiku": "claude-haiku-4-5",
 }
-_MODES: Final = ("", "ask", "default", "plan")
-_PREFIX: Final = re.compile(r"(?P<words>.*?)(?::\*| \*)")
-NOTHING_ASKED: Final[Mapping[str, Any]] = MappingProxyType({})
+_MODES: Final[Mapping[str, Mode]] = MappingProxyType(
+    {
+        "": "full",
+        "ask": "ask",
+        "default": "ask",
+        "auto": "auto",
+        "acceptEdits": "auto",
+        "plan": "plan",
+    }
+)
+"""The modes that a file may name, ours and those of Claude Code: in none is it as free as in none named."""
 _TAKEN: Final = ("general-purpose",)
 
 
@@ -69,6 +54,8 @@ class FileAgent:
     model: str | None
     trusted: bool
     path: Path
+    mode: Mode = "full"
+    """The most that it may do unasked; the mode of the conversation counts where that is narrower."""
     commands: tuple[str, ...] = ()
     """What its commands begin with, such as `git diff:*`, or are; where this is empty, all."""
 
@@ -88,7 +75,7 @@ class _OnlyCommands(AgentMiddleware[Any, Any, Any]):
     def allows(self, command: object) -> bool:
         """Return whether a command is named; one that the shell would make more of than words is not."""
         words = split_plain(command) if isinstance(command, str) else None
-        return words is not None and any(_is_named(words, each) for each in self._commands)
+        return words is not None and any(is_named(words, each) for each in self._commands)
 
     def asks_about(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Return approvals without questions about what is refused anyway."""
@@ -111,12 +98,6 @@ class _OnlyCommands(AgentMiddleware[Any, Any, Any]):
         return ToolMessage(text, name=call["name"], tool_call_id=call["id"], status="error")
 
 
-def _is_named(words: Sequence[str], command: str) -> bool:
-    found = _PREFIX.fullmatch(command)
-    wanted = split_plain(found["words"] if found else command) or []
-    return bool(wanted) and list(words[: len(wanted) if found else None]) == wanted
-
-
 def find_agents(project: Project) -> tuple[dict[str, FileAgent], list[str]]:
     """Return the subagents of person and project by name, and a sentence for each problem."""
     return find_files(project, "agents", _parse)
@@ -126,7 +107,7 @@ def make_subagents(
     agents: Iterable[FileAgent],
     model: BaseChatModel,
     middleware: Sequence[Any] = (),
-    asked: Mapping[str, Any] = NOTHING_ASKED,
+    asked: Callable[[Mode], Mapping[str, Any]] | None = None,
 ) -> tuple[list[SubAgent], list[str]]:
     """Make specs for `create_deep_agent`; whose model cannot be had works with that of the main agent.
 
@@ -134,7 +115,7 @@ def make_subagents(
         agents: what files describe.
         model: that of the main agent.
         middleware: what all of them have.
-        asked: the approvals of the main agent.
+        asked: gives the approvals of an agent that may do at most what a mode lets it.
     """
     specs: list[SubAgent] = []
     notices: list[str] = []
@@ -143,11 +124,12 @@ def make_subagents(
         if agent.prompt:
             spec["system_prompt"] = agent.prompt
         own: list[Any] = [ToolExclusionMiddleware(excluded=agent.excluded)] if agent.excluded else []
-        if agent.commands:
-            only = _OnlyCommands(agent.commands)
+        only = _OnlyCommands(agent.commands) if agent.commands else None
+        if only:
             own.append(only)
-            if "execute" in asked:
-                spec["interrupt_on"] = only.asks_about(asked)
+        if asked and (only or agent.mode != "full"):
+            config = asked(agent.mode)
+            spec["interrupt_on"] = only.asks_about(config) if only and "execute" in config else {**config}
         spec["middleware"] = [*own, *middleware]
         try:
             if agent.model and (chosen := choose_other_model(agent.model, model)) is not None:
@@ -171,13 +153,13 @@ def _parse(file: MarkdownFile) -> tuple[FileAgent, list[str]]:
     problems: list[str] = []
     mode = file.text("mode") or file.text("permissionMode")
     if mode not in _MODES:
-        problems.append(f"its mode {mode!r} is not used: a file grants nothing")
-    excluded = frozenset(_tools(file.fields.get("disallowedTools"), problems, gives=False))
+        problems.append(f"its mode {mode!r} is not used: write one of ask, auto and plan")
+    excluded = frozenset(tools_in(file.fields.get("disallowedTools"), problems, gives=False))
     tools = file.fields.get("tools")
     if tools is not None and "*" not in names_in(tools):
-        excluded |= TOOLS - _tools(tools, problems, gives=True)
+        excluded |= TOOLS - tools_in(tools, problems, gives=True)
     if mode == "plan":
-        excluded |= _CHANGES
+        excluded |= CHANGES
     model = file.text("model")
     return FileAgent(
         name=file.name,
@@ -187,32 +169,9 @@ def _parse(file: MarkdownFile) -> tuple[FileAgent, list[str]]:
         model=None if model in ("", "inherit") else model,
         trusted=file.trusted,
         path=file.path,
-        commands=_commands(names_in(tools)),
+        mode=_MODES.get(mode, "ask"),
+        commands=commands_in(tools),
     ), problems
-
-
-def _commands(tools: Sequence[str]) -> tuple[str, ...]:
-    """Return the commands to which `Bash(...)` narrows the tool; none where it is given whole too."""
-    named = [each.partition("(")[2].removesuffix(")").strip() for each in tools if each.startswith("Bash(")]
-    is_whole = "*" in tools or {"Bash", "execute", "Bash(*)", "Bash()"} & {*tools}
-    return () if is_whole else tuple(named)
-
-
-def _tools(value: object, problems: list[str], *, gives: bool) -> set[str]:
-    found: set[str] = set()
-    for given in names_in(value):
-        name, bracket, _ = given.partition("(")
-        known = _NAMES.get(name, (name,) if name in TOOLS else None)
-        if known is None:
-            problems.append(f"there is no tool {given!r} here")
-            continue
-        if bracket and not (gives and name == "Bash"):
-            meant = (
-                "gives the whole tool: each call is asked about as always" if gives else "takes it all away"
-            )
-            problems.append(f"{given!r} {meant}")
-        found.update(known)
-    return found
 
 
 def choose_other_model(name: str, main: BaseChatModel) -> BaseChatModel | None:

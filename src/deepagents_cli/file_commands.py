@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from deepagents_cli.always import Rule, read_rule
 from deepagents_cli.errors import CommandError
+from deepagents_cli.file_tools import EDITS, approvals_in
 from deepagents_cli.guarded import kind_of
 from deepagents_cli.markdown import MarkdownFile, find_files
 from deepagents_cli.project import Project, read_text
@@ -27,7 +29,7 @@ _LONGEST_FILE: Final = 100_000
 
 @dataclass(frozen=True)
 class FileCommand:
-    """A command; what its file says about tools grants none."""
+    """A command; `approved` are the rules by which its file approves calls of its turn in advance."""
 
     name: str
     description: str
@@ -36,6 +38,12 @@ class FileCommand:
     model: str | None
     trusted: bool
     path: Path
+    approved: tuple[str, ...] = ()
+
+    def rules(self, directory: Path) -> list[Rule]:
+        """Return what is approved in a directory."""
+        own = Rule("edits", str(directory))
+        return [own if each == EDITS else read_rule(each) for each in self.approved]
 
     @property
     def shell(self) -> list[str]:
@@ -80,6 +88,7 @@ def _parse(file: MarkdownFile) -> tuple[FileCommand, list[str]]:
     if not file.body:
         raise ValueError("it has no text to send")
     first = file.body.lstrip("# ").split("\n", 1)[0]
+    problems: list[str] = []
     return FileCommand(
         name=file.name,
         description=file.text("description") or one_line(first)[:100],
@@ -88,7 +97,8 @@ def _parse(file: MarkdownFile) -> tuple[FileCommand, list[str]]:
         model=file.text("model") or None,
         trusted=file.trusted,
         path=file.path,
-    ), []
+        approved=approvals_in(file.fields.get("allowed-tools"), problems),
+    ), problems
 
 
 def _split(arguments: str) -> list[str]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 from pydantic import ValidationError
 
@@ -22,21 +23,14 @@ from deepagents.tools.preview import Preview, preview_change
 from deepagents_cli.always import (
     Offer,
     Rule,
-    covers_command,
-    covers_edit_below,
-    covers_path,
     offers_for_command,
     read_rule,
 )
 from deepagents_cli.confined import GuardedSandbox
 from deepagents_cli.guarded import FILE_RULES, Kind, command_rules, kind_of, needs_of
 from deepagents_cli.protocol import Mode, Scope
+from deepagents_cli.verdicts import ALLOW, ASK, Facts, Verdict, action_of, decide
 
-PLAN: Final = (
-    "Plan mode: change nothing, and run nothing that could change anything; such calls are refused. Look "
-    "into what is there, then give the person a plan to approve: the files to change, how, and how it will "
-    "be checked."
-)
 HIDDEN: Final = (
     "For commands, files that look like secrets (.env, keys, credentials) are not there, and .git is "
     "read-only. A command gets them only if its text names such a file, or git with what it shall change; a "
@@ -44,72 +38,11 @@ HIDDEN: Final = (
 )
 _MOST_LOOKED_AT: Final = 20_000
 _LARGEST_PREVIEW: Final = 10_000_000
+_FREER: Final[Sequence[Mode]] = ("plan", "ask", "auto", "full")
 _DECISIONS: Final = ("approve", "edit", "reject", "respond")
 
-Action: TypeAlias = Literal["edit", "delete", "read"]
 Keep: TypeAlias = Callable[[str, Path | None], None]
 """Keeps a rule beyond the session: for one directory, or everywhere."""
-
-
-class Verdict(NamedTuple):
-    """What becomes of a call; a reason is for the model where the call is refused."""
-
-    kind: Literal["allow", "ask", "refuse"]
-    reason: str = ""
-
-
-class Facts(NamedTuple):
-    """What is known of a call beyond its text.
-
-    `paths` are the one that it names and the one to which that leads, as this machine calls them. `guarded`
-    is why one of them, or something that a command names, is guarded. `harmless`: a command that can change
-    nothing, because all that it reaches is read-only.
-    """
-
-    paths: tuple[str, ...] = ()
-    guarded: frozenset[Kind] = frozenset()
-    confined: bool = False
-    harmless: bool = False
-    protected: str | None = None
-
-
-ALLOW: Final = Verdict("allow")
-ASK: Final = Verdict("ask")
-
-
-def decide(
-    spec: ToolSpec | None, args: Mapping[str, Any], mode: Mode, rules: Sequence[Rule], facts: Facts
-) -> Verdict:
-    """Decide about a call of a tool with these facts."""
-    if spec is None or mode == "full":
-        return ALLOW
-    if spec.effect == "run":
-        return _decide_command(spec, args, mode, rules, facts)
-    action = _action_of(spec)
-    if action != "read" and (mode == "plan" or facts.protected):
-        return Verdict("refuse", PLAN if mode == "plan" else facts.protected or "")
-    paths = facts.paths
-    exactly = bool(paths) and all(covers_path(rules, action, each) for each in paths)
-    below = bool(paths) and action == "edit" and all(covers_edit_below(rules, each) for each in paths)
-    free = action == "read" or mode == "auto" or below
-    return ALLOW if exactly or (free and not facts.guarded) else ASK
-
-
-def _action_of(spec: ToolSpec) -> Action:
-    return "delete" if spec.effect == "delete" else "edit" if spec.changes_files else "read"
-
-
-def _decide_command(
-    spec: ToolSpec, args: Mapping[str, Any], mode: Mode, rules: Sequence[Rule], facts: Facts
-) -> Verdict:
-    command = args.get(spec.summary_arguments[0]) if not spec.about_background else None
-    if mode == "plan" and not (facts.harmless and command is not None):
-        return Verdict("refuse", PLAN)
-    if isinstance(command, str) and covers_command(rules, command, exactly="secrets" in facts.guarded):
-        return ALLOW
-    if facts.guarded:
-        return ASK
-    return ALLOW if facts.harmless or (mode == "auto" and facts.confined) else ASK
 
 
 @dataclass
@@ -134,6 +67,8 @@ class Policy:
     specs: Mapping[str, ToolSpec] = field(default_factory=specs_by_name)
     _asked: set[str] = field(default_factory=set[str])
     _led_to: dict[str, str] = field(default_factory=dict[str, str])
+    _granted: Sequence[Rule] = ()
+    _most: dict[str, Mode] = field(default_factory=dict[str, Mode])
     _begun: dict[str, Mode] = field(default_factory=dict[str, Mode])
 
     @property
@@ -146,10 +81,19 @@ class Policy:
         """The directories that the agent was given."""
         return (*map(Path, self._directories()),) or (self.directory,)
 
-    def interrupt_on(self) -> dict[str, Any]:
-        """Return what the agent is to ask about: all that changes something, for this policy to decide."""
+    def grant(self, rules: Sequence[Rule]) -> None:
+        """Let calls through by these rules until others are given; never those about guarded files."""
+        # Without the sandbox a command can do anything.
+        self._granted = [each for each in rules if self.confined or not each.is_command]
+
+    def interrupt_on(self, most: Mode = "full") -> dict[str, Any]:
+        """Return what an agent is to ask about: all that changes something, for this policy to decide.
+
+        Args:
+            most: what the agent may do unasked, also where this conversation lets others do more.
+        """
         can = self.backend.capabilities()
-        config = {"allowed_decisions": [*_DECISIONS], "when": self.asks}
+        config = {"allowed_decisions": [*_DECISIONS], "when": partial(self.asks, most=most)}
         gated = (each for each in self.specs.values() if each.asks_by_default and each.is_possible(can))
         return {spec.name: config for spec in gated}
 
@@ -161,7 +105,7 @@ class Policy:
         """Say to the model what its commands do not see."""
         return HIDDEN if self.confined and self.mode != "full" else ""
 
-    def asks(self, request: Any) -> bool:
+    def asks(self, request: Any, most: Mode = "full") -> bool:
         """Return whether the agent stops at a call; once yes, always yes.
 
         LangChain asks again when the answer has come, and a call about which this then answered no would run,
@@ -174,6 +118,7 @@ class Policy:
         key = _key(call.get("id"), call["name"], call["args"])
         if key in self._asked:
             return True
+        self._most[key] = most
         named, led_to = link_of(request.state, call.get("id"))
         if led_to is not None and named == self._own(spec, call["args"]):
             self._led_to[key] = led_to
@@ -217,7 +162,7 @@ class Policy:
         path = facts.paths[0] if len(facts.paths) == 1 else None
         if path is None or not path.isprintable():
             return []
-        kind = _action_of(spec)
+        kind = action_of(spec)
         verb = {"delete": "deletions", "edit": "changes", "read": "reads"}[kind]
         shown = os.path.relpath(path, self.directory)
         offers = [Offer(str(Rule(kind, path)), f"{verb} of {shown}")]
@@ -295,12 +240,15 @@ class Policy:
         return CommandAccess(command_rules(self._needs(command), read_only_in=closed), False)
 
     def _decide(self, spec: ToolSpec, args: Mapping[str, Any], key: str) -> Verdict:
+        mode: Mode = min((self.mode, self._most.get(key, self.mode)), key=_FREER.index)
         if spec.effect == "run" and isinstance(command := args.get("command"), str):
             # A command keeps the rights of the mode in which it was let through.
-            self._begun[command] = self.mode
-        watched = self.watched and spec.asks_by_default and self.mode != "plan"
-        mode, rules = ("ask", ()) if watched else (self.mode, self.rules)
-        return decide(spec, args, mode, rules, self._facts(spec, args, key))
+            self._begun[command] = mode
+        facts = self._facts(spec, args, key)
+        if self.watched and spec.asks_by_default and mode != "plan":
+            return decide(spec, args, "ask", (), facts)
+        rules = self.rules if facts.guarded else [*self.rules, *self._granted]
+        return decide(spec, args, mode, rules, facts)
 
     def _facts(self, spec: ToolSpec, args: Mapping[str, Any], key: str) -> Facts:
         if spec.effect == "run":

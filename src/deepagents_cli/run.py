@@ -36,7 +36,7 @@ from deepagents_cli.editor import find_editor
 from deepagents_cli.errors import CommandError, Exit, complain, exit_at_next_interrupt
 from deepagents_cli.file_agents import choose_other_model
 from deepagents_cli.output import Printer, write_answer, write_json
-from deepagents_cli.policy import PLAN, Policy
+from deepagents_cli.policy import Policy
 from deepagents_cli.project import Project
 from deepagents_cli.schema import fits, read_schema
 from deepagents_cli.session import Ask, Show, converse, open_saver
@@ -44,6 +44,7 @@ from deepagents_cli.setup import Setup, describe_untrusted, load_setup
 from deepagents_cli.task import read_task
 from deepagents_cli.terminal import make_console
 from deepagents_cli.threads import Threads, state_dir
+from deepagents_cli.verdicts import PLAN
 
 
 class _Watch:
@@ -102,6 +103,8 @@ def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
     ):
         threads.note(thread, directory, task or "")
         policy = make_policy(backend, setup.project, access, chosen, yes=arguments.yes)
+        command, _ = find_command(task or "", setup)
+        policy.grant(command.rules(directory) if command else ())
         unattended, watch = Unattended(policy), _Watch(show, schema)
         ask = _find_person(arguments, policy, end_line, setup.settings.editor) or unattended
         try:

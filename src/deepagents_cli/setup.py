@@ -6,7 +6,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from shlex import shlex
@@ -68,7 +68,11 @@ def load_setup(
     settings = merge(user, projects, trusted=trusted)
     if not trusted:
         agents = {name: without_model(each) if each.needs_trust else each for name, each in agents.items()}
-        commands = {name: each for name, each in commands.items() if each.trusted or not _needs_trust(each)}
+        commands = {
+            name: each if each.trusted else replace(each, approved=())
+            for name, each in commands.items()
+            if each.trusted or not _runs_more(each)
+        }
     all_notices = [*settings.notices, *notices, *further]
     return Setup(project, settings, agents, commands, items, digest, trusted, all_notices)
 
@@ -105,7 +109,8 @@ def _find_items(
                 yield from _items_of(key, value)
     for command in commands.values():
         if _needs_trust(command):
-            parts = [*command.shell, *([f"model {command.model}"] if command.model else [])]
+            model = [f"model {command.model}"] if command.model else []
+            parts = [*command.shell, *model, *(f"approves {each}" for each in command.approved)]
             yield Item("command", f"/{command.name}", "; ".join(parts))
     for agent in agents.values():
         if agent.needs_trust:
@@ -127,7 +132,11 @@ def _join(value: object) -> str:
 
 
 def _needs_trust(command: FileCommand) -> bool:
-    return not command.trusted and bool(command.shell or command.model)
+    return not command.trusted and (_runs_more(command) or bool(command.approved))
+
+
+def _runs_more(command: FileCommand) -> bool:
+    return bool(command.shell or command.model)
 
 
 def _digest(items: Sequence[Item], project: Project) -> str:

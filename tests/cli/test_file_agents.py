@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from deepagents.testing import ScriptedModel, call
-from deepagents_cli.file_agents import TOOLS, find_agents, make_subagents
+from deepagents_cli.file_agents import find_agents, make_subagents
+from deepagents_cli.file_tools import TOOLS
 from deepagents_cli.project import Project
 from tests.cli.conftest import Command
 from tests.cli.test_sandbox import needs_sandbox
@@ -106,6 +107,34 @@ def test_tools_can_be_chosen_and_left_out(home: Path, directory: Path, fields: s
     assert TOOLS - agents["a"].excluded == kept
 
 
+@needs_sandbox
+@pytest.mark.parametrize(
+    ("mode", "conversation", "code"),
+    [
+        ("mode: ask", "auto", 3),
+        ("permissionMode: default", "auto", 3),
+        ("permissionMode: acceptEdits", "auto", 0),
+        ("mode: auto", "ask", 3),
+        ("mode: auto", "full", 0),
+        ("permissionMode: bypassPermissions", "auto", 3),
+        ("", "auto", 0),
+    ],
+)
+def test_an_agent_is_at_most_as_free_as_the_conversation(
+    cli: Command, directory: Path, mode: str, conversation: str, code: int
+) -> None:
+    write(directory, f"---\nname: a\ndescription: A.\n{mode}\n---\nWork.")
+    model = ScriptedModel(
+        call("task", description="Touch.", subagent_type="a"),
+        call("execute", command="touch a"),
+        "Touched.",
+        "Done.",
+    )
+
+    assert cli.run("go", "--mode", conversation, model=model).code == code
+    assert (directory / "a").exists() is (code == 0)
+
+
 @pytest.mark.parametrize(
     ("text", "said", "used"),
     [
@@ -115,7 +144,7 @@ def test_tools_can_be_chosen_and_left_out(home: Path, directory: Path, fields: s
         ("---\nname: general-purpose\ndescription: A.\n---\n", "'general-purpose' is taken", False),
         ("---\nname: a b\ndescription: A.\n---\n", "'a b' is no name", False),
         ("---\ndescription: A.\ntools: Read, WebFetch\n---\n", "there is no tool 'WebFetch' here", True),
-        ("---\ndescription: A.\nmode: full\n---\n", "mode 'full' is not used: a file grants nothing", True),
+        ("---\ndescription: A.\nmode: full\n---\n", "mode 'full' is not used: write one of ask", True),
     ],
 )
 def test_what_is_wrong_is_named_with_its_file(

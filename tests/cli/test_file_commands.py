@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from deepagents.testing import ScriptedModel
+from deepagents.testing import ScriptedModel, call
 from deepagents_cli.errors import CommandError
 from deepagents_cli.file_commands import expand, find_commands
 from deepagents_cli.project import Project
 from tests.cli.conftest import Command
 from tests.cli.openai_server import MODEL, serving
+from tests.cli.test_sandbox import needs_sandbox
 
 
 @pytest.fixture
@@ -171,3 +173,52 @@ def test_a_file_that_is_no_command_is_named(home: Path, directory: Path) -> None
         "its front matter has no closing line '---'",
         "'two words' is no name; write letters, digits, '-' and '_'",
     ]
+
+
+GRANTING = "---\nallowed-tools: Bash(touch:*), Bash(make .env), Write\n---\nGo."
+
+
+@needs_sandbox
+@pytest.mark.parametrize(
+    ("mode", "calls", "code"),
+    [
+        ("ask", [call("execute", command="touch a"), call("write_file", file_path="b.md", content="x")], 0),
+        ("ask", [call("execute", command="rm notes.md")], 3),
+        ("ask", [call("execute", command="touch .env")], 3),
+        ("ask", [call("execute", command="make .env")], 3),
+        ("ask", [call("write_file", file_path=".env", content="x")], 3),
+        ("ask", [call("write_file", file_path=".git/note", content="x")], 3),
+        ("ask", [call("delete", file_path="notes.md")], 3),
+        ("plan", [call("execute", command="touch a")], 0),
+    ],
+)
+def test_a_command_approves_calls_of_its_turn_and_no_guarded_ones(
+    cli: Command, directory: Path, monkeypatch: pytest.MonkeyPatch, mode: str, calls: list[Any], code: int
+) -> None:
+    home = directory.parent / "home"
+    monkeypatch.setenv("HOME", str(home))
+    write(home / ".claude/commands/go.md", GRANTING)
+
+    assert cli.run("/go", "--mode", mode, model=ScriptedModel(*calls, "Done.")).code == code
+
+    made = {"a", "b.md"} if code == 0 and mode == "ask" else set[str]()
+    assert {each.name for each in directory.iterdir()} == {"notes.md", *made}
+
+
+@needs_sandbox
+def test_a_project_approves_nothing_until_it_is_trusted(
+    cli: Command, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(directory.parent / "home"))
+    write(directory / ".claude/commands/go.md", GRANTING)
+
+    def ended() -> int:
+        return cli.run("/go", model=ScriptedModel(call("execute", command="touch a"), "Done.")).code
+
+    assert ended() == 3
+    trusting = cli("trust", str(directory), "--yes")
+    approved = ("commands: touch", "command: make .env", "edits")
+    assert f"command /go: {'; '.join(f'approves {each}' for each in approved)}" in trusting.out
+    assert ended() == 0
+    write(directory / ".claude/commands/go.md", GRANTING.replace("touch", "rm"))
+    assert ended() == 3, "a change of what is approved asks again"

@@ -14,6 +14,7 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from deepagents.events import Event, ToolCalled, ToolFinished, Usage
 from deepagents.models.traits import input_window
 from deepagents_cli.errors import CommandError, choose_exit_code, describe_error
+from deepagents_cli.file_commands import FileCommand
 from deepagents_cli.output import call_line, result_line
 from deepagents_cli.protocol import Message, Mode
 from deepagents_cli.session import Session, messages_in
@@ -50,8 +51,8 @@ class Conversation:
         self.proposed: dict[int, Proposal] = {}
         self._trust: Future[str] | None = None
         self.thread = self.name = ""
-        self.models: dict[str, str] = {}
-        """The models of commands from files, by the texts that these made."""
+        self.made: dict[str, FileCommand] = {}
+        """The commands from files that made texts, by these."""
 
     def take(self, message: Message) -> None:
         """Take a message of the screen."""
@@ -113,7 +114,9 @@ class Conversation:
             self._held = held.pop_all()
         self.thread = thread
         texts = await place.record.texts(thread)
-        self.inbox = Inbox(place.record, thread, texts, lambda texts: self.say("queued", {"texts": texts}))
+        self.inbox = Inbox(
+            place.record, thread, texts, lambda texts: self.say("queued", {"texts": texts}), self._approve
+        )
         self.asking = Asking(self.say, place.policy, self.set_mode)
         self.session = Session(self.make_agent(), thread, self._show)
         self.turns = Turns(self.session, self.inbox, self.asking, self.say, self._end_turn)
@@ -229,10 +232,15 @@ class Conversation:
             # Not in the event loop: the saver may be in the middle of a change, which needs the loop.
             await to_thread(self.workplace.threads.note, self.thread, self.workplace.directory, text)
             self.name = self.name or one_line(text)[:80]
-            await self.inbox.put(text, content, self.models.pop(text, None))
+            await self.inbox.put(text, content, self.made.pop(text, None))
         self.turns.begin()
 
+    def _approve(self, command: FileCommand | None) -> None:
+        """Let through what the command approves whose text the agent reads."""
+        self.workplace.policy.grant(command.rules(self.workplace.directory) if command else ())
+
     def _end_turn(self) -> None:
+        self._approve(None)
         self.meter.flush()
         self.repository.look()
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from langchain_core.messages import HumanMessage
 
+from deepagents_cli.file_commands import FileCommand
 from deepagents_cli.terminal import clean
 from deepagents_cli.worker.record import Record, Text
 
@@ -18,15 +19,22 @@ class Inbox:
     """The texts of one thread that wait.
 
     A text is kept in the record until its message is known to be in a checkpoint: what was given over, and
-    not saved, waits again.
+    not saved, waits again. What a command approves is not kept: after a crash, its calls ask.
     """
 
     def __init__(
-        self, record: Record, thread: str, texts: Sequence[Text], changed: Callable[[Sequence[str]], None]
+        self,
+        record: Record,
+        thread: str,
+        texts: Sequence[Text],
+        changed: Callable[[Sequence[str]], None],
+        on_given: Callable[[FileCommand | None], None],
     ) -> None:
         self._record = record
         self._thread = thread
         self._changed = changed
+        self._on_given = on_given
+        self._commands: dict[str, FileCommand] = {}
         self._texts = [*texts]
         self._unsaved: list[Text] = []
 
@@ -35,9 +43,12 @@ class Inbox:
         """What waits, for a terminal: a command from a file may have made a text."""
         return [clean(each.shown) for each in self._texts]
 
-    async def put(self, shown: str, content: str | list[Any], model: str | None = None) -> None:
-        """Add a text, for this model if one is named; it is saved when this returns."""
+    async def put(self, shown: str, content: str | list[Any], command: FileCommand | None = None) -> None:
+        """Add a text, which a command from a file may have made; it is saved when this returns."""
+        model = command.model if command else None
         self._texts.append(self._record.add_text(self._thread, shown, content, model))
+        if command:
+            self._commands[self._texts[-1].id] = command
         await self._record.flush()
         self._changed(self.texts)
 
@@ -55,6 +66,7 @@ class Inbox:
         self._unsaved += given
         if given:
             self._changed([])
+            self._on_given(self._commands.get(given[-1].id))
         return [
             HumanMessage(
                 each.content, id=each.id, additional_kwargs={MODEL: each.model} if each.model else {}

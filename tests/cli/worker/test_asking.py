@@ -64,6 +64,40 @@ def test_an_edit_of_arguments_that_are_no_json_is_said_to_be_none(
     assert worker.answer() == "Left."
 
 
+def test_what_a_command_approves_holds_for_its_turn_alone(
+    worker: Worker, server: OpenAIServer, directory: Path, tmp_path: Path
+) -> None:
+    command = tmp_path / "home/.claude/commands/go.md"
+    command.parent.mkdir(parents=True)
+    command.write_text("---\nallowed-tools: Write\n---\nGo.")
+    server.then(call("write_file", file_path="one.md", content="1\n"), "Gone.")
+    worker.open()
+    worker.turn(worker.command("go")["send"])
+    assert (directory / "one.md").exists()
+
+    server.then(call("write_file", file_path="two.md", content="2\n"))
+    worker.say("Once more.")
+    assert worker.wait("ask")["title"] == "wants to write two.md"
+
+
+def test_a_plan_that_is_carried_out_asking_asks(
+    worker: Worker, server: OpenAIServer, directory: Path
+) -> None:
+    write = call("write_file", file_path="new.md", content="hello\n")
+    server.then(call("present_plan", plan="Write new.md."), write, "Written.")
+    worker.open(mode="plan")
+    worker.say("Make a file.")
+    asked = worker.wait("question")
+    assert asked["choices"][0]["label"] == "Carry it out, asking"
+    worker.send("answer", ask=asked["id"], text=asked["choices"][0]["value"])
+    change = worker.wait("ask")
+    assert (change["title"], worker.last("status")["mode"]) == ("wants to write new.md", "ask")
+    worker.send("decide", ask=change["id"], decision={"type": "approve"}, remember=None)
+
+    assert worker.answer() == "Written."
+    assert (directory / "new.md").read_text() == "hello\n"
+
+
 FETCH = "curl -s -o /dev/null -w '%{http_code}' http://"
 
 

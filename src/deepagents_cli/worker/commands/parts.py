@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
+from deepagents_cli.file_commands import FileCommand
 from deepagents_cli.protocol import Message, Mode
 from deepagents_cli.session import Session
 from deepagents_cli.worker.changes import Changes
@@ -28,7 +29,7 @@ class Talk(Protocol):
     steering: Steering
     changes: Changes
     proposed: dict[int, Proposal]
-    models: dict[str, str]
+    made: dict[str, FileCommand]
 
     @property
     def workplace(self) -> Workplace: ...

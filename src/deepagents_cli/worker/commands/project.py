@@ -14,11 +14,13 @@ from deepagents.tools import ToolSpec
 from deepagents_cli.always import rules_in
 from deepagents_cli.doctor import describe, examine
 from deepagents_cli.errors import CommandError
-from deepagents_cli.file_agents import TOOLS, FileAgent
-from deepagents_cli.policy import Facts, Policy, decide
+from deepagents_cli.file_agents import FileAgent
+from deepagents_cli.file_tools import TOOLS
+from deepagents_cli.policy import Policy
 from deepagents_cli.project import Project, read_text
 from deepagents_cli.settings import merge, read_user, user_file
 from deepagents_cli.terminal import one_line
+from deepagents_cli.verdicts import Facts, decide
 from deepagents_cli.worker.commands.parts import Answer, SlashCommand, Talk, propose
 from deepagents_cli.worker.proposal import Proposal
 from deepagents_cli.worker.workplace import Workplace
