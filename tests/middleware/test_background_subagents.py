@@ -588,6 +588,8 @@ def test_a_spec_says_what_is_wrong_with_it() -> None:
         AsyncSubAgentMiddleware(async_subagents=[bare])
     with pytest.raises(ConfigError, match="give it to AsyncSubAgentMiddleware"):
         SubAgentMiddleware(subagents=[digger(ScriptedModel())])
+    with pytest.raises(ConfigError, match="background must be True or False, got 'no'"):
+        create_deep_agent(ScriptedModel(), subagents=[digger(ScriptedModel(), background="no")])
     with pytest.raises(ConfigError, match="update_strategy='later'"):
         create_deep_agent(ScriptedModel(), subagents=[digger(ScriptedModel(), update_strategy="later")])
 

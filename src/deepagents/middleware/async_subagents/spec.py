@@ -121,7 +121,7 @@ _SCHEME: Final = "x-auth-scheme"
 
 def is_async(spec: Any) -> bool:
     """Return whether a spec is one of an asynchronous subagent, on a server or in this process."""
-    return is_remote(spec) or (isinstance(spec, Mapping) and bool(cast("Any", spec).get("background")))
+    return is_remote(spec) or (isinstance(spec, Mapping) and cast("Any", spec).get("background") is True)
 
 
 def is_remote(spec: Any) -> bool:

@@ -120,7 +120,7 @@ def _validate(given: Any) -> dict[str, Any]:
             f"subagent {spec.get('name')!r} has a graph_id: give it to AsyncSubAgentMiddleware, or to "
             "subagents= of create_deep_agent"
         )
-    if spec.get("background"):
+    if spec.get("background") is True:
         raise ConfigError(
             f"subagent {spec.get('name')!r} works in the background: give it to AsyncSubAgentMiddleware, or "
             "to subagents= of create_deep_agent"
