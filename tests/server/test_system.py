@@ -3,6 +3,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
+from deepagents_server.api.app import routes_of
 from deepagents_server.api.origins import Origins
 from deepagents_server.errors import ServeError
 from deepagents_server.serve import check_host
@@ -41,6 +42,13 @@ def test_a_configuration_names_pages() -> None:
     assert not origins.allow("http://localhost:3000")
     with pytest.raises(ServeError, match="allow_orgins"):
         Origins.of({"cors": {"allow_orgins": ["*"]}})
+
+
+@pytest.mark.parametrize("name", ["app", "mount_prefix", "configurable_headers", "disable_stores"])
+def test_what_a_configuration_says_and_nobody_does_is_refused(name: str) -> None:
+    with pytest.raises(ServeError, match=f"http.{name} .* disable_store,"):
+        routes_of({name: True})
+    assert routes_of({"disable_store": True, "disable_ui": True, "cors": {}})
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.4", "::", "example.org"])

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import logging
-from typing import Final, cast
+from collections.abc import Mapping
+from typing import Any, Final, cast
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Route
 
 from deepagents_server.api import assistants, crons, mcp, openai, runs, store, system, thread_streams, threads
 from deepagents_server.api.access import guarded
 from deepagents_server.api.common import answer, refuse
 from deepagents_server.api.gate import Gate
 from deepagents_server.api.origins import Origins
-from deepagents_server.errors import ApiError
+from deepagents_server.errors import ApiError, ServeError
 from deepagents_server.server import Server, Settings
 
 _log: Final = logging.getLogger("deepagents.server")
@@ -31,18 +33,15 @@ _PARTS: Final = {
     "mcp": mcp.ROUTES,
 }
 """The endpoints, by the name with which `http` of langgraph.json leaves them out: `disable_store`."""
+_ABSENT: Final = ("a2a", "ui")
+"""What only LangGraph's own server has, so that leaving it out is no wish of its own."""
 ROUTES: Final = [route for routes in _PARTS.values() for route in routes]
 
 
 def create_app(server: Server, settings: Settings) -> Starlette:
     """Make the application that answers for an open server."""
     handlers = server.handlers
-    origins = Origins.of(server.config.http)
-
-    def off(name: str) -> bool:
-        return server.config.http.get(f"disable_{name}") is True
-
-    served = [route for name, routes in _PARTS.items() if not off(name) for route in routes]
+    origins, served = Origins.of(server.config.http), routes_of(server.config.http)
     app = Starlette(
         routes=[guarded(route, handlers) for route in served] if handlers and handlers.decides else served,
         middleware=[
@@ -57,6 +56,22 @@ def create_app(server: Server, settings: Settings) -> Starlette:
     )
     server.loopback.app = app
     return app
+
+
+def routes_of(http: Mapping[str, Any]) -> list[Route]:
+    """Return the endpoints that `http` of langgraph.json leaves.
+
+    Raises:
+        ServeError: for what this server does not do; a door that stays open must not go unseen.
+    """
+    known = ["cors", *(f"disable_{name}" for name in (*_PARTS, *_ABSENT))]
+    if unknown := sorted(http.keys() - known):
+        raise ServeError(
+            f"http.{unknown[0]} of langgraph.json is nothing that this server does; leave it out, or name "
+            f"another file with `deepagents serve FILE.json`. It knows {', '.join(known)}."
+        )
+    left = (routes for name, routes in _PARTS.items() if http.get(f"disable_{name}") is not True)
+    return [route for routes in left for route in routes]
 
 
 async def _refuse(request: Request, error: Exception) -> Response:
