@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import logging
 import signal
 import socket
 from collections.abc import Callable
@@ -143,6 +144,7 @@ async def work(
 def listener(server: Server, settings: Settings) -> uvicorn.Server:
     """Make what takes connections."""
     http = type("Bounded", (BoundedProtocol,), {"patience": settings.patience})
+    logging.getLogger("uvicorn.error").addFilter(_is_a_failure)
     return uvicorn.Server(
         uvicorn.Config(
             create_app(server, settings),
@@ -158,6 +160,12 @@ def listener(server: Server, settings: Settings) -> uvicorn.Server:
             limit_concurrency=settings.connections,
         )
     )
+
+
+def _is_a_failure(record: logging.LogRecord) -> bool:
+    """Tell a failure from a stream that was cut because the server ends."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, asyncio.CancelledError)
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -12,7 +12,8 @@ from tests.server.serving import serving
 @pytest.fixture(scope="session")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """One server for many stories: each has threads of its own."""
-    with serving(tmp_path_factory.mktemp("server")) as url:
+    often = {"ttl": {"sweep_interval_minutes": 0.01}}
+    with serving(tmp_path_factory.mktemp("server"), store=often) as url:
         yield url
 
 

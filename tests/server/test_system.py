@@ -14,6 +14,24 @@ def test_the_server_says_that_it_works_and_what_it_is(url: str) -> None:
     assert httpx.get(f"{url}/info").json()["flags"]["assistants"] is True
 
 
+PATHS = {
+    "meta": "/info",
+    "assistants": "/assistants/search",
+    "crons": "/runs/crons/search",
+    "threads": "/threads/search",
+    "runs": "/runs/batch",
+    "store": "/store/items/search",
+    "openai": "/v1/models",
+    "mcp": "/mcp",
+}
+
+
+def test_a_configuration_leaves_endpoints_out() -> None:
+    for part in PATHS:
+        left = {route.path for route in routes_of({f"disable_{part}": True})}
+        assert [name for name, path in PATHS.items() if path not in left] == [part]
+
+
 def test_web_pages_of_others_may_ask_and_see_where_a_run_is(url: str) -> None:
     origin = {"origin": "http://localhost:3000"}
     asked = {**origin, "access-control-request-method": "POST", "access-control-request-headers": "x-api-key"}

@@ -61,11 +61,13 @@ class BatchRunBody(RunBody):
     thread_id: Id | None = None
 
 
+Minutes = Annotated[float, Field(gt=0, le=10**8)]
+
+
 class TtlBody(BaseModel):
     """How long a thread lives after its last change."""
 
-    ttl: Annotated[float, Field(gt=0, le=10**8)]
-    """Minutes."""
+    ttl: Minutes
     strategy: Strategy = "delete"
 
     @property

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final, cast
 
-from langgraph.store.base import Item, SearchItem
+from langgraph.store.base import NOT_PROVIDED, Item, SearchItem
 from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from deepagents_server.api.bodies import Limit, Offset, read_body
+from deepagents_server.api.bodies import Limit, Minutes, Offset, read_body
 from deepagents_server.api.common import answer, nothing, serving
 from deepagents_server.errors import ApiError
 
@@ -22,7 +22,7 @@ class PutBody(BaseModel):
     key: str
     value: dict[str, Any]
     index: bool | list[str] | None = None
-    ttl: float | None = None
+    ttl: Minutes | None = None
 
 
 class KeyBody(BaseModel):
@@ -68,7 +68,9 @@ async def put(request: Request) -> Response:
     """Keep a value."""
     given = await read_body(request, PutBody)
     index: Any = None if given.index is True else given.index
-    await serving(request).graphs.store.aput(_namespace(given.namespace), given.key, given.value, index)
+    ttl = NOT_PROVIDED if given.ttl is None else given.ttl
+    store = serving(request).graphs.store
+    await store.aput(_namespace(given.namespace), given.key, given.value, index, ttl=ttl)
     return nothing()
 
 

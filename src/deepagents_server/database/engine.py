@@ -250,7 +250,9 @@ async def _one_at_a_time(engine: AsyncEngine) -> AsyncGenerator[None]:
 
 def _options(memory: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a langgraph.json says about the store."""
-    return {name: memory[name] for name in ("index", "ttl") if memory.get(name)}
+    # Without any of this, nobody would look for the items that clients give a time of their own.
+    ages = memory.get("ttl") or {"sweep_interval_minutes": 5}
+    return {"ttl": ages, **({"index": memory["index"]} if memory.get("index") else {})}
 
 
 def set_pragmas(connection: Any, _record: Any) -> None:
