@@ -11,7 +11,7 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import sqlalchemy as sa
-from croniter import croniter
+from croniter import CroniterBadDateError, croniter
 from sqlalchemy.exc import DBAPIError
 
 from deepagents_server.auth import User
@@ -43,7 +43,10 @@ def next_date(
         raise ApiError(422, f"timezone: {timezone!r} is none; write one such as 'Europe/Paris'.") from error
     if len(schedule.split()) != 5 or not croniter.is_valid(schedule):
         raise ApiError(422, f"schedule: {schedule!r} is none; write five fields, as in '0 9 * * 1-5'.")
-    found: Any = croniter(schedule, (after or datetime.now(UTC)).astimezone(zone)).get_next(datetime)
+    try:
+        found: Any = croniter(schedule, (after or datetime.now(UTC)).astimezone(zone)).get_next(datetime)
+    except CroniterBadDateError as error:
+        raise ApiError(422, f"schedule: {schedule!r} names a day that never comes.") from error
     due = found.astimezone(UTC).isoformat(timespec="microseconds")
     return None if end and due > end else due
 

@@ -12,6 +12,7 @@ from langgraph.errors import InvalidUpdateError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from deepagents_server.database.engine import Row
+from deepagents_server.database.leftovers import tables_of_savers
 from deepagents_server.database.runs import CHECKPOINT
 from deepagents_server.database.tables import threads
 from deepagents_server.errors import ApiError
@@ -63,7 +64,8 @@ async def update_state(server: Server, thread: Row, change: Update) -> dict[str,
     async with open_graph(server, thread) as opened:
         if opened is None:
             raise ApiError(422, "No graph has worked on this thread; name one as graph_id in its metadata.")
-        await _refuse_busy(server, thread)
+        if thread["status"] == "busy":
+            raise ApiError(409, "The thread is busy with a run; wait for it, or cancel it.")
         named = {**(change.checkpoint or {})}
         if change.checkpoint_id:
             named["checkpoint_id"] = change.checkpoint_id
@@ -93,19 +95,10 @@ async def update_state(server: Server, thread: Row, change: Update) -> dict[str,
     }
 
 
-async def _refuse_busy(server: Server, thread: Row) -> None:
-    if thread["status"] == "busy":
-        raise ApiError(409, "The thread is busy with a run; wait for it, or cancel it.")
-
-
 async def copy_thread(connection: AsyncConnection, source: str, target: str) -> None:
     """Copy every checkpoint of a thread, with the writes that its channels are made of."""
-    postgres = connection.dialect.name == "postgresql"
-    tables = (
-        ("checkpoints", "checkpoint_blobs", "checkpoint_writes") if postgres else ("checkpoints", "writes")
-    )
-    for table in tables:
-        reflected = await connection.run_sync(_reflect, table)
+    for table in tables_of_savers(is_file=connection.dialect.name == "sqlite"):
+        reflected = await connection.run_sync(_reflect, table.name)
         kept = [column for column in reflected.columns if column.name != "thread_id"]
         rows = sa.select(sa.literal(target), *kept).where(reflected.c.thread_id == source)
         await connection.execute(

@@ -226,7 +226,7 @@ async def graph(request: Request) -> Response:
     """Draw the graph of an assistant as nodes and edges."""
     row = await _assistant(request)
     xray = request.query_params.get("xray", "").lower()
-    depth: bool | int = int(xray) if xray.isdigit() and len(xray) < 4 else xray == "true"
+    depth: bool | int = int(xray) if xray.isascii() and xray.isdigit() and len(xray) < 4 else xray == "true"
     async with serving(request).graphs.open(row["graph_id"], row["config"]) as opened:
         return answer((await opened.aget_graph(xray=depth)).to_json())
 

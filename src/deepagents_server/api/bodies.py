@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeVar, cast
 from uuid import UUID
 
 import orjson
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message
 
@@ -22,11 +22,32 @@ Metadata = dict[str, Any]
 Id = Annotated[str, BeforeValidator(lambda value: str(UUID(str(value))))]
 Limit = Annotated[int, Field(ge=1, le=1000)]
 Offset = Annotated[int, Field(ge=0, le=2**62)]
+Ids = Annotated[list[Id], Field(max_length=1000)]
 Names = list[str] | Literal["*"]
 MultitaskStrategy = Literal["reject", "interrupt", "rollback", "enqueue", "steer"]
 StreamMode = Literal[
     "values", "updates", "custom", "messages", "messages-tuple", "tasks", "checkpoints", "debug", "events"
 ]
+
+
+def _check_config(given: dict[str, Any]) -> dict[str, Any]:
+    for name in ("configurable", "metadata"):
+        if not isinstance(given.get(name) or {}, dict):
+            raise ValueError(f"{name} must be an object")
+    return given
+
+
+def _check_checkpoint(given: dict[str, Any]) -> dict[str, Any]:
+    inner = given.get("configurable")
+    named = cast(dict[str, Any], inner) if isinstance(inner, dict) else given
+    for name, kind in (("checkpoint_id", str), ("checkpoint_ns", str), ("checkpoint_map", dict)):
+        if not isinstance(named.get(name), kind | None):
+            raise ValueError(f"{name} has no such form")
+    return named
+
+
+Config = Annotated[dict[str, Any], AfterValidator(_check_config)]
+Checkpoint = Annotated[dict[str, Any], AfterValidator(_check_checkpoint)]
 
 
 class RunBody(BaseModel):
@@ -35,10 +56,10 @@ class RunBody(BaseModel):
     assistant_id: str
     input: Any = None
     command: dict[str, Any] | None = None
-    config: dict[str, Any] | None = None
+    config: Config | None = None
     context: dict[str, Any] | None = None
     metadata: Metadata | None = None
-    checkpoint: dict[str, Any] | None = None
+    checkpoint: Checkpoint | None = None
     checkpoint_id: str | None = None
     stream_mode: StreamMode | list[StreamMode] | None = None
     stream_subgraphs: bool | None = None
@@ -83,13 +104,28 @@ def _as_ttl(given: Any) -> Any:
 Ttl = Annotated[TtlBody | None, BeforeValidator(_as_ttl)]
 
 
+class StateBody(BaseModel):
+    """A change of a thread's state."""
+
+    values: Any = None
+    as_node: str | None = None
+    checkpoint: Checkpoint | None = None
+    checkpoint_id: str | None = None
+
+
+class Superstep(BaseModel):
+    """Changes of a thread's state, one after the other."""
+
+    updates: list[StateBody] = []
+
+
 class ThreadBody(BaseModel):
     """A thread to be made."""
 
     thread_id: Id | None = None
     metadata: Metadata | None = None
     if_exists: Literal["raise", "do_nothing"] | None = None
-    supersteps: list[dict[str, Any]] | None = None
+    supersteps: list[Superstep] | None = None
     ttl: Ttl = None
 
 
@@ -114,7 +150,7 @@ class SearchBody(BaseModel):
 class ThreadSearchBody(SearchBody):
     """Threads that are looked for."""
 
-    ids: list[Id] | None = None
+    ids: Ids | None = None
     values: dict[str, Any] | None = None
     status: Literal["idle", "busy", "interrupted", "error"] | None = None
     extract: dict[str, str] | None = None
@@ -130,23 +166,14 @@ class AssistantSearchBody(SearchBody):
 class PruneBody(BaseModel):
     """Threads that are no longer needed, or their history."""
 
-    thread_ids: Annotated[list[Id], Field(max_length=1000)]
+    thread_ids: Ids
     strategy: Strategy = "delete"
-
-
-class StateBody(BaseModel):
-    """A change of a thread's state."""
-
-    values: Any = None
-    as_node: str | None = None
-    checkpoint: dict[str, Any] | None = None
-    checkpoint_id: str | None = None
 
 
 class CheckpointBody(BaseModel):
     """A checkpoint that is asked for."""
 
-    checkpoint: dict[str, Any]
+    checkpoint: Checkpoint
     subgraphs: bool = False
     select: list[str] | None = None
 
@@ -155,9 +182,9 @@ class HistoryBody(BaseModel):
     """A part of a thread's history."""
 
     limit: Limit = 10
-    before: str | dict[str, Any] | None = None
+    before: str | Checkpoint | None = None
     metadata: Metadata | None = None
-    checkpoint: dict[str, Any] | None = None
+    checkpoint: Checkpoint | None = None
     select: list[str] | None = None
 
 
@@ -168,7 +195,7 @@ class AssistantBody(BaseModel):
     assistant_id: Id | None = None
     name: str | None = None
     description: str | None = None
-    config: dict[str, Any] | None = None
+    config: Config | None = None
     context: dict[str, Any] | None = None
     metadata: Metadata | None = None
     if_exists: Literal["raise", "do_nothing"] | None = None
@@ -180,7 +207,7 @@ class AssistantChangeBody(BaseModel):
     graph_id: str | None = None
     name: str | None = None
     description: str | None = None
-    config: dict[str, Any] | None = None
+    config: Config | None = None
     context: dict[str, Any] | None = None
     metadata: Metadata | None = None
 
@@ -195,7 +222,7 @@ class CancelManyBody(BaseModel):
     """Runs that are to be cancelled."""
 
     thread_id: Id | None = None
-    run_ids: list[Id] | None = None
+    run_ids: Ids | None = None
     status: Literal["pending", "running", "all"] | None = None
 
 
@@ -291,6 +318,6 @@ def query_number(request: Request, name: str, default: int, highest: int = 1000)
     value = request.query_params.get(name)
     if value is None:
         return default
-    if not (value.isascii() and value.isdigit()) or int(value[:20]) > highest:
+    if not (value.isascii() and value.isdigit() and len(value) < 20) or int(value) > highest:
         raise ApiError(422, f"{name}: {value[:40]!r} is no number from 0 to {highest}.")
     return int(value)

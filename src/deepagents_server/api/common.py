@@ -108,8 +108,9 @@ def selected(row: Mapping[str, Any], names: Sequence[str] | None) -> dict[str, A
         if field not in row:
             raise ApiError(422, f"select: {name!r} is none of {', '.join(row)}.")
         if part:
-            inner: dict[str, Any] = row[field] or {}
-            chosen.setdefault(field, {}).update({part: inner[part]} if part in inner else {})
+            inner, held = row[field], chosen.setdefault(field, {})
+            if isinstance(inner, dict) and part in inner and isinstance(held, dict):
+                held[part] = inner[part]
         else:
             chosen[field] = row[field]
     return chosen

@@ -20,7 +20,7 @@ from deepagents_server.database.engine import Row
 from deepagents_server.database.filters import clean_metadata, contains
 from deepagents_server.database.tables import crons
 from deepagents_server.database.threads import get_thread
-from deepagents_server.errors import not_found
+from deepagents_server.errors import ApiError, not_found
 from deepagents_server.serialize import dump_text, load, now
 
 _SORTED: Final = (
@@ -96,7 +96,10 @@ def _utc(moment: datetime | None) -> str | None:
     if moment is None:
         return None
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return aware.astimezone(UTC).isoformat(timespec="microseconds")
+    try:
+        return aware.astimezone(UTC).isoformat(timespec="microseconds")
+    except OverflowError as error:
+        raise ApiError(422, f"end_time: {moment.isoformat()!r} is out of the calendar.") from error
 
 
 async def _cron(request: Request) -> Row:

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from deepagents_server.api.bodies import Metadata, Offset, path_id, read_body, read_json
+from deepagents_server.api.bodies import Config, Metadata, Offset, path_id, read_body, read_json
 from deepagents_server.api.common import Watched, answer, serving
 from deepagents_server.api.runs import BEAT, SSE, after_event, frame, mode_of
 from deepagents_server.create import create_run
@@ -43,7 +43,7 @@ class EventsBody(BaseModel):
 class _Start(BaseModel):
     assistant_id: str
     input: Any = None
-    config: dict[str, Any] | None = None
+    config: Config | None = None
     metadata: Metadata | None = None
     multitask_strategy: Literal["reject", "interrupt", "rollback", "enqueue", "steer"] | None = None
 
@@ -59,7 +59,7 @@ class _Respond(BaseModel):
     responses: list[_Answer] | None = None
     update: dict[str, Any] | None = None
     goto: Any = None
-    config: dict[str, Any] | None = None
+    config: Config | None = None
     metadata: Metadata | None = None
 
 

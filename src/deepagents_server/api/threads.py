@@ -27,7 +27,7 @@ from deepagents_server.database.filters import clean_metadata, contains
 from deepagents_server.database.runs import ACTIVE
 from deepagents_server.database.tables import runs, threads
 from deepagents_server.database.threads import add_thread, get_thread, show_lifetime, show_thread
-from deepagents_server.errors import not_found
+from deepagents_server.errors import ApiError, not_found
 from deepagents_server.keeping import prune, remove_thread
 from deepagents_server.serialize import load, now, show_state
 from deepagents_server.state import copy_thread, open_graph, update_state
@@ -48,8 +48,8 @@ async def create(request: Request) -> Response:
             lifetime=given.ttl.lifetime if given.ttl else None,
         )
     for step in given.supersteps or ():
-        for update in step.get("updates") or ():
-            await update_state(server, row, StateBody.model_validate(update))
+        for update in step.updates:
+            await update_state(server, row, update)
     return answer(show_thread(await _thread(request, row["thread_id"])))
 
 
@@ -204,14 +204,17 @@ async def history(request: Request) -> Response:
         if isinstance(before, str):
             before = {"checkpoint_id": before}
         if before:
-            before = opened.config(before.get("configurable") or before)
+            before = opened.config(before)
         states = opened.graph.aget_state_history(
             cast(Any, opened.config(given.checkpoint or {})),
             limit=given.limit,
             before=before,
             filter=given.metadata,
         )
-        return answer([selected(show_state(each), given.select) async for each in states])
+        try:
+            return answer([selected(show_state(each), given.select) async for each in states])
+        except ValueError as error:
+            raise ApiError(422, f"metadata: {str(error)[:200]}") from error
 
 
 ROUTES: Final = [

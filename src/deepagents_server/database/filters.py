@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, cast
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
@@ -14,16 +14,41 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from deepagents_server.errors import ApiError
 from deepagents_server.serialize import dump_text
 
+_MOST: Final = 100
+_DEEPEST: Final = 20
+"""How large a filter may be: each value becomes a condition, and each level a query inside."""
+
 
 class contains(sa.ColumnElement[bool]):
-    """Tell whether a JSON column holds every key and value that is asked for."""
+    """Tell whether a JSON column holds every key and value that is asked for.
+
+    Raises:
+        ApiError: if more is asked for than a database answers at once.
+    """
 
     inherit_cache = False
     type = sa.Boolean()
 
     def __init__(self, column: sa.ColumnElement[Any], wanted: Mapping[str, Any]) -> None:
+        if _size(wanted) > _MOST:
+            raise ApiError(422, f"A filter may have {_MOST} values, on {_DEEPEST} levels.")
         self.column = column
         self.wanted = wanted
+
+
+def _size(wanted: Any, depth: int = 0) -> int:
+    """Count the values of a filter; what is too deep counts as too many."""
+    if depth > _DEEPEST:
+        return _MOST + 1
+    inner: Iterable[Any] = ()
+    match wanted:
+        case Mapping():
+            inner = cast(Mapping[str, Any], wanted).values()
+        case list():
+            inner = cast(list[Any], wanted)
+        case _:
+            pass
+    return 1 + sum(_size(each, depth + 1) for each in inner)
 
 
 @compiles(contains, "postgresql")
@@ -63,7 +88,8 @@ def _equals(found: Any, value: Any, names: Iterator[str]) -> Iterator[sa.ColumnE
             yield found.type == {True: "true", False: "false", None: "null"}[value]
         case int() | float():
             yield found.type.in_(["integer", "real"])
-            yield found.value == value
+            # SQLite takes no whole numbers of more than 64 bits, and keeps them rounded.
+            yield found.value == (value if abs(value) < 2**63 else float(value))
         case _:
             yield found.type == "text"
             yield found.value == str(value)
