@@ -12,7 +12,6 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import sqlalchemy as sa
 from croniter import CroniterBadDateError, croniter
-from sqlalchemy.exc import DBAPIError
 
 from deepagents_server.auth import User
 from deepagents_server.create import create_run
@@ -56,7 +55,12 @@ async def start_due(server: Server) -> int:
     query = sa.select(crons).where(crons.c.enabled == 1, crons.c.next_run_date <= now())
     started = 0
     for row in await server.database.rows(query):
-        following = next_date(row["schedule"], row["timezone"], row["end_time"])
+        try:
+            following = next_date(row["schedule"], row["timezone"], row["end_time"])
+        except ApiError as error:
+            # It could be read when it was made: timezones come and go with the system's data.
+            _log.warning("Schedule %s cannot be read: %s", row["cron_id"], error.detail)
+            continue
         taken = (
             crons.update()
             .where(crons.c.cron_id == row["cron_id"], crons.c.next_run_date == row["next_run_date"])
@@ -99,8 +103,9 @@ async def _watch(server: Server) -> None:
     while True:
         try:
             await start_due(server)
-        except DBAPIError as error:
-            _log.warning("The database does not answer: %s", error)
+        except Exception:  # noqa: BLE001
+            # Whatever it was: without this loop nothing would be started any more.
+            _log.exception("Schedules cannot be looked for")
         # To the beginning of the next minute: no schedule is finer.
         await asyncio.sleep(_SHORTEST - datetime.now(UTC).timestamp() % _SHORTEST + 0.05)
 

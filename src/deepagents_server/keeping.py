@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 from langgraph.channels import DeltaChannel
-from sqlalchemy.exc import DBAPIError
 
 from deepagents_server.config import Ages, Strategy
 from deepagents_server.database.engine import Row
@@ -44,8 +43,9 @@ async def _watch(server: Server, remover: Remover) -> None:
         try:
             await asyncio.to_thread(remover.sweep, ages)
             await _thin_all(server, remover, ages)
-        except DBAPIError as error:
-            _log.warning("What is old cannot be removed now: %s", error)
+        except Exception:  # noqa: BLE001
+            # Whatever it was: without this loop nothing would go any more.
+            _log.exception("What is old cannot be removed now")
         await asyncio.sleep(ages.every)
 
 
