@@ -20,8 +20,18 @@ def process(tmp_path: Path) -> Iterator[Process]:
     process.close()
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-def test_a_run_goes_on_where_the_server_ended(process: Process, tmp_path: Path, how: signal.Signals) -> None:
+@pytest.fixture
+def newer(tmp_path: Path) -> Iterator[Process]:
+    """The same server with a new version of the code."""
+    process = Process(tmp_path, "--code-version", "2", LIFTED=str(tmp_path / "lifted"))
+    yield process
+    process.close()
+
+
+@pytest.mark.parametrize(("how", "changes"), [(signal.SIGKILL, False), (signal.SIGTERM, True)])
+def test_a_run_goes_on_where_the_server_ended(
+    process: Process, newer: Process, tmp_path: Path, how: signal.Signals, *, changes: bool
+) -> None:
     """The tool at work starts again, and can know it; a command does not, and the agent is told.
 
     Nothing is done twice, and no event is missed.
@@ -44,7 +54,7 @@ def test_a_run_goes_on_where_the_server_ended(process: Process, tmp_path: Path, 
             time.sleep(0.05)
         process.end(how)
 
-    with get_sync_client(url=process.start(), api_key=None) as client:
+    with get_sync_client(url=(newer if changes else process).start(), api_key=None) as client:
         seen += client.runs.join_stream(thread, run, last_event_id=seen[-1].id)
         values: Any = client.runs.join(thread, queued)
 

@@ -211,7 +211,10 @@ class RunEngine:
         if self.database.is_shared:
             return
         await move_runs(self.database, self.version)
-        known = await DBOS.list_workflows_async(status=["PENDING", "ENQUEUED"], load_input=False)
+        # DBOS begins again what had the same version of the code.
+        known = await DBOS.list_workflows_async(
+            status=["PENDING", "ENQUEUED"], app_version=self.version, load_input=False
+        )
         self._expected = {each.workflow_id.rsplit(":", 1)[0] for each in known}
         for row in await self.database.rows(sa.select(leases.c.run_id).where(leases.c.run_id.is_not(None))):
             if row["run_id"] not in self._expected:
