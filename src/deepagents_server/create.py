@@ -63,9 +63,11 @@ async def create_run(server: Server, given: Mapping[str, Any], thread_id: str | 
         await _mark_thread(connection, thread, assistant)
         begins = not busy and not given.get("after_seconds") and server.engine.takes_at_once
         taken = await take(connection, row["run_id"], server.engine.worker) if begins else None
+    if taken:
+        # Before anything else that may fail: nobody else looks after a run that this worker has taken.
+        server.engine.start(taken)
     await server.engine.announce(row["thread_id"])
     if taken:
-        server.engine.start(taken)
         return row
     for other in busy:
         await _make_way(server, other, strategy)
@@ -87,7 +89,7 @@ async def _thread(connection: AsyncConnection, given: Mapping[str, Any], thread_
         return await add_thread(connection, None, given.get("metadata"), lifetime=lifetime)
     if given.get("if_not_exists") == "create":
         return await add_thread(connection, thread_id, given.get("metadata"), may_exist=True)
-    return await get_thread(connection, thread_id)
+    return await get_thread(connection, thread_id, changes=True)
 
 
 def _row(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 from uuid import uuid4
 
@@ -23,6 +24,14 @@ async def test_threads_are_made_changed_and_removed(client: LangGraphClient) -> 
     await client.threads.delete(thread)
     with pytest.raises(NotFoundError):
         await client.threads.get(thread)
+
+
+async def test_what_clients_add_at_once_is_all_kept(client: LangGraphClient) -> None:
+    thread = (await client.threads.create())["thread_id"]
+
+    await asyncio.gather(*(client.threads.update(thread, metadata={f"k{n}": n}) for n in range(16)))
+
+    assert (await client.threads.get(thread))["metadata"] == {f"k{n}": n for n in range(16)}
 
 
 async def test_threads_are_found_by_what_they_say_of_themselves(client: LangGraphClient) -> None:

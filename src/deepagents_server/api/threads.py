@@ -68,13 +68,14 @@ async def get(request: Request) -> Response:
 async def change(request: Request) -> Response:
     """Add to a thread's metadata, or let it live longer or shorter."""
     given = await read_body(request, MetadataBody)
-    row = await _thread(request)
-    metadata = {**row["metadata"], **clean_metadata(given.metadata)}
-    changed = {"metadata": metadata, "updated_at": now(), **(given.ttl.lifetime if given.ttl else {})}
-    await serving(request).database.execute(
-        threads.update().where(threads.c.thread_id == row["thread_id"]).values(changed)
-    )
-    return answer(show_thread({**row, "metadata": metadata}))
+    async with serving(request).database.write() as connection:
+        row = await get_thread(connection, path_id(request, "thread_id"), changes=True)
+        metadata = {**row["metadata"], **clean_metadata(given.metadata)}
+        changed = {"metadata": metadata, "updated_at": now(), **(given.ttl.lifetime if given.ttl else {})}
+        await connection.execute(
+            threads.update().where(threads.c.thread_id == row["thread_id"]).values(changed)
+        )
+    return answer(show_thread({**row, **changed}))
 
 
 async def delete(request: Request) -> Response:

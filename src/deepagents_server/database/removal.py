@@ -56,13 +56,16 @@ class Remover:
     def remove_thread(self, thread_id: str) -> None:
         """Remove a thread, whatever it does."""
         with self._step() as connection:
-            connection.execute(threads.delete().where(threads.c.thread_id == thread_id))
+            # The lease first, as a run that ends does: in another order two would wait for each other.
             connection.execute(tombstone([thread_id]))
+            connection.execute(threads.delete().where(threads.c.thread_id == thread_id))
         self._clear([thread_id])
 
     def remove_threads(self, chosen: sa.ColumnElement[bool]) -> int:
         """Remove threads that rest, with all that belongs to them."""
-        some = sa.select(threads.c.thread_id).where(chosen, resting()).limit(_STEP)
+        some = sa.select(threads.c.thread_id).join(leases, leases.c.thread_id == threads.c.thread_id)
+        # What somebody changes at this moment does not rest.
+        some = some.where(chosen, resting()).limit(_STEP).with_for_update(of=leases, skip_locked=True)
         gone = threads.delete().where(threads.c.thread_id.in_(some), resting()).returning(threads.c.thread_id)
         removed = 0
         while True:

@@ -13,18 +13,23 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from deepagents_server.database.engine import Row
 from deepagents_server.database.filters import clean_metadata
 from deepagents_server.database.runs import add, make_lease
-from deepagents_server.database.tables import threads
+from deepagents_server.database.tables import leases, threads
 from deepagents_server.errors import ApiError, not_found
 from deepagents_server.serialize import load, now
 
 
-async def get_thread(connection: AsyncConnection, thread_id: str) -> Row:
-    """Return a thread.
+async def get_thread(connection: AsyncConnection, thread_id: str, *, changes: bool = False) -> Row:
+    """Return a thread; whoever `changes` it lets others wait until that is done.
 
     Raises:
         ApiError: if there is none that the caller may see.
     """
     query = sa.select(threads).where(threads.c.thread_id == thread_id)
+    if changes:
+        # The lease first, as a run that ends does: in another order two would wait for each other.
+        lease = sa.select(leases.c.token).where(leases.c.thread_id == thread_id)
+        await connection.execute(lease.with_for_update())
+        query = query.with_for_update()
     row = (await connection.execute(query)).mappings().first()
     if row is None:
         raise not_found("thread", thread_id)
@@ -63,7 +68,7 @@ async def add_thread(
         return row
     if not may_exist:
         raise ApiError(409, f"There is a thread {row['thread_id']!r} already.")
-    return await get_thread(connection, row["thread_id"])
+    return await get_thread(connection, row["thread_id"], changes=True)
 
 
 def show_thread(row: Mapping[str, Any]) -> dict[str, Any]:
