@@ -62,7 +62,7 @@ def routes_of(http: Mapping[str, Any]) -> list[Route]:
     """Return the endpoints that `http` of langgraph.json leaves.
 
     Raises:
-        ServeError: for what this server does not do; a door that stays open must not go unseen.
+        ServeError: for what this server does not do; what stays open must not go unseen.
     """
     known = ["cors", *(f"disable_{name}" for name in (*_PARTS, *_ABSENT))]
     if unknown := sorted(http.keys() - known):

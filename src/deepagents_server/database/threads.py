@@ -19,7 +19,7 @@ from deepagents_server.serialize import load, now
 
 
 async def get_thread(connection: AsyncConnection, thread_id: str, *, changes: bool = False) -> Row:
-    """Return a thread; whoever `changes` it lets others wait until that is done.
+    """Return a thread; with `changes`, others who change it wait until this transaction ends.
 
     Raises:
         ApiError: if there is none that the caller may see.
