@@ -71,6 +71,9 @@ def test_a_filter_shows_rows_of_others_and_hides_the_rest(callers: list[httpx.Cl
     assert made["metadata"] == {"title": "ours", "org": "red"}
     assert last(ran.json()) == "Echo: hello"
     assert ann.get(f"{path}/runs").json()[0]["status"] == "success"
+    ann.post(f"{path}/state", json={"values": {"steps": ["by hand"]}})
+    states = ann.post(f"{path}/history", json={}).json()
+    assert states[0]["values"]["steps"] == ["answered", "by hand"], "a filter is for rows, not for states"
     assert path[9:] in [each["thread_id"] for each in ben.post("/threads/search", json={}).json()]
     assert path[9:] not in [each["thread_id"] for each in cid.post("/threads/search", json={}).json()]
     for refused in (cid.get(path), cid.get(f"{path}/runs"), cid.post(f"{path}/history", json={})):

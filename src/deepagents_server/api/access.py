@@ -155,7 +155,9 @@ def _body(given: Mapping[str, Any], value: Mapping[str, Any], resource: str, act
     """Return the body with what a handler has changed in it."""
     if resource == "store":
         return _store_body(value, action)
-    kept = {name: each for name, each in value.items() if name in given or name == "metadata"}
+    # What a handler marks goes to what is made, changed or looked for; to read, it would narrow the history.
+    marks = {"metadata"} if action != "read" else set[str]()
+    kept = {name: each for name, each in value.items() if name in given or name in marks}
     if action == "create_run":
         kept |= cast(dict[str, Any], value.get("kwargs") or {})
     if kept.get("metadata") == {} and "metadata" not in given:
