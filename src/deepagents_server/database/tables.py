@@ -35,18 +35,25 @@ def _flag(name: str, default: str = "0") -> sa.Column[Any]:
     return sa.Column(name, sa.SmallInteger, nullable=False, server_default=default)
 
 
+def _configured() -> list[sa.Column[Any]]:
+    """Return the columns that an assistant and each of its versions have."""
+    return [
+        _text("graph_id"),
+        _text("name", default=""),
+        _text("description", nullable=True),
+        _json("config"),
+        _json("context"),
+        _json("metadata"),
+    ]
+
+
 # Times are ISO 8601 in UTC with microseconds: such texts sort as the times do, and are what clients get.
 assistants: Final = sa.Table(
     "assistants",
     METADATA,
     _key("assistant_id"),
     _text("owner", default=""),
-    _text("graph_id"),
-    _text("name", default=""),
-    _text("description", nullable=True),
-    _json("config"),
-    _json("context"),
-    _json("metadata"),
+    *_configured(),
     _number("version", "1"),
     _text("created_at"),
     _text("updated_at"),
@@ -59,12 +66,7 @@ assistant_versions: Final = sa.Table(
     _key("assistant_id"),
     sa.Column("version", sa.BigInteger, primary_key=True, autoincrement=False),
     _text("owner", default=""),
-    _text("graph_id"),
-    _text("name", default=""),
-    _text("description", nullable=True),
-    _json("config"),
-    _json("context"),
-    _json("metadata"),
+    *_configured(),
     _text("created_at"),
 )
 
