@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import Any, Final
@@ -22,6 +22,11 @@ _TRANSLATED: Final = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48")
 _log: Final = logging.getLogger("deepagents.server")
 
 
+async def _resolve(host: str, port: int) -> list[str]:
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(each[4][0]) for each in found]
+
+
 @dataclass(frozen=True)
 class Webhooks:
     """Where webhooks may go: `webhooks` of langgraph.json, with its `url` and `headers`."""
@@ -32,6 +37,8 @@ class Webhooks:
     needs_https: bool = False
     may_loop_back: bool = False
     longest: int = 2048
+    resolve: Callable[[str, int], Awaitable[Sequence[str]]] = _resolve
+    """Finds the addresses of a host and port."""
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Webhooks:
@@ -66,8 +73,9 @@ class Webhooks:
             raise ApiError(422, f"webhook: this server does not call {url.host!r}.")
         if self.ports and _port(url) not in self.ports:
             raise ApiError(422, f"webhook: this server does not call port {_port(url)}.")
-        literal = _as_address(url.host)
-        if url.host.lower() == "localhost" or literal:
+        name = url.host.lower().rstrip(".")
+        literal = _as_address(name)
+        if name == "localhost" or literal:
             self._check_address(url.host, literal or IPv4Address("127.0.0.1"))
         return url
 
@@ -107,11 +115,11 @@ class Webhooks:
 
     async def _post(self, address: str, body: bytes) -> int:
         url = self.check(address)
-        found = await asyncio.get_running_loop().getaddrinfo(url.host, _port(url), type=socket.SOCK_STREAM)
+        found = await self.resolve(url.host, _port(url))
         for each in found:
-            self._check_address(url.host, ip_address(str(each[4][0]).split("%")[0]))
+            self._check_address(url.host, ip_address(each.split("%")[0]))
         # To the address that was checked: asked again, the name could lead elsewhere.
-        pinned = url.copy_with(host=str(found[0][4][0]))
+        pinned = url.copy_with(host=found[0])
         headers = {**self.headers, "content-type": "application/json", "host": url.netloc.decode()}
         async with httpx.AsyncClient(timeout=_SECONDS, trust_env=False, follow_redirects=False) as client:
             request = client.build_request("POST", pinned, content=body, headers=headers)

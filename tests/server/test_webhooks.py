@@ -4,10 +4,11 @@ import json
 import queue
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
+import httpx
 import pytest
 from langgraph_sdk import get_sync_client
 from langgraph_sdk.errors import UnprocessableEntityError
@@ -56,6 +57,30 @@ async def test_the_end_of_a_run_is_posted_once_and_redirects_lead_nowhere(inbox:
 
     host, body = inbox.bodies.get(timeout=10)
     assert (host, body) == (inbox.url.removeprefix("http://"), {"run_id": "1"})
+    assert inbox.bodies.empty()
+
+
+async def test_what_a_name_leads_to_is_asked_once_and_all_of_it_is_checked(inbox: Inbox) -> None:
+    """Nobody else knows this name: what arrives was sent to the address that was checked."""
+    port = httpx.URL(inbox.url).port
+    answers = [["127.0.0.1"], ["127.0.0.1", "10.0.0.1"], ["::ffff:10.0.0.1"], ["fe80::1%1"]]
+
+    async def resolve(host: str, port: int) -> list[str]:
+        assert host == "hooks.example"
+        return answers.pop(0)
+
+    webhooks = replace(Webhooks.of({"url": {"disable_loopback": False}}), resolve=resolve)
+    assert await webhooks.send(f"http://hooks.example:{port}/x", 1)
+    assert inbox.bodies.get(timeout=10) == (f"hooks.example:{port}", 1)
+    for _ in range(3):
+        assert not await webhooks.send(f"http://hooks.example:{port}/x", 2)
+    assert answers == []
+    assert inbox.bodies.empty()
+
+
+@pytest.mark.parametrize("name", ["localhost.", "127.0.0.1.", "LocalHost", "0177.1", "[::1%25lo]"])
+async def test_other_spellings_of_this_machine_are_not_called(inbox: Inbox, name: str) -> None:
+    assert not await Webhooks.of({}).send(f"http://{name}:{httpx.URL(inbox.url).port}/x", 1)
     assert inbox.bodies.empty()
 
 

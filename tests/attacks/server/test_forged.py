@@ -1,0 +1,203 @@
+"""What a client forges in paths, headers, cursors, texts and addresses leads nowhere."""
+
+from __future__ import annotations
+
+import hashlib
+import socket
+import time
+from collections.abc import Iterator
+from urllib.parse import unquote
+
+import httpx
+import pytest
+from pydantic import BaseModel
+
+from deepagents_cli.__main__ import main
+from deepagents_server import api
+from tests.attacks.server.conftest import CANARY, World
+from tests.attacks.server.test_tenants import ATTACKS
+from tests.server.serving import make_key
+
+SQL = "x'; DROP TABLE runs; --\" OR 1=1 \\ %_"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/threads/../../etc/passwd",
+        "/threads/%2e%2e/%2e%2e/etc/passwd",
+        "/%2e%2e%2f%2e%2e%2fetc/passwd",
+        "//etc/passwd",
+        "/docs/..%2f..%2fetc%2fpasswd",
+        "/ok/../threads",
+        "/ok%2f..%2finfo",
+        "//ok",
+        "/threads/%00",
+        "/threads/%ff%fe",
+        "/threads/" + "a" * 10_000,
+        "/v1/models/%2e%2e%2f%2e%2e%2fetc%2fpasswd",
+    ],
+)
+def test_a_path_leads_to_no_file_and_past_no_key(world: World, path: str) -> None:
+    """Sent as it stands: a client would tidy it up first."""
+    for key in ("", f"x-api-key: {world.bob.headers['x-api-key']}\r\n"):
+        where = httpx.URL(world.url)
+        assert where.port
+        with socket.create_connection((where.host, where.port), 60) as raw:
+            raw.sendall(f"GET {path} HTTP/1.1\r\nhost: localhost\r\n{key}connection: close\r\n\r\n".encode())
+            answered = b"".join(iter(lambda: raw.recv(65536), b""))
+
+        assert int(answered.split()[1]) in ((400, 404, 422) if key else (400, 401))
+        assert b"root:" not in answered
+        assert b"Traceback" not in answered
+
+
+@pytest.mark.parametrize("last", ["-1", "0", "9" * 40, "1e3", "٣", "NaN", "1;DROP TABLE runs", "../1", ""])
+def test_a_forged_cursor_shows_nothing_of_others_and_no_failure(world: World, last: str) -> None:
+    header = {b"last-event-id": last.encode()}
+    ids = world.ids
+    paths = [
+        f"/threads/{ids['thread_id']}/runs/{ids['run_id']}/stream",
+        f"/threads/{ids['thread_id']}/stream",
+    ]
+    for path in paths:
+        refused = world.bob.get(path, headers=header)
+        assert refused.status_code == 404
+        assert CANARY not in refused.text
+
+    own = world.bob.post("/threads", json={}).json()["thread_id"]
+    crossed = world.bob.get(f"/threads/{own}/runs/{ids['run_id']}/stream", headers=header)
+    kept = world.alice.get(paths[0], headers=header)
+
+    assert crossed.status_code == 404
+    assert kept.status_code == 200
+    assert "event: error" not in kept.text
+
+
+@pytest.mark.parametrize("name", ["x-api-key", "x-strange", "last-event-id", "authorization"])
+def test_a_header_brings_no_other_headers_into_an_answer(world: World, name: str) -> None:
+    where = httpx.URL(world.url)
+    assert where.port
+    with socket.create_connection((where.host, where.port), 60) as raw:
+        torn = "a\rset-cookie: b=c\0"
+        raw.sendall(f"GET /info HTTP/1.1\r\nhost: localhost\r\n{name}: {torn}\r\n\r\n".encode())
+        answered = b"".join(iter(lambda: raw.recv(65536), b""))
+
+    assert answered.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 401 "))
+    assert b"set-cookie" not in answered.lower()
+
+
+def test_names_and_ids_bring_no_headers_into_an_answer(world: World) -> None:
+    torn = "x%0d%0aset-cookie:%20a=b"
+    for path in (f"/threads/{torn}", f"/assistants/{torn}", f"/v1/models/{torn}", "/threads/search"):
+        answered = world.bob.request(
+            "POST" if "search" in path else "GET", path, json={"sort_by": unquote(torn)}
+        )
+        assert "set-cookie" not in answered.headers
+        assert answered.status_code in (404, 422)
+
+
+ENDPOINTS = {
+    "RunBody": "POST /threads/{thread_id}/runs",
+    "BatchRunBody": "POST /runs/batch",
+    "_Batch": "POST /runs/batch",
+    "CronBody": "POST /threads/{thread_id}/runs/crons",
+    "CronChangeBody": "PATCH /runs/crons/{cron_id}",
+    "CronSearchBody": "POST /runs/crons/search",
+    "ThreadBody": "POST /threads",
+    "MetadataBody": "PATCH /threads/{thread_id}",
+    "ThreadSearchBody": "POST /threads/search",
+    "AssistantSearchBody": "POST /assistants/search",
+    "SearchBody": "POST /assistants/{assistant_id}/versions",
+    "PruneBody": "POST /threads/prune",
+    "StateBody": "POST /threads/{thread_id}/state",
+    "CheckpointBody": "POST /threads/{thread_id}/state/checkpoint",
+    "HistoryBody": "POST /threads/{thread_id}/history",
+    "AssistantBody": "POST /assistants",
+    "AssistantChangeBody": "PATCH /assistants/{assistant_id}",
+    "VersionBody": "POST /assistants/{assistant_id}/latest",
+    "CancelManyBody": "POST /runs/cancel",
+    "CompletionBody": "POST /v1/chat/completions",
+    "PutBody": "PUT /store/items",
+    "KeyBody": "DELETE /store/items",
+    "ItemSearchBody": "POST /store/items/search",
+    "NamespaceBody": "POST /store/namespaces",
+}
+"""Where the body of each model goes."""
+# Parts of other bodies, commands within one, and one whose answer is a stream without an end.
+_PARTS = {
+    "Superstep",
+    "TtlBody",
+    "_StreamOptions",
+    "_Start",
+    "_Answer",
+    "_Respond",
+    "EventsBody",
+    "RootModel[list[BatchRunBody]]",
+}
+
+
+def _models(above: type[BaseModel] = BaseModel) -> Iterator[type[BaseModel]]:
+    for each in above.__subclasses__():
+        if each.__module__.startswith(api.__name__):
+            yield each
+        yield from _models(each)
+
+
+MODELS = {each.__name__: each for each in _models()}
+
+
+def test_the_body_of_every_endpoint_is_attacked() -> None:
+    assert MODELS.keys() == ENDPOINTS.keys() | _PARTS
+
+
+@pytest.mark.parametrize("name", ENDPOINTS)
+def test_a_text_is_no_sql_in_any_field(world: World, name: str) -> None:
+    before, ids = world.all_of_alice(), _of_bob(world)
+    method, path = ENDPOINTS[name].split(" ")
+    valid = ATTACKS[ENDPOINTS[name]][0]({**world.ids, **ids})
+    for field in MODELS[name].model_fields:
+        for value in (SQL, [SQL], {SQL: SQL}, {"a": {SQL: [SQL]}}):
+            one = {**(valid[0] if isinstance(valid, list) else valid or {}), field: value}
+            body = [one] if isinstance(valid, list) else one
+            answered = world.bob.request(method, path.format(**ids), json=body)
+
+            assert answered.status_code < 500, (field, value, answered.text)
+            assert "sqlite" not in answered.text.lower()
+
+    assert world.all_of_alice() == before
+
+
+def _of_bob(world: World) -> dict[str, str]:
+    """Let Bob have something, so that he gets as far as the database."""
+    thread = world.bob.post("/threads", json={}).json()["thread_id"]
+    assistant = world.bob.post("/assistants", json={"graph_id": "echo"}).json()["assistant_id"]
+    schedule = {"assistant_id": "echo", "schedule": "0 0 1 1 *"}
+    cron = world.bob.post(f"/threads/{thread}/runs/crons", json=schedule).json()["cron_id"]
+    return {"thread_id": thread, "assistant_id": assistant, "cron_id": cron}
+
+
+def test_a_body_without_an_end_is_cut_off(world: World) -> None:
+    refused = world.bob.post("/threads", content=b'"' + b"x" * 33_000_000)
+
+    assert refused.status_code == 413
+    assert "32,000,000 bytes" in refused.json()["detail"]
+
+
+def test_what_is_known_of_a_key_is_no_key(world: World) -> None:
+    key = world.bob.headers["x-api-key"]
+    digest = hashlib.sha256(key.encode()).hexdigest()
+    for forged in (digest, key[:-1], f"{key}=", key.upper(), key.split("-")[1], "da-", f"{key},{key}"):
+        assert httpx.get(f"{world.url}/info", headers={"x-api-key": forged}).status_code == 401
+
+
+def test_a_key_that_was_in_use_is_worth_nothing_when_it_is_revoked(world: World) -> None:
+    key = make_key(world.place, "eve")
+    with httpx.Client(base_url=world.url, headers={"x-api-key": key}, timeout=60) as eve:
+        assert eve.get("/info").status_code == 200
+        database = str(world.place / ".deepagents" / "server.db")
+        assert main(["keys", "revoke", key.split("-")[1], "--database", database]) == 0
+
+        end = time.monotonic() + 60
+        while eve.get("/info").status_code != 401:
+            assert time.monotonic() < end
