@@ -188,6 +188,8 @@ def _sqlite_engine(path: Path) -> AsyncEngine:
     engine = sa.create_engine(f"sqlite:///{path}", max_overflow=-1, connect_args={"check_same_thread": False})
     event.listen(engine, "connect", _prepare_to_run_at_once)
     event.listen(engine, "begin", _begin_at_once)
+    # `AsyncEngine` takes no other. Its own calls, such as `begin`, then run in SQLAlchemy's greenlet, where
+    # `_begin_at_once` may wait; `_FileConnection.execute` needs none, for the driver never waits.
     engine.dialect.is_async = True
     return AsyncEngine(engine)
 
