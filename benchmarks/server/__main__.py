@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.server.drill import Size, drill, on_postgres, on_sqlite
-from benchmarks.server.load import load, overhead
+from benchmarks.server.load import cancelling, load, overhead
 from benchmarks.server.programs import Server, deepagents, install_langgraph_dev, langgraph_dev
 
 
@@ -48,7 +48,8 @@ def _measure(server: Server, options: argparse.Namespace) -> list[str]:
         server.wait()
         asyncio.run(load(server, 2, 2))
         costs = asyncio.run(overhead(server, options.times))
-        return [*costs, *asyncio.run(load(server, options.clients, options.seconds)).lines()]
+        cancelled = asyncio.run(cancelling(server, options.times))
+        return [*costs, cancelled, *asyncio.run(load(server, options.clients, options.seconds)).lines()]
     finally:
         server.end()
 

@@ -78,6 +78,24 @@ async def overhead(server: Server, times: int) -> list[str]:
     ]
 
 
+async def cancelling(server: Server, times: int) -> str:
+    """Cancel runs while their tool works, and wait for their ends."""
+    async with httpx.AsyncClient(base_url=server.url, timeout=120) as client:
+        took = sorted([await _cancel_one(client) for _ in range(times)])
+    return f"a cancelled run has ended: {_shown(took)}"
+
+
+async def _cancel_one(client: httpx.AsyncClient) -> float:
+    path = f"/threads/{await _new_thread(client)}/runs"
+    given = {"assistant_id": "talker", "input": _ASKED}
+    made = (await client.post(path, json=given)).raise_for_status().json()
+    # The tool takes 0.2 seconds, twice.
+    await asyncio.sleep(0.15)
+    began = time.perf_counter()
+    (await client.post(f"{path}/{made['run_id']}/cancel?wait=true")).raise_for_status()
+    return (time.perf_counter() - began) * 1000
+
+
 async def _timed(work: Callable[[], Awaitable[Any]]) -> float:
     began = time.perf_counter()
     await work()
