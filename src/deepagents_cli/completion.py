@@ -58,8 +58,10 @@ def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
         yield action
         choices = cast(object, action.choices)
         if isinstance(choices, Mapping):
-            for below in cast("Mapping[str, argparse.ArgumentParser]", choices).values():
-                yield from _actions(below)
+            for below in cast("Mapping[str, object]", choices).values():
+                # The choices of an option may be the keys of any table.
+                if isinstance(below, argparse.ArgumentParser):
+                    yield from _actions(below)
 
 
 def _session_names() -> list[str]:

@@ -10,6 +10,7 @@ import pytest
 
 from deepagents.testing import ScriptedModel
 from tests.cli.conftest import Command
+from tests.cli.tmux import Tmux, needs_tmux
 
 ASK = """
 source {script}
@@ -48,6 +49,43 @@ def test_bash_offers_what_fits(cli: Command, tmp_path: Path, words: str, offered
     answered = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True)
 
     assert offered <= {*answered.stdout.split()}
+
+
+@pytest.mark.skipif(not shutil.which("fish"), reason="needs fish")
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("deepagents ", {"run", "sessions", "doctor", "trust"}),
+        ("deepagents run --mode ", {"ask", "auto", "plan", "full"}),
+        ("deepagents sessions show ", {"tidy-up"}),
+    ],
+)
+def test_fish_offers_what_fits(cli: Command, tmp_path: Path, typed: str, offered: set[str]) -> None:
+    script = tmp_path / "script"
+    script.write_text(cli("completion", "fish").out)
+
+    asked = f"function deepagents; echo tidy-up; end; source {script}; complete -C '{typed}'"
+    answered = subprocess.run(
+        ["fish", "--no-config", "-c", asked], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+
+    assert offered <= {line.partition("\t")[0] for line in answered.stdout.splitlines()}
+
+
+@needs_tmux
+@pytest.mark.skipif(not shutil.which("zsh"), reason="needs zsh")
+def test_zsh_completes_what_is_typed(cli: Command, tmp_path: Path) -> None:
+    (tmp_path / "script").write_text(cli("completion", "zsh").out)
+    (tmp_path / ".zshrc").write_text(
+        "PS1='$ '\nautoload -U compinit && compinit -u -D\n"
+        f'eval "$(cat {tmp_path}/script)"\ndeepagents() {{ echo tidy-up }}\n'
+    )
+    with Tmux(["zsh", "-i"], directory=tmp_path, environment={"ZDOTDIR": str(tmp_path)}) as terminal:
+        terminal.wait_for(r"^\$")
+        for typed, completed in (("deepagents sess", "sessions$"), ("sh", "show$"), ("", "tidy-up")):
+            terminal.type(typed)
+            terminal.keys("Tab")
+            terminal.wait_for(completed)
 
 
 def test_sessions_of_the_directory_are_offered(
