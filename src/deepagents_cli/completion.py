@@ -57,11 +57,11 @@ def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
     for action in actions:
         yield action
         choices = cast(object, action.choices)
-        if isinstance(choices, Mapping):
-            for below in cast("Mapping[str, object]", choices).values():
-                # The choices of an option may be the keys of any table.
-                if isinstance(below, argparse.ArgumentParser):
-                    yield from _actions(below)
+        table = cast("Mapping[str, object]", choices) if isinstance(choices, Mapping) else {}
+        # The choices of an option may be the keys of any table.
+        for below in table.values():
+            if isinstance(below, argparse.ArgumentParser):
+                yield from _actions(below)
 
 
 def _session_names() -> list[str]:

@@ -76,6 +76,10 @@ def new_thread_id() -> str:
     return f"{time.strftime('%Y%m%d-%H%M%S')}-{uuid4().hex[:6]}"
 
 
+class InUse(CommandError):
+    """Another process works in a thread."""
+
+
 class Threads:
     """The register of threads.
 
@@ -194,7 +198,7 @@ class Threads:
         """Keep other processes out of a thread; the hold ends with this process, however it ends.
 
         Raises:
-            CommandError: when another process works in it.
+            InUse: when another process works in it.
         """
         # One byte of one file for each thread: such a lock is released when the process dies.
         offset = int.from_bytes(sha256(thread.encode()).digest()[:4]) >> 2
@@ -211,7 +215,7 @@ class Threads:
         except OSError as error:
             if offset in self._held:
                 raise
-            raise CommandError(
+            raise InUse(
                 f"Thread {thread!r} is in use by another run; wait for it, or leave --continue out"
             ) from error
         finally:

@@ -224,7 +224,7 @@ class Screen:
         if mark := self._composer.paste_picture():
             self.input.insert_text(mark)
         else:
-            self._show_note("no picture in the clipboard, or no wl-paste, xclip or pngpaste to read it")
+            self._show_note("no picture to paste, or no wl-paste, xclip or pngpaste")
 
     def move_in_picker(self, by: int) -> None:
         """Go to another row."""

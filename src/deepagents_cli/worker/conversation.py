@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from asyncio import Future, Queue, Task, create_task, get_running_loop, to_thread
+from asyncio import Future, Queue, Task, create_task, get_running_loop, sleep, to_thread
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from time import monotonic
 from typing import Any, Final
 
 from langchain_core.language_models import BaseChatModel
@@ -19,6 +20,7 @@ from deepagents_cli.output import call_line, result_line
 from deepagents_cli.protocol import Message, Mode
 from deepagents_cli.session import Session, messages_in
 from deepagents_cli.terminal import one_line
+from deepagents_cli.threads import InUse
 from deepagents_cli.worker.asking import Asking, Say
 from deepagents_cli.worker.attachments import read_attachments
 from deepagents_cli.worker.changes import Changes
@@ -36,6 +38,11 @@ from deepagents_cli.worker.workplace import Workplace
 logger = logging.getLogger(__name__)
 _IN_ORDER: Final = frozenset({"open", "send", "command", "save"})
 """What is carried out one after the other; the rest at once, also while such a thing is under way."""
+
+
+_MOST_SECONDS: Final = 15.0
+"""For a thread that another process is about to leave."""
+_BETWEEN: Final = 0.2
 
 
 class Conversation:
@@ -213,8 +220,24 @@ class Conversation:
         self.repository = Repository(place.project, self.meter.changed)
         wanted, latest = message.get("thread"), bool(message.get("resume"))
         thread = place.threads.choose(place.directory, wanted, latest=latest)
-        await self.enter(thread, resumed=bool(wanted) or latest)
+        await self._enter_once_free(thread, resumed=bool(wanted) or latest)
         self.repository.look()
+
+    async def _enter_once_free(self, thread: str, *, resumed: bool) -> None:
+        """Open a thread; the worker of a screen that was killed may hold it until all is saved."""
+        end: float | None = None
+        while True:
+            try:
+                await self.enter(thread, resumed=resumed)
+                return
+            except InUse:
+                if end is None:
+                    end = monotonic() + _MOST_SECONDS
+                    text = "Another process works in this session. It is opened once that has ended, within"
+                    self.say("notice", {"text": f"{text} {_MOST_SECONDS:.0f} seconds; Ctrl-C twice leaves."})
+                elif monotonic() > end:
+                    raise
+            await sleep(_BETWEEN)
 
     async def _send_or_return(self, message: Message) -> None:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from collections.abc import Iterator
 
 import pytest
@@ -24,7 +25,13 @@ def sitting(home: Home) -> Iterator[Person]:
     editor = home.home / "editor"
     editor.write_text('#!/bin/sh\nsed -i s/hello/salve/ "$1"\n')
     editor.chmod(0o755)
-    with home.sit_down(columns=COLUMNS, rows=40, NO_COLOR="1", VISUAL=str(editor)) as person:
+    clipboard = home.home / "bin/wl-paste"
+    clipboard.parent.mkdir(exist_ok=True)
+    clipboard.write_text(f'#!/bin/sh\n[ "$*" = "--type image/png" ] && cat {home.home}/copied\n')
+    clipboard.chmod(0o755)
+    with home.sit_down(
+        columns=COLUMNS, rows=40, NO_COLOR="1", VISUAL=str(editor), WAYLAND_DISPLAY="wayland-0"
+    ) as person:
         person.sees("scripted in\\b")
         yield person
 
@@ -39,6 +46,22 @@ def test_a_change_is_edited_in_the_editor_and_shown_again(person: Person) -> Non
 
     assert LONG in " ".join(shown.split())
     assert (person.directory / "new.md").read_text() == f"salve, {LONG}\n"
+
+
+def test_the_picture_in_the_clipboard_is_sent(person: Person) -> None:
+    person.presses("C-v")
+    person.sees("^no picture to paste, or no wl-paste, xclip or pngpaste$")
+    person.sees_gone("^no picture")
+    (person.home.home / "copied").write_bytes(b"\x89PNG copied")
+    person.terminal.type("Look: ")
+    person.presses("C-v")
+    person.sees(r"^› Look: \[picture #1\]")
+    person.asks("", "I see it.")
+    person.sees("^I see it.")
+
+    text, picture = person.server.requests[-1].messages[-1]["content"]
+    sent = b64decode(picture["image_url"]["url"].removeprefix("data:image/png;base64,"))
+    assert (text["text"], sent) == ("Look: [picture #1]", b"\x89PNG copied")
 
 
 def test_all_fits_into_60_columns_and_has_no_colours(person: Person) -> None:

@@ -111,7 +111,7 @@ def test_sessions_are_named_copied_written_and_opened_again(person: Person) -> N
     person.asks("And to two.", "One, two.")
     person.sees("^One, two.")
     person.enters("/rename counting")
-    person.sees("^This session is now called counting")
+    person.sees("^› /rename counting\n\nThis session is now called counting")
 
     person.enters("/fork")
     person.sees(r"^> 4\. One, two\.")
@@ -128,6 +128,9 @@ def test_sessions_are_named_copied_written_and_opened_again(person: Person) -> N
     person.answers("y")
     person.sees(r"^Written: .*talk\.md")
     assert "And to three?" in (person.directory / "talk.md").read_text()
+    person.enters("/export AGENTS.md")
+    person.sees(r"^Write .*AGENTS\.md\? It replaces the [\d,]+ bytes that are there\.")
+    person.answers("n")
 
     person.begins_anew()
     person.enters("/resume counting")

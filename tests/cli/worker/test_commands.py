@@ -154,8 +154,9 @@ def test_a_session_is_renamed_forked_exported_and_opened_again(
     assert worker.command("resume", "counting")["text"] == "This session is open."
     other = start()
     other.send("open", directory=str(directory), thread=first["thread"], model="local-server:scripted")
-    assert "in use by another run" in other.wait_for_failure()
+    assert "Another process works in this session" in other.wait("notice")["text"]
     worker.command("new")
+    assert other.wait("ready")["thread"] == first["thread"]
     assert worker.last("ready")["history"] == []
 
 
