@@ -57,7 +57,9 @@ def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
     for action in actions:
         yield action
         choices = cast(object, action.choices)
-        table = cast("Mapping[str, object]", choices) if isinstance(choices, Mapping) else {}
+        table: Mapping[str, object] = (
+            cast("Mapping[str, object]", choices) if isinstance(choices, Mapping) else {}
+        )
         # The choices of an option may be the keys of any table.
         for below in table.values():
             if isinstance(below, argparse.ArgumentParser):
