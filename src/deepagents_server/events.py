@@ -127,10 +127,11 @@ class EventLog:
         if channel and channel.works and channel.keep:
             await self._flush(run_id, channel)
 
-    async def close(self, run_id: str, *, ended: bool) -> None:
+    async def close(self, run_id: str, token: int, *, ended: bool) -> None:
         """Stop taking events; an attempt that did not end the run leaves its readers waiting for the next."""
         channel = self._channels.get(run_id)
-        if channel and channel.works:
+        # A later attempt in this process may have opened it anew.
+        if channel and channel.works and channel.seq // PER_ATTEMPT == token:
             if ended:
                 channel.add(END, None)
             channel.works = False

@@ -15,13 +15,12 @@ from typing import Any, Final, Literal
 from uuid import uuid4
 
 import sqlalchemy as sa
-from dbos import DBOS, DBOSConfig, DBOSPortableJSONSerializer, SetWorkflowID
+from dbos import DBOS, SetWorkflowID
 from dbos import error as dbos_error
-from sqlalchemy import event
 from sqlalchemy.exc import DBAPIError
 
 from deepagents_server.database import Database
-from deepagents_server.database.engine import Row, set_pragmas
+from deepagents_server.database.engine import Row
 from deepagents_server.database.notices import Notices
 from deepagents_server.database.runs import (
     Claim,
@@ -38,12 +37,11 @@ from deepagents_server.database.tables import leases, runs
 from deepagents_server.events import EventLog
 from deepagents_server.graphs import Graphs
 from deepagents_server.runs.execute import Attempt
-from deepagents_server.runs.liveness import BEAT, DEAD, beating, reap
+from deepagents_server.runs.liveness import BEAT, DEAD, beating, reap, runs_of
 from deepagents_server.runs.rollback import undo
+from deepagents_server.runs.workflows import RECOVERY_QUEUE, launch
 
 Action = Literal["interrupt", "rollback"]
-WORKFLOW: Final = "deepagents_run"
-RECOVERY_QUEUE: Final = "deepagents_recovered"
 _LOOK_AGAIN: Final = 30.0
 """Seconds after which a worker looks for runs though nobody said that there are any."""
 _RETRY: Final = 0.5
@@ -107,7 +105,10 @@ class RunEngine:
 
     @asynccontextmanager
     async def _working(self) -> AsyncGenerator[None]:
-        self._launch()
+        async def run_workflow(run_id: str) -> None:
+            await self._run_workflow(run_id)
+
+        self._workflow = launch(self.database, self.worker, self.version, run_workflow)
         await self._recover_own()
         tasks = [asyncio.create_task(self._dispatch())]
         if self.database.is_shared:
@@ -176,35 +177,6 @@ class RunEngine:
         if active := self._active.get(run_id):
             active.work.cancel()
 
-    def _launch(self) -> None:
-        engine, url = self._make_engine()
-        DBOS(
-            config=DBOSConfig(
-                name="deepagents",
-                system_database_url=url,
-                system_database_engine=engine,
-                # The one process of a file takes up what the one before it has left.
-                executor_id=self.worker if self.database.is_shared else "server",
-                application_version=self.version,
-                serializer=DBOSPortableJSONSerializer(),
-                log_level="ERROR",
-            )
-        )
-
-        async def run_workflow(run_id: str) -> None:
-            await self._run_workflow(run_id)
-
-        self._workflow = DBOS.workflow(name=WORKFLOW, max_recovery_attempts=1000)(run_workflow)
-        DBOS.launch()
-
-    def _make_engine(self) -> tuple[sa.Engine | None, str]:
-        url = sa.make_url(self.database.url)
-        if self.database.is_shared:
-            return None, url.set(drivername="postgresql+psycopg").render_as_string(hide_password=False)
-        engine = sa.create_engine(f"sqlite:///{url.database}")
-        event.listen(engine, "connect", _prepare_sqlite)
-        return engine, f"sqlite:///{url.database}"
-
     async def _recover_own(self) -> None:
         """Let runs start again whose process ended before DBOS had heard of them."""
         await DBOS.register_queue_async(RECOVERY_QUEUE, worker_concurrency=self.slots)
@@ -221,15 +193,29 @@ class RunEngine:
                 await hand_back(self.database, row["run_id"])
 
     async def _reap(self) -> None:
+        idle: set[str] = set()
         while True:
             await asyncio.sleep(BEAT)
             try:
                 if await reap(self.database, RECOVERY_QUEUE):
                     await self.wake()
+                idle = await self._hand_back_idle(idle)
             except (DBAPIError, dbos_error.DBOSException) as error:
                 _log.warning("Lost workers cannot be looked for: %s", error)
                 # While the database was away nobody could show signs of life.
                 await asyncio.sleep(DEAD)
+
+    async def _hand_back_idle(self, before: set[str]) -> set[str]:
+        """Give back what this worker was given without hearing of it, as when a connection broke in a commit.
+
+        Twice idle in a row, since a run may just have been taken.
+        """
+        idle = await runs_of(self.database, self.worker) - {*self._active}
+        for run_id in idle & before:
+            _log.warning("Run %s was taken and did not begin; it is given back", run_id)
+            await hand_back(self.database, run_id)
+            await self.wake()
+        return idle - before
 
     async def _dispatch(self) -> None:
         while True:
@@ -309,8 +295,14 @@ class RunEngine:
             await asyncio.wait([self._drive(taken, workflow)])
 
     def _drive(self, taken: Taken, workflow: str) -> asyncio.Task[None]:
+        run_id = taken[0]["run_id"]
+        if before := self._active.get(run_id):
+            # A process that was asleep may be given again what it still believes to be at work on.
+            before.work.cancel()
         active = _Active(self._attempt(taken), workflow)
-        self._active[taken[0]["run_id"]] = active
+        self._active[run_id] = active
+        if self.database.is_shared:
+            self._in_background(self._stop_if_cancelled(active))
         active.driver = self._in_background(self._see_through(active))
         return active.driver
 
@@ -327,7 +319,8 @@ class RunEngine:
                     return
                 active.begin(self._attempt(taken))
         finally:
-            self._active.pop(run_id, None)
+            if self._active.get(run_id) is active:
+                del self._active[run_id]
             # Also where this fails, readers must not wait for a process that does no more.
             await active.attempt.leave()
         self._news.set()
@@ -379,6 +372,12 @@ class RunEngine:
         row = await self.database.row(sa.select(runs.c.cancelled).where(runs.c.run_id == run_id))
         return row["cancelled"] if row else None
 
+    async def _stop_if_cancelled(self, active: _Active) -> None:
+        """Cancel a run that was cancelled after it was taken, when no worker could yet hear of it."""
+        with suppress(DBAPIError):
+            if await self._cancelled(active.attempt.run_id):
+                active.work.cancel()
+
     async def _leave_runs(self) -> None:
         left = {**self._active}
         for active in left.values():
@@ -392,9 +391,3 @@ class RunEngine:
             await hand_back(self.database, run_id)
             await DBOS.cancel_workflow_async(active.workflow)
         await self.wake()
-
-
-def _prepare_sqlite(connection: Any, record: Any) -> None:
-    set_pragmas(connection, record)
-    # As DBOS prepares its own connections: its transactions begin as writers.
-    connection.isolation_level = "IMMEDIATE"

@@ -209,12 +209,12 @@ class Attempt:
         )
         if done and outcome.error:
             await self._events.put(self.run_id, "error", outcome.error)
-        await self._events.close(self.run_id, ended=done)
+        await self._events.close(self.run_id, self.token, ended=done)
         return done
 
     async def leave(self) -> None:
         """Stop without an end: the run goes on elsewhere, or after a restart."""
-        await self._events.close(self.run_id, ended=False)
+        await self._events.close(self.run_id, self.token, ended=False)
 
 
 def visible_values(graph: Graph, values: Any) -> Any:

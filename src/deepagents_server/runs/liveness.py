@@ -88,10 +88,15 @@ async def _move_runs(database: Database, worker: str, queue: str) -> int:
         await DBOS.resume_workflow_async(workflow.workflow_id, queue_name=queue)
     waiting = await DBOS.list_workflows_async(status="ENQUEUED", queue_name=queue, load_input=False)
     known = {workflow.workflow_id.rsplit(":", 1)[0] for workflow in (*left, *waiting)}
-    held = await database.rows(sa.select(leases.c.run_id).where(leases.c.worker == worker))
-    unknown = [row["run_id"] for row in held if row["run_id"] and row["run_id"] not in known]
+    unknown = await runs_of(database, worker) - known
     for run_id in unknown:
         await hand_back(database, run_id)
     if moved := len(left) + len(unknown):
         _log.warning("Worker %s was lost; %d of its runs go on", worker, moved)
     return moved
+
+
+async def runs_of(database: Database, worker: str) -> set[str]:
+    """Return the runs that a worker has."""
+    held = sa.select(leases.c.run_id).where(leases.c.worker == worker, leases.c.run_id.is_not(None))
+    return {row["run_id"] for row in await database.rows(held)}
