@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import psycopg
 import pytest
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
@@ -132,6 +133,24 @@ async def test_a_run_goes_on_with_another_worker(client: LangGraphClient, shared
     tools = [part.data["tools"] for part in parts if part.event == "updates" and "tools" in part.data]
     assert [each["messages"][0]["content"] for each in tools] == ["lifted heavy"]
     lost.start()
+
+
+async def test_a_run_whose_worker_does_not_know_that_it_has_it_begins_all_the_same(
+    client: LangGraphClient, shared: Shared
+) -> None:
+    """As when a connection breaks after the commit that gave a worker the run."""
+    thread = (await client.threads.create())["thread_id"]
+    run = await client.runs.create(thread, "echo", input=say("hello"), after_seconds=3600)
+
+    with psycopg.connect(shared.database) as connection:
+        one = "(SELECT max(worker_id) FROM workers)"
+        given = f"UPDATE leases SET run_id = %s, worker = {one} WHERE thread_id = %s"
+        connection.execute(given, (run["run_id"], thread))
+        begun = "UPDATE runs SET status = 'running', due_at = created_at WHERE run_id = %s"
+        connection.execute(begun, (run["run_id"],))
+
+    assert last(await client.runs.join(thread, run["run_id"])) == "Echo: hello"
+    await client.threads.delete(thread)
 
 
 @pytest.mark.slow
