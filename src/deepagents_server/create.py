@@ -42,6 +42,8 @@ async def create_run(server: Server, given: Mapping[str, Any], thread_id: str | 
     Raises:
         ApiError: if assistant or thread are not there, or the thread is busy and the run does not wait.
     """
+    if server.config.http.get("disable_webhooks") is True:
+        given = {**given, "webhook": None}
     if given.get("webhook"):
         server.webhooks.check(given["webhook"])
     async with server.database.write() as connection:
@@ -57,7 +59,7 @@ async def create_run(server: Server, given: Mapping[str, Any], thread_id: str | 
             )
         leaving = len(busy) if strategy in _REPLACES else 0
         await check_quota(connection, server.scope.owner, leaving)
-        row = _row(assistant, thread, given, server.scope.user)
+        row = _row(assistant, thread, given, server)
         row |= {"version": server.engine.version, "priority": _priority(row["metadata"])}
         await connection.execute(runs.insert().values(row))
         await _mark_thread(connection, thread, assistant)
@@ -92,13 +94,14 @@ async def _thread(connection: AsyncConnection, given: Mapping[str, Any], thread_
     return await get_thread(connection, thread_id, changes=True)
 
 
-def _row(
-    assistant: Row, thread: Row, given: Mapping[str, Any], user: Mapping[str, Any] | None
-) -> dict[str, Any]:
+def _row(assistant: Row, thread: Row, given: Mapping[str, Any], server: Server) -> dict[str, Any]:
     metadata = {**assistant["metadata"], **thread["metadata"], **clean_metadata(given.get("metadata"))}
     metadata |= {"graph_id": assistant["graph_id"], "assistant_id": assistant["assistant_id"]}
     kwargs = {name: given[name] for name in _KEPT if given.get(name) is not None}
-    kwargs["config"] = _with_user(merge_config(assistant["config"], given.get("config")), user)
+    # The headers last: a proxy may have set them, and a client cannot say otherwise.
+    config = merge_config(assistant["config"], given.get("config"))
+    config = merge_config(config, {"configurable": server.headers})
+    kwargs["config"] = _with_user(config, server.scope.user)
     checkpoint: dict[str, Any] = given.get("checkpoint") or {}
     if given.get("checkpoint_id"):
         checkpoint = {**checkpoint, "checkpoint_id": given["checkpoint_id"]}

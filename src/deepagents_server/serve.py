@@ -148,7 +148,8 @@ def listener(server: Server, settings: Settings) -> uvicorn.Server:
     return uvicorn.Server(
         uvicorn.Config(
             create_app(server, settings),
-            lifespan="off",
+            # Ours has none; `http.app` of a user may.
+            lifespan="on" if server.config.http.get("app") else "off",
             log_level="warning",
             timeout_keep_alive=30,
             # Open streams do not keep a server from ending; their clients come back with the last event.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 
@@ -42,11 +42,13 @@ class Server:
     loopback: Loopback
     handlers: Handlers | None = None
     scope: Scope = field(default_factory=Scope)
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Those of the request that its runs are to find in their configuration."""
 
-    def of(self, scope: Scope) -> Server:
+    def of(self, scope: Scope, headers: Mapping[str, str] | None = None) -> Server:
         """Return the same server, as far as an owner may see and change what it holds."""
         database, graphs = self.database.of(scope), graphs_of(self.graphs, scope.owner)
-        return replace(self, database=database, graphs=graphs, scope=scope)
+        return replace(self, database=database, graphs=graphs, scope=scope, headers=headers or {})
 
     async def tell_end(self, run: Row) -> None:
         """Call the webhook of a run that is over."""

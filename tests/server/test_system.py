@@ -62,7 +62,7 @@ def test_a_configuration_names_pages() -> None:
         Origins.of({"cors": {"allow_orgins": ["*"]}})
 
 
-@pytest.mark.parametrize("name", ["app", "mount_prefix", "configurable_headers", "disable_stores"])
+@pytest.mark.parametrize("name", ["disable_stores", "mount"])
 def test_what_a_configuration_says_and_nobody_does_is_refused(name: str) -> None:
     with pytest.raises(ServeError, match=f"http.{name} .* disable_store,"):
         routes_of({name: True})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final, cast
 
 from starlette.applications import Starlette
@@ -12,10 +13,12 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from deepagents_server.api import assistants, crons, mcp, openai, runs, store, system, thread_streams, threads
 from deepagents_server.api.access import guarded
 from deepagents_server.api.common import answer, refuse
+from deepagents_server.api.custom import OPTIONS, headers_for_runs, surround
 from deepagents_server.api.gate import Gate
 from deepagents_server.api.origins import Origins
 from deepagents_server.errors import ApiError, ServeError
@@ -33,21 +36,25 @@ _PARTS: Final = {
     "mcp": mcp.ROUTES,
 }
 """The endpoints, by the name with which `http` of langgraph.json leaves them out: `disable_store`."""
-_ABSENT: Final = ("a2a", "ui")
-"""What only LangGraph's own server has, so that leaving it out is no wish of its own."""
+_FURTHER: Final = ("a2a", "ui", "webhooks")
+"""What else LangGraph's file can leave out: two parts that only its own server has, and calls to others."""
 ROUTES: Final = [route for routes in _PARTS.values() for route in routes]
 
 
-def create_app(server: Server, settings: Settings) -> Starlette:
+def create_app(server: Server, settings: Settings) -> ASGIApp:
     """Make the application that answers for an open server."""
-    handlers = server.handlers
-    origins, served = Origins.of(server.config.http), routes_of(server.config.http)
+    handlers, http = server.handlers, server.config.http
+    origins, served = Origins.of(http), routes_of(http)
+    ask = partial(
+        Gate,
+        server=server,
+        origins=origins,
+        anyone=settings.allow_anyone,
+        choose_headers=headers_for_runs(http),
+    )
     app = Starlette(
         routes=[guarded(route, handlers) for route in served] if handlers and handlers.decides else served,
-        middleware=[
-            origins.middleware(),
-            Middleware(Gate, server=server, origins=origins, anyone=settings.allow_anyone),
-        ],
+        middleware=[origins.middleware(), Middleware(ask)],
         exception_handlers={
             ApiError: _refuse,
             HTTPException: _refuse_http,
@@ -55,7 +62,7 @@ def create_app(server: Server, settings: Settings) -> Starlette:
         },
     )
     server.loopback.app = app
-    return app
+    return surround(app, server.config, ask)
 
 
 def routes_of(http: Mapping[str, Any]) -> list[Route]:
@@ -64,7 +71,7 @@ def routes_of(http: Mapping[str, Any]) -> list[Route]:
     Raises:
         ServeError: for what this server does not do; what stays open must not go unseen.
     """
-    known = ["cors", *(f"disable_{name}" for name in (*_PARTS, *_ABSENT))]
+    known = ["cors", *OPTIONS, *(f"disable_{name}" for name in (*_PARTS, *_FURTHER))]
     if unknown := sorted(http.keys() - known):
         raise ServeError(
             f"http.{unknown[0]} of langgraph.json is nothing that this server does; leave it out, or name "

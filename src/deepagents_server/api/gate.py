@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from starlette.datastructures import Headers
@@ -27,15 +28,25 @@ _HOW: Final = "send an API key, as 'x-api-key: KEY' or 'Authorization: Bearer KE
 class Gate:
     """Lets a request through with the server of its caller."""
 
-    def __init__(self, app: ASGIApp, server: Server, origins: Origins, *, anyone: bool) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        server: Server,
+        origins: Origins,
+        choose_headers: Callable[[Headers], Mapping[str, str]],
+        *,
+        anyone: bool,
+    ) -> None:
         self._app = app
         self._server = server
         self._origins = origins
+        self._choose_headers = choose_headers
         self._anyone = anyone
 
     async def __call__(self, scope: Asgi, receive: Receive, send: Send) -> None:
         """Answer 401, or let the application answer."""
-        if scope["type"] != "http":
+        # Who was asked before the user's own application is not asked again behind it.
+        if scope["type"] != "http" or SERVER in scope:
             return await self._app(scope, receive, send)
         if OWNER in scope:
             # A run of this server asks, for whom it works.
@@ -45,7 +56,8 @@ class Gate:
             caller = Scope(user["identity"], user) if user else Scope()
         except ApiError as error:
             return await refuse(scope["path"], error)(scope, receive, send)
-        known = {**scope, SERVER: self._server.of(caller), "user": user or User({"identity": ""})}
+        server = self._server.of(caller, self._choose_headers(Headers(scope=scope)))
+        known = {**scope, SERVER: server, "user": user or User({"identity": ""})}
         return await self._app(known, receive, send)
 
     async def _identify(self, request: Request) -> User | None:
