@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
@@ -14,6 +15,9 @@ from deepagents_server.database.engine import set_pragmas
 
 RECOVERY_QUEUE: Final = "deepagents_recovered"
 _WORKFLOW: Final = "deepagents_run"
+_log: Final = logging.getLogger("dbos")
+_SILENT: Final = logging.NullHandler()
+"""Without any, DBOS adds one that keeps the stderr of the moment; so its lines go where all others go."""
 
 
 def launch(
@@ -21,6 +25,7 @@ def launch(
 ) -> Any:
     """Start DBOS, and return the workflow that calls `run` with the id of a run."""
     engine, url = _make_engine(database)
+    _log.addHandler(_SILENT)
     DBOS(
         config=DBOSConfig(
             name="deepagents",

@@ -13,13 +13,13 @@ import pytest
 from tests.cli.tmux import Tmux
 
 Start: TypeAlias = Callable[..., Tmux]
-_SOURCES = Path(__file__).resolve().parents[3] / "src"
+SOURCES = Path(__file__).resolve().parents[3] / "src"
 
 
 def begin(stack: ExitStack, directory: Path, state: Path, *arguments: str, **options: Any) -> Tmux:
     """Start a conversation; capitals in the options name variables of its environment."""
     size = {name: options.pop(name) for name in ("columns", "rows") if name in options}
-    variables = {"PYTHONPATH": str(_SOURCES), "DEEPAGENTS_STATE": str(state), "HOME": str(state)}
+    variables = {"PYTHONPATH": str(SOURCES), "DEEPAGENTS_STATE": str(state), "HOME": str(state)}
     environment = {**variables, "VISUAL": "", "EDITOR": "", **options}
     program = [sys.executable, str(Path(__file__).parent / "start.py"), *arguments]
     return stack.enter_context(Tmux(program, directory=directory, environment=environment, **size))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.chat.conftest import Start
+from tests.cli.chat.conftest import SOURCES, Start
 from tests.cli.tmux import Tmux, needs_tmux
 
 READY = r"test:model"
@@ -60,7 +60,7 @@ def test_what_is_typed_before_the_prompt_is_ready_is_kept(start: Start) -> None:
 def test_enter_before_the_program_runs_sends_what_was_typed(directory: Path, state: Path) -> None:
     fifo = directory.parent / "start"
     os.mkfifo(fifo)
-    environment = {"PYTHONPATH": os.environ["PYTHONPATH"], "DEEPAGENTS_STATE": str(state), "HOME": str(state)}
+    environment = {"PYTHONPATH": str(SOURCES), "DEEPAGENTS_STATE": str(state), "HOME": str(state)}
     program = shlex.join([sys.executable, str(Path(__file__).parent / "start.py")])
     script = f"echo waiting; read line <{fifo}; exec {program}"
     with Tmux(["sh", "-c", script], directory=directory, environment=environment) as terminal:
