@@ -96,6 +96,22 @@ def test_what_was_deleted_since_it_was_read_is_not_brought_back(disk: Ground, ca
     assert not path.exists()
 
 
+def test_what_the_refusal_advises_leads_on_after_a_deletion(call_mode: CallMode) -> None:
+    write = call("write_file", file_path="/in.txt", content="mine")
+    with ScriptedModel(READ, "Read.", write, READ, write.model_copy(deep=True), "Done.") as model:
+        agent = create_deep_agent(model, checkpointer=InMemorySaver())
+        thread: Any = {"configurable": {"thread_id": "1"}}
+        given = {"/in.txt": {"content": "inside\n", "encoding": "utf-8"}}
+        call_mode.invoke(agent, {"messages": "Read", "files": given}, thread)
+        agent.update_state(thread, {"files": {"/in.txt": None}})
+        result = call_mode.invoke(agent, {"messages": "Write"}, thread)
+
+    refused, gone, written = [each for each in result["messages"] if each.type == "tool"][1:]
+    assert "was deleted since it was read. Read it again" in refused.text
+    assert [each.status for each in (refused, gone, written)] == ["error", "error", "success"]
+    assert result["files"]["/in.txt"]["content"] == "mine"
+
+
 def test_an_old_read_gives_no_right_after_a_failed_write(disk: Ground, call_mode: CallMode) -> None:
     path = disk.root / "in.txt"
     disk.harmless |= {"read_file"}

@@ -10,10 +10,10 @@ from typing import get_args
 import pytest
 
 from deepagents.backends.results import ExecuteResponse
-from deepagents.backends.sandbox.codec import MARK, Operation, command, decode, program
+from deepagents.backends.sandbox.codec import MARK, ProgramName, command, decode, program
 from deepagents.errors import BackendError
 
-OPERATIONS: tuple[Operation, ...] = get_args(Operation)
+OPERATIONS: tuple[ProgramName, ...] = get_args(ProgramName)
 HOSTILE = "a'b\"c$(id)`id`\\\n;&|<>*?!~#"
 
 
@@ -23,7 +23,7 @@ def printed(*records: object, truncated: bool = False, exit_code: int | None = 0
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_nothing_in_a_command_line_is_expanded(operation: Operation) -> None:
+def test_nothing_in_a_command_line_is_expanded(operation: ProgramName) -> None:
     line = command(operation, {"path": HOSTILE, "texts": {"content": HOSTILE}})
 
     assert set("$`\\\n*?!#~").isdisjoint(line)
@@ -32,7 +32,7 @@ def test_nothing_in_a_command_line_is_expanded(operation: Operation) -> None:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_a_program_needs_nothing_newer_than_python_3_6(operation: Operation) -> None:
+def test_a_program_needs_nothing_newer_than_python_3_6(operation: ProgramName) -> None:
     tree = ast.parse(program(operation), feature_version=(3, 6))
 
     imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
@@ -44,7 +44,7 @@ def test_a_program_needs_nothing_newer_than_python_3_6(operation: Operation) -> 
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_a_program_is_small_enough_for_any_command_line(operation: Operation) -> None:
+def test_a_program_is_small_enough_for_any_command_line(operation: ProgramName) -> None:
     assert len(command(operation, {"text": "x" * 50_000})) < 100_000
 
 

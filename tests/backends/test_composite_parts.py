@@ -292,6 +292,17 @@ def test_rules_bind_what_a_link_leads_to_and_all_that_a_deletion_takes(
     assert (tmp_path / "d/secret/a").exists()
 
 
+def test_a_refusal_by_link_names_the_path_in_the_tree(call_mode: CallMode, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("x")
+    (tmp_path / "link").symlink_to("secret")
+    composite = CompositeBackend(FlatBackend(), {"/r": FilesystemBackend(tmp_path)})
+
+    refused = call_mode.call(composite, "read", "/r/link", allowed=Except(("/r/secret",)))
+
+    assert refused.code == "permission_denied"
+    assert "'/r/link'" in refused.error
+
+
 async def half_new_ls(self: Any, path: str) -> Any:
     return self.ls(path)
 

@@ -117,9 +117,10 @@ def test_each_change_is_a_commit_on_top_of_the_last(
 def test_what_is_no_text_is_refused_and_the_rest_taken(
     backend: ContextHubBackend, call_mode: CallMode
 ) -> None:
-    answers = call_mode.call(backend, "upload_files", [("/bin", b"\xff\x00"), ("/b", b"b")])
+    sent: list[Any] = [("/bin", b"\xff\x00"), ("/b", b"b"), ("/text", "no bytes")]
+    answers = call_mode.call(backend, "upload_files", sent)
 
-    assert [each.error for each in answers] == ["invalid_encoding", None]
+    assert [each.error for each in answers] == ["invalid_encoding", None, "invalid_argument"]
     assert backend.append("/b", b"\xff\x00").code == "invalid_encoding"
     assert backend.download_files(["/b"])[0].content == b"b"
 

@@ -486,11 +486,45 @@ def test_rules_bind_what_a_link_leads_to(sandbox: Any) -> None:
         assert [each.code for each in tried] == ["permission_denied"] * 3
     assert sandbox.delete("/there/.env", **rules).code == "permission_denied"
     assert [each["path"] for each in sandbox.ls("/", **rules).entries] == ["/open.txt"]
-    assert sandbox.ls("/there", **rules).entries == []
+    assert sandbox.ls("/there", **rules).code == "permission_denied"
     assert [each["path"] for each in sandbox.glob("{*,.*}", **rules).matches] == ["/open.txt"]
     assert [each["path"] for each in sandbox.grep("needle", None, **rules).matches] == ["/open.txt"]
     assert sandbox.grep("needle", "/there", None, **rules).matches == []
     assert (secret / ".env").read_text() == "needle"
+
+
+def test_no_error_tells_what_is_behind_a_link_to_what_is_denied(sandbox: Any) -> None:
+    (sandbox.directory / "secret/deep").mkdir(parents=True)
+    (sandbox.directory / "secret/plan.txt").write_text("one\ntwo\n")
+    links = {"/file": "secret/plan.txt", "/directory": "secret/deep", "/nothing": "secret/gone"}
+    for link, target in links.items():
+        (sandbox.directory / link[1:]).symlink_to(target)
+    rules = {"allowed": AllBut("/secret")}
+
+    read = {link: sandbox.read(link, 99, 1, **rules) for link in links}
+    listed = {link: sandbox.ls(link, **rules) for link in links}
+
+    for found in (read, listed):
+        assert {link: each.code for link, each in found.items()} == dict.fromkeys(links, "permission_denied")
+        assert len({each.error.replace(link, "") for link, each in found.items()}) == 1
+
+
+def test_a_listing_names_nothing_denied_that_it_cannot_look_at(sandbox: Any) -> None:
+    # The kernel takes paths of 4,095 bytes, so what is in this directory can be listed and not looked at.
+    room = 4090 - len(str(sandbox.directory))
+    names = ["d" * 199] * (room // 200)
+    deep = "/" + "/".join([*names, "e" * (room % 200 + 1)])[: room - 1]
+    Path(f"{sandbox.directory}{deep}").mkdir(parents=True)
+    directory = os.open(f"{sandbox.directory}{deep}", os.O_RDONLY)
+    for name in ("open-plan", "secret-plan"):
+        os.close(os.open(name, os.O_CREAT | os.O_WRONLY, dir_fd=directory))
+    os.close(directory)
+
+    found = sandbox.ls(deep, allowed=AllBut(f"{deep}/secret-plan"))
+
+    assert (found.entries, found.code) == ([], "io_error")
+    assert f"{deep}/open-plan: File name too long" in found.error
+    assert "secret" not in found.error
 
 
 def test_a_search_opens_no_denied_file(sandbox: Any) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from deepagents._globs import compile_glob
 from deepagents.backends._bytes import Blocks, lf_bytes, whole_characters
 from deepagents.backends.results import ExecuteResponse
-from deepagents.backends.sandbox.codec import Answer, Operation, command, decode
+from deepagents.backends.sandbox.codec import Answer, ProgramName, command, decode
 from deepagents.backends.sandbox.scripts.read import page
 from deepagents.backends.sandbox.scripts.search import matcher
 from tests.backends.sandboxes import BIN
@@ -30,7 +30,7 @@ SEARCH: dict[str, Any] = {
 def run(tmp_path: Path) -> Any:
     """Run one program below a temporary root."""
 
-    def run(operation: Operation, **params: Any) -> Answer:
+    def run(operation: ProgramName, **params: Any) -> Answer:
         line = command(operation, {"root": str(tmp_path), **params})
         done = subprocess.run(
             ["/bin/sh", "-c", line], cwd=tmp_path, env={"PATH": f"{BIN}:/usr/bin:/bin"}, capture_output=True

@@ -1,7 +1,7 @@
 """Text as the tools see it: lines and windows, exact replacement, merging."""
 
 from deepagents._text.endings import keep_line_endings, line_ending, to_lf
-from deepagents._text.lines import Window, is_blank, split_keeping_ends, split_lines, window
+from deepagents._text.lines import Window, is_blank, past_end, split_keeping_ends, split_lines, window
 from deepagents._text.merge import Merge, merge3
 from deepagents._text.replace import EMPTY_OLD_STRING_ERROR, Replacement, replace_exact
 from deepagents._text.show import (
@@ -28,6 +28,7 @@ __all__ = [
     "line_ending",
     "merge3",
     "number_lines",
+    "past_end",
     "preview",
     "replace_exact",
     "split_keeping_ends",

@@ -60,9 +60,14 @@ def window(content: str, offset: int, limit: int) -> Window:
     ended = text.endswith("\n")
     total = text.count("\n") + (not ended)
     if offset >= total:
-        raise BackendError("invalid_argument", f"Line offset {offset} exceeds file length ({total} lines)")
+        raise past_end(offset, total)
     end = min(offset + limit, total)
     shown = "\n".join(text.split("\n", end)[offset:end])
     if end < total or ended:
         shown += "\n"
     return Window(shown, offset + 1, end, total, end if end < total else None)
+
+
+def past_end(offset: int, total: int) -> BackendError:
+    """Make the error for a page that begins behind the last line."""
+    return BackendError("invalid_argument", f"Line offset {offset} exceeds file length ({total} lines)")

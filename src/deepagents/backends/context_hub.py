@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import compress
 from typing import Any, Final, Protocol, TypeVar, cast
 
 from langgraph.errors import GraphBubbleUp
@@ -76,11 +77,11 @@ class ContextHubBackend(TransferBackend):
         if not isinstance(op, Upload):
             return await self._hub.perform(op)
         # One commit holds all files of an upload, so one that the hub cannot keep would refuse the others.
-        texts = [each for each in op.files if _is_text(each[1])]
-        taken = iter(await self._hub.perform(replace(op, files=texts)))
+        kept = [_may_be_text(content) for _, content in op.files]
+        taken = iter(await self._hub.perform(replace(op, files=[*compress(op.files, kept)])))
         return [
-            next(taken) if _is_text(content) else FileUploadResponse(path, "invalid_encoding")
-            for path, content in op.files
+            next(taken) if is_kept else FileUploadResponse(path, "invalid_encoding")
+            for (path, _), is_kept in zip(op.files, kept, strict=True)
         ]
 
     @cached_property
@@ -202,9 +203,12 @@ def _text(path: str, data: FileData) -> FileData:
         raise BackendError("invalid_encoding", text) from error
 
 
-def _is_text(content: bytes) -> bool:
+def _may_be_text(content: bytes) -> bool:
     try:
-        content.decode()
+        str(content, "utf-8")
     except UnicodeDecodeError:
         return False
+    except TypeError:
+        # No bytes at all: refused, like everywhere, where a file is made of it.
+        pass
     return True

@@ -13,6 +13,7 @@ from deepagents._globs import EVERY_FILE, parse_glob
 from deepagents._paths import is_within, name, normalise, parent
 from deepagents.backends import operations as ops
 from deepagents.backends._query import Query, matches_in
+from deepagents.backends._refusals import Denied
 from deepagents.backends._signatures import method_facts, overrides
 from deepagents.backends.call import appends, read_whole, without_slash
 from deepagents.backends.operations import Operation, Perform
@@ -29,13 +30,6 @@ Found = TypeVar("Found", bound=Mapping[str, Any])
 _PARTLY: Final = "Some of it could not be read."
 _MOST_DIRECTORIES: Final = 32
 _MOST_FILES: Final = 256
-
-
-class Denied(BackendError):
-    """A rule forbids a path."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__("permission_denied", f"Permission denied for '{path}': a rule forbids it.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +99,7 @@ class Enforcement:
         # A name may be allowed and be a link to what is not. Of a deleted link only the name counts.
         real: str = await following(ops.Resolve(op.at, entry=whole))
         if not (allowed(op.at) and allowed(real)):
-            raise Denied(op.at)
+            raise Denied(op.right, op.at)
         if not whole or (allowed.all_below(op.at) and allowed.all_below(real)):
             return
         if await is_file(following, op.at):
@@ -114,7 +108,7 @@ class Enforcement:
         below = {without_slash(each["path"]) for each in found.matches or ()}
         # What could not be listed could be denied, and a deletion cannot be taken back.
         if found.error or found.truncated or await self.find_allowed(list(below), allowed) != below:
-            raise Denied(op.at)
+            raise Denied(op.right, op.at)
 
     async def _filter(self, op: Operation, found: Any, allowed: Allowed) -> Any:
         field = "entries" if isinstance(found, LsResult) else "matches"

@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, cast
 
 from deepagents._text import keep_line_endings, replace_exact, window
 from deepagents.backends._bytes import BINARY_HEAD
+from deepagents.backends._refusals import not_text, stale_version
 from deepagents.backends.results import FileData, FileDownloadResponse, ReadResult
 from deepagents.errors import BackendError
 
@@ -197,15 +198,9 @@ def _check_version(path: str, current: FileData | None, expected: str | None) ->
     if expected is None:
         return
     if current is None:
-        raise BackendError(
-            "stale_version",
-            f"File '{path}' was deleted since it was read. List its directory, then decide again.",
-        )
+        raise stale_version(f"File '{path}'", "was deleted")
     if text_or_none(current) is None or file_version(current) != expected:
-        raise BackendError(
-            "stale_version",
-            f"File '{path}' changed since it was read. Read it again, then redo the change on what it holds.",
-        )
+        raise stale_version(f"File '{path}'", "changed")
 
 
 def make_written(path: str, current: FileData | None, content: str, expected_version: str | None) -> FileData:
@@ -242,7 +237,7 @@ def make_edited(
     """
     # Before the version: that a file is not text stays true after it is read again.
     if text_or_none(current) is not None and not is_text(path, current):
-        raise BackendError("invalid_encoding", f"Cannot edit binary files: '{path}' holds bytes, not text.")
+        raise not_text()
     _check_version(path, current, expected_version)
     encode_text(old)
     encode_text(new)

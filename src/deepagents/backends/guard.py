@@ -11,8 +11,9 @@ from langgraph.errors import GraphBubbleUp
 
 from deepagents._text import truncate
 from deepagents.backends import operations as ops
+from deepagents.backends._refusals import Denied
 from deepagents.backends.capabilities import Capabilities
-from deepagents.backends.enforcement import Denied, is_file
+from deepagents.backends.enforcement import is_file
 from deepagents.backends.operations import Operation, Perform
 from deepagents.errors import BackendError, ToolFailure, UnenforceableRule
 from deepagents.permissions import Access, CommandAccess, DeleteAccess, Rules

@@ -16,6 +16,7 @@ from deepagents._paths import is_within, name, normalise
 from deepagents.backends import filedata
 from deepagents.backends import operations as ops
 from deepagents.backends._query import Query, matches_in
+from deepagents.backends._refusals import Denied, not_a_file, not_listable, undeletable_root
 from deepagents.backends.operations import Operation
 from deepagents.backends.protocol import Allowed
 from deepagents.backends.results import (
@@ -82,7 +83,7 @@ class KeyedFiles(ABC):
     async def _read(self, op: ops.Read) -> ReadResult:
         """Read some lines, in one round trip."""
         path = normalise(op.path)
-        _check_allowed(path, op.allowed)
+        _check_allowed(path, op)
         return filedata.read_page(path, await self._get_existing(path), op.offset, op.limit)
 
     async def _glob(self, op: ops.Glob) -> GlobResult:
@@ -112,7 +113,7 @@ class KeyedFiles(ABC):
         processes make at the same time may be lost, those of this one not.
         """
         path = _normalise_file(op.path)
-        _check_allowed(path, op.allowed)
+        _check_allowed(path, op)
 
         async def change() -> WriteResult | EditResult:
             count: int | None = None
@@ -138,8 +139,8 @@ class KeyedFiles(ABC):
         """Remove a file, in two round trips, or all files below a directory, in three."""
         path = normalise(op.path)
         if path == "/":
-            raise BackendError("invalid_path", f"Error deleting '{path}': the root cannot be deleted.")
-        _check_allowed(path, op.allowed)
+            raise undeletable_root(path)
+        _check_allowed(path, op)
 
         async def delete_file() -> bool:
             is_there = await self._get(path) is not None
@@ -153,9 +154,7 @@ class KeyedFiles(ABC):
         if not below:
             raise BackendError("file_not_found", f"File '{path}' not found")
         if op.allowed and not op.allowed.all_below(path) and not all(map(op.allowed, below)):
-            raise BackendError(
-                "permission_denied", f"Permission denied for '{path}': a rule forbids something below it."
-            )
+            raise Denied(op.right, path)
         await self.alone(below, lambda: self.put_all(dict.fromkeys(below)))
         return DeleteResult(path=path)
 
@@ -164,7 +163,7 @@ class KeyedFiles(ABC):
         answers: list[FileUploadResponse] = []
         usable: dict[str, bytes] = {}
         for given, content in op.files:
-            path = _usable_path(given, op.allowed, content)
+            path = _usable_path(given, op, content)
             answers.append(FileUploadResponse(given, path.code if isinstance(path, BackendError) else None))
             if isinstance(path, str):
                 usable[path] = content
@@ -183,7 +182,7 @@ class KeyedFiles(ABC):
 
     async def _download_files(self, op: ops.Download) -> list[FileDownloadResponse]:
         """Read many files as bytes, in one round trip where all are there."""
-        usable = {given: _usable_path(given, op.allowed) for given in op.files}
+        usable = {given: _usable_path(given, op) for given in op.files}
         wanted = {path for path in usable.values() if isinstance(path, str)}
         try:
             found = await self.get_all(wanted)
@@ -214,10 +213,10 @@ def _as_download(
     return filedata.read_download(given, found[path])
 
 
-def _usable_path(given: str, allowed: Allowed | None, content: bytes = b"") -> str | BackendError:
+def _usable_path(given: str, op: Operation, content: bytes = b"") -> str | BackendError:
     try:
         path = _normalise_file(given)
-        _check_allowed(path, allowed)
+        _check_allowed(path, op)
         filedata.validate_bytes(path, content)
     except BackendError as error:
         return error
@@ -231,15 +230,15 @@ def _normalise_file(path: str) -> str:
     return normal
 
 
-def _check_allowed(path: str, allowed: Allowed | None) -> None:
-    if allowed is not None and not allowed(path):
-        raise BackendError("permission_denied", f"Permission denied for '{path}': a rule forbids it.")
+def _check_allowed(path: str, op: Operation) -> None:
+    if op.allowed is not None and not op.allowed(path):
+        raise Denied(op.right, path)
 
 
 def _not_found(paths: Iterable[str], path: str) -> BackendError:
     """Make the error for a path at which there is no file."""
     if path == "/" or any(is_within(each, path) for each in paths):
-        return BackendError("is_directory", f"File '{path}' not found: it is a directory. List it with ls.")
+        return not_a_file(f"File '{path}'")
     return BackendError("file_not_found", f"File '{path}' not found")
 
 
@@ -255,7 +254,7 @@ def list_directory(files: _Files, path: str, allowed: Allowed | None = None) -> 
         below, slash, _ = key[len(base) :].partition("/")
         found.add(base + below + slash)
     if not found and path in files:
-        raise BackendError("not_a_directory", f"Path '{path}': not_a_directory")
+        raise not_listable(path, "not_a_directory")
     entries: list[FileInfo] = []
     unread: list[str] = []
     for shown in sorted(found):

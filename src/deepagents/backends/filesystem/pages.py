@@ -7,7 +7,7 @@ import time
 from bisect import bisect_left
 from dataclasses import dataclass, field
 
-from deepagents._text import Window, format_size, window
+from deepagents._text import Window, format_size, past_end, window
 from deepagents.backends._bytes import BINARY_HEAD, Blocks, after_lines, take_lines
 from deepagents.errors import BackendError
 
@@ -85,8 +85,7 @@ def _skip(blocks: Blocks, passed: int, offset: int, trail: Trail) -> bytes:
                 f"The next {format_size(_MOST_SKIPPED)} of the file do not reach line {offset + 1}. "
                 "Ask again to look further, or find text with grep.",
             )
-    total = passed + (not last.endswith(b"\n"))
-    raise BackendError("invalid_argument", f"Line offset {offset} exceeds file length ({total} lines)")
+    raise past_end(offset, passed + (not last.endswith(b"\n")))
 
 
 def _decode(data: bytes) -> str:

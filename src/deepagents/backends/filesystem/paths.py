@@ -14,10 +14,11 @@ from typing import Protocol
 from deepagents._paths import normalise
 from deepagents._text import escape_controls
 from deepagents.backends._directory import Directory
+from deepagents.backends._refusals import Denied
 from deepagents.backends.filesystem.confined_dir import ConfinedDirectory, Entry, translate_os_errors
 from deepagents.backends.protocol import Allowed
 from deepagents.errors import BackendError
-from deepagents.permissions import Access
+from deepagents.permissions import Access, FilesystemOperation
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class ResolvedPath:
     name_of: Callable[[tuple[str, ...]], str]
     hint: str = ""
     allowed: Allowed | None = None
-    operation: str = "read"
+    operation: FilesystemOperation = "read"
 
     @contextmanager
     def entry(self, *, follow: bool = True, make_parents: bool = False) -> Generator[Entry]:
@@ -95,7 +96,7 @@ class ResolvedPath:
         # The same path, unless a link led elsewhere.
         for each in dict.fromkeys((self.shown, self.name_of(parts))):
             if not self.allowed(each):
-                raise self._refusal()
+                raise Denied(self.operation, self.shown)
 
     def check_link_target(self, parts: tuple[str, ...]) -> None:
         """Check where a search or a listing starts if a link led there; else its entries are checked."""
@@ -112,10 +113,7 @@ class ResolvedPath:
         if self.allowed is None:
             return
         if not (self.allowed.all_below(self.shown) and self.allowed.all_below(self.name_of(parts))):
-            raise self._refusal()
-
-    def _refusal(self) -> BackendError:
-        return BackendError("permission_denied", f"permission denied for {self.operation} on {self.shown}")
+            raise Denied(self.operation, self.shown)
 
     def _check_as_system(self, parts: tuple[str, ...]) -> None:
         if self.allowed is not None and not self.allowed(self.name_of(parts)):

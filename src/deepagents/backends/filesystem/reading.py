@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 from deepagents._text import format_size
 from deepagents.backends._bytes import code_of, is_binary, is_temporary, version_of
+from deepagents.backends._refusals import not_a_file, not_listable
 from deepagents.backends.filedata import FileKind, file_kind
 from deepagents.backends.filesystem.confined_dir import explain, translate_os_errors
 from deepagents.backends.filesystem.pages import LineMarks, read_all, read_head, read_page
@@ -69,7 +70,7 @@ def check_regular(about: os.stat_result, shown: str) -> None:
         BackendError: `is_directory` or `invalid_path`.
     """
     if stat.S_ISDIR(about.st_mode):
-        raise BackendError("is_directory", f"File '{shown}' not found: it is a directory. List it with ls.")
+        raise not_a_file(f"File '{shown}'")
     if not stat.S_ISREG(about.st_mode):
         raise BackendError("invalid_path", f"'{shown}' is not a regular file, so it has no content to use.")
 
@@ -114,13 +115,9 @@ def _list_entry(
 
 def _cannot_list(path: ResolvedPath, error: OSError) -> BackendError:
     code = code_of(error)
-    match code:
-        case "file_not_found":
-            return BackendError(code, f"Path '{path.shown}': path_not_found.{path.hint}")
-        case "not_a_directory":
-            return BackendError(code, f"Path '{path.shown}': not_a_directory")
-        case _:
-            return BackendError(code, f"Cannot list '{path.shown}': {explain(error)}")
+    if code == "file_not_found" or code == "not_a_directory":
+        return not_listable(path.shown, code, path.hint)
+    return BackendError(code, f"Cannot list '{path.shown}': {explain(error)}")
 
 
 def _check_size(size: int, kind: FileKind, largest: int) -> None:

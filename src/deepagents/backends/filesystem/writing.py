@@ -22,6 +22,7 @@ from typing import Final
 from deepagents._text import format_size, keep_line_endings, replace_exact
 from deepagents.backends._bytes import is_binary, is_temporary, temporary_name, version_of
 from deepagents.backends._directory import Directory
+from deepagents.backends._refusals import not_text, stale_version, undeletable_root
 from deepagents.backends.filedata import encode_text, file_kind, validate_addition, validate_bytes
 from deepagents.backends.filesystem.confined_dir import Entry, translate_os_errors
 from deepagents.backends.filesystem.pages import read_all
@@ -69,7 +70,7 @@ class Writer:
             if expected_version is None or error.code != "file_not_found":
                 raise
             # With an expected version no directory is made, so a missing one says that the file is gone.
-            raise _stale(path, "was deleted") from error
+            raise stale_version(f"File '{path.shown}'", "was deleted") from error
 
     def write_bytes(self, path: ResolvedPath, content: bytes) -> None:
         """Make bytes the content of a file."""
@@ -107,9 +108,7 @@ class Writer:
             path.entry(follow=False) as entry,
         ):
             if not entry.name or is_undeletable(entry.parts):
-                raise BackendError(
-                    "invalid_path", f"Error deleting '{path.shown}': the root cannot be deleted."
-                )
+                raise undeletable_root(path.shown)
             # What is checked must be what is removed, so no writer may come in between.
             with _hold_lock(entry.above, path.root.path_of(entry.parts[:-1])):
                 is_directory = stat.S_ISDIR(entry.stat().st_mode)
@@ -178,14 +177,7 @@ def _check_replaceable(path: ResolvedPath, entry: Entry, before: os.stat_result 
 def _check_version(path: ResolvedPath, before: os.stat_result | None, expected: str | None) -> None:
     if expected is None or (before is not None and version_of(before) == expected):
         return
-    raise _stale(path, "was deleted" if before is None else "changed")
-
-
-def _stale(path: ResolvedPath, happened: str) -> BackendError:
-    return BackendError(
-        "stale_version",
-        f"File '{path.shown}' {happened} since it was read. Read it again, then repeat the change.",
-    )
+    raise stale_version(f"File '{path.shown}'", "was deleted" if before is None else "changed")
 
 
 def _read_content(entry: Entry) -> bytes:
@@ -207,7 +199,7 @@ def _read_text(entry: Entry, path: ResolvedPath) -> str:
     """Read text so that bytes which are not UTF-8 survive an edit elsewhere in the file."""
     data = _read_content(entry)
     if file_kind(path.shown) != "text" or is_binary(data):
-        raise BackendError("invalid_encoding", "Cannot edit binary files. Write the file whole instead.")
+        raise not_text()
     return data.decode("utf-8", "surrogateescape")
 
 

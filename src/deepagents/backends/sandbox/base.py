@@ -9,7 +9,6 @@ from types import CoroutineType
 from typing import Any
 
 from deepagents._async import IOCall, arun, run
-from deepagents.backends.call import arguments_of
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.operations import Operation, OperationBackend, both_forms
 from deepagents.backends.protocol import OnOutput, SandboxBackendProtocol, accepts
@@ -107,8 +106,7 @@ class BaseSandbox(OperationBackend, SandboxBackendProtocol, ABC):
     execute_with_offload, aexecute_with_offload = both_forms(_execute_with_offload)
 
     async def _perform(self, op: Operation) -> Any:
-        positional, keywords = arguments_of(op, op.optional)
-        return await getattr(self._operations, op.method)(*positional, **keywords)
+        return await getattr(self._operations, op.method)(op)
 
     @property
     def _operations(self) -> Operations:

@@ -17,11 +17,11 @@ from typing import Any, Final, Literal, cast
 from deepagents.backends.results import ExecuteResponse
 from deepagents.errors import BackendError
 
-Operation = Literal["ls", "read", "glob", "grep", "write", "append", "edit", "delete", "where", "capture"]
+ProgramName = Literal["ls", "read", "glob", "grep", "write", "append", "edit", "delete", "where", "capture"]
 
 MARK: Final = "@deepagents:"
 _SCRIPTS: Final = "deepagents.backends.sandbox.scripts"
-_SCRIPT_OF: Final[Mapping[Operation, str]] = MappingProxyType(
+_SCRIPT_OF: Final[Mapping[ProgramName, str]] = MappingProxyType(
     {
         **dict.fromkeys(("ls", "read", "where"), "read"),
         **dict.fromkeys(("glob", "grep"), "search"),
@@ -55,7 +55,7 @@ class Answer:
     whole: bool = True
 
 
-def command(operation: Operation, params: Mapping[str, Any]) -> str:
+def command(name: ProgramName, params: Mapping[str, Any]) -> str:
     """Write the command line for an operation: POSIX shell, and nothing in it that a shell expands.
 
     The mark stands in it in two halves, so that a terminal that repeats the command says nothing.
@@ -64,7 +64,7 @@ def command(operation: Operation, params: Mapping[str, Any]) -> str:
         BackendError: when the parameters are too long for a command line.
     """
     # -I and -S: what lies in the directory or is installed must not change what the program does.
-    run = f"python3 -I -S -c '{_BOOT}' {_pack_program(operation)} {pack(json.dumps(params))}"
+    run = f"python3 -I -S -c '{_BOOT}' {_pack_program(name)} {pack(json.dumps(params))}"
     line = (
         f"if command -v python3 >/dev/null 2>&1; then {run}; "
         f"else echo '{MARK[:4]}''{MARK[4:]}{_NO_PYTHON}'; fi"
@@ -72,22 +72,22 @@ def command(operation: Operation, params: Mapping[str, Any]) -> str:
     if len(line) > _MOST:
         raise BackendError(
             "invalid_argument",
-            f"What {operation} was asked makes a command of {len(line):,} characters, over the limit of "
+            f"What {name} was asked makes a command of {len(line):,} characters, over the limit of "
             f"{_MOST:,}. Give a shorter pattern or path.",
         )
     return line
 
 
 @cache
-def _pack_program(operation: Operation) -> str:
-    return pack(program(operation))
+def _pack_program(name: ProgramName) -> str:
+    return pack(program(name))
 
 
 @cache
-def program(operation: Operation) -> str:
+def program(name: ProgramName) -> str:
     """Return the source of a program with all that it imports from this package."""
-    source = "".join(_sources(f"{_SCRIPTS}.{_SCRIPT_OF[operation]}", set()))
-    return f"{source}\nanswer({operation})\n"
+    source = "".join(_sources(f"{_SCRIPTS}.{_SCRIPT_OF[name]}", set()))
+    return f"{source}\nanswer({name})\n"
 
 
 def decode(response: ExecuteResponse, root: str = "/") -> Answer:

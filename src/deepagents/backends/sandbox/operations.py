@@ -14,8 +14,10 @@ from deepagents._async import IOCall
 from deepagents._globs import EVERY_FILE, parse_glob
 from deepagents._paths import normalise, parent
 from deepagents._text import EMPTY_OLD_STRING_ERROR
+from deepagents.backends import operations as ops
 from deepagents.backends._bytes import temporary_name
 from deepagents.backends._query import Query
+from deepagents.backends._refusals import Denied, stale_version, undeletable_root
 from deepagents.backends.filedata import encode_text, file_kind, validate_addition
 from deepagents.backends.protocol import (
     ASYNC_GLOB_TIMEOUT,
@@ -35,7 +37,7 @@ from deepagents.backends.results import (
     WriteResult,
 )
 from deepagents.backends.sandbox import results
-from deepagents.backends.sandbox.codec import Answer, NoAnswerError, Operation, command, decode
+from deepagents.backends.sandbox.codec import Answer, NoAnswerError, ProgramName, command, decode
 from deepagents.errors import BackendError, ErrorCode
 
 MAX_BINARY_BYTES: Final = 500 * 1024
@@ -55,140 +57,120 @@ class Operations:
     excluded: tuple[str, ...] = ()
     prepare: Callable[[str], IOCall[WriteResult | None]] | None = None
 
-    async def ls(self, path: str, allowed: Allowed | None = None) -> LsResult:
+    async def ls(self, op: ops.Ls) -> LsResult:
         """List one directory."""
-        shown = normalise(path)
+        shown = normalise(op.path)
         answer = await self._ask("ls", path=shown)
-        return results.list_result(answer, shown, _make_filter(allowed))
+        await self._check_link(answer, shown, op)
+        return results.list_result(answer, shown, _make_filter(op.allowed))
 
-    async def read(self, path: str, offset: int, limit: int, allowed: Allowed | None = None) -> ReadResult:
+    async def read(self, op: ops.Read) -> ReadResult:
         """Read a window of a file."""
-        shown = normalise(path)
+        shown = normalise(op.path)
         what = f"File '{shown}'"
-        _refuse_unless(allowed is None or allowed(shown), "read", shown)
+        _refuse_unless(op.allowed is None or op.allowed(shown), op, shown)
         media = file_kind(shown) != "text"
         answer = await self._ask(
-            "read", path=shown, offset=max(int(offset), 0), limit=int(limit), media=media,
+            "read", path=shown, offset=max(int(op.offset), 0), limit=int(op.limit), media=media,
             most=MAX_OUTPUT_BYTES,
         )  # fmt: skip
+        await self._check_link(answer, shown, op)
         end = results.check(answer, what, "reading").end
-        _refuse_unless(allowed is None or allowed(end["real"]), "read", shown)
         if answer.whole or end["kind"] != "binary":
             return results.read_result(answer, shown)
         return results.binary_result(end, await self._download(end["real"], what))
 
-    async def write(
-        self, path: str, content: str, expected_version: str | None = None, allowed: Allowed | None = None
-    ) -> WriteResult:
+    async def write(self, op: ops.Write) -> WriteResult:
         """Create or replace a file, once it is prepared for."""
-        if refused := await self.prepare(path) if self.prepare else None:
+        if refused := await self.prepare(op.path) if self.prepare else None:
             return refused
-        shown, what = _check_file_path(path, "writing")
-        data = encode_text(content)
-        expected = await self._check_target(shown, what, "writing", allowed)
+        shown, what = _check_file_path(op.path, "writing")
+        data = encode_text(op.content)
+        expected = await self._check_target(shown, what, "writing", op)
         try:
             answer = await self._change(
-                "write", what, shown, {"content": content},
-                expected=expected, expected_version=expected_version, media=file_kind(shown) != "text",
+                "write", what, shown, {"content": op.content},
+                expected=expected, expected_version=op.expected_version, media=file_kind(shown) != "text",
             )  # fmt: skip
         # Stand-ins for a sandbox in tests accept commands without running them, and keep uploads.
         except NoAnswerError:
-            if expected is not None or expected_version is not None:
+            if expected is not None or op.expected_version is not None:
                 raise
             await self._upload(shown, data, what)
             return WriteResult(path=shown)
         end = results.check(answer, what, "writing").end
         return WriteResult(path=shown, version=end["version"])
 
-    async def append(self, path: str, content: str | bytes, allowed: Allowed | None = None) -> WriteResult:
+    async def append(self, op: ops.Append) -> WriteResult:
         """Add to the end of a file, once it is prepared for."""
-        if refused := await self.prepare(path) if self.prepare else None:
+        if refused := await self.prepare(op.path) if self.prepare else None:
             return refused
-        shown, what = _check_file_path(path, "writing")
-        texts = _encode_addition(shown, content)
-        expected = await self._check_target(shown, what, "writing", allowed)
+        shown, what = _check_file_path(op.path, "writing")
+        texts = _encode_addition(shown, op.content)
+        expected = await self._check_target(shown, what, "writing", op)
         answer = await self._change("append", what, shown, texts, expected=expected)
         return WriteResult(path=shown, version=results.check(answer, what, "writing").end["version"])
 
-    async def edit(
-        self,
-        path: str,
-        old: str,
-        new: str,
-        replace_all: bool,
-        expected_version: str | None = None,
-        allowed: Allowed | None = None,
-    ) -> EditResult:
+    async def edit(self, op: ops.Edit) -> EditResult:
         """Replace exact text in a file."""
-        shown, what = _check_file_path(path, "editing")
-        if not old:
+        shown, what = _check_file_path(op.path, "editing")
+        if not op.old:
             raise BackendError("invalid_argument", EMPTY_OLD_STRING_ERROR)
-        encode_text(old)
-        encode_text(new)
-        expected = await self._check_target(shown, what, "editing", allowed)
+        encode_text(op.old)
+        encode_text(op.new)
+        expected = await self._check_target(shown, what, "editing", op)
         answer = await self._change(
-            "edit", what, shown, {"old": old, "new": new},
-            expected=expected, expected_version=expected_version, replace_all=replace_all,
+            "edit", what, shown, {"old": op.old, "new": op.new},
+            expected=expected, expected_version=op.expected_version, replace_all=op.replace_all,
             media=file_kind(shown) != "text",
         )  # fmt: skip
-        end = results.check_edit(answer, what, old, new, replace_all).end
+        end = results.check_edit(answer, what, op).end
         return EditResult(path=shown, occurrences=end["count"], version=end["version"])
 
-    async def delete(self, path: str, allowed: Allowed | None = None) -> DeleteResult:
+    async def delete(self, op: ops.Delete) -> DeleteResult:
         """Remove a path and all below it."""
-        shown = normalise(path)
+        shown, allowed = normalise(op.path), op.allowed
         if shown == "/":
-            raise BackendError("invalid_path", "Error deleting '/': the root cannot be deleted.")
+            raise undeletable_root(shown)
         what = f"'{shown}'"
         expected, no_directory = None, False
         if allowed is not None:
-            _refuse_unless(allowed(shown), "write", shown)
+            _refuse_unless(allowed(shown), op, shown)
             # The link itself is deleted, so the rules are asked about it and not about its target.
             answer = await self._ask("where", path=shown, itself=True)
             end = results.check(answer, what, "deleting").end
             expected = end["real"]
             whole = allowed.all_below(shown) and allowed.all_below(expected)
-            _refuse_unless(allowed(expected) and (whole or not end["is_dir"]), "write", shown)
+            _refuse_unless(allowed(expected) and (whole or not end["is_dir"]), op, shown)
             no_directory = not whole
         answer = await self._ask("delete", path=shown, expected=expected, no_directory=no_directory)
         results.check(answer, what, "deleting")
         return DeleteResult(path=shown)
 
-    async def glob(self, pattern: str, path: str | None, allowed: Allowed | None = None) -> GlobResult:
+    async def glob(self, op: ops.Glob) -> GlobResult:
         """Find files by pattern."""
-        from_root = path is None and pattern.startswith("/")
-        begin = "/" if from_root else None if path is None else normalise(path)
-        answer = await self._ask(
-            "glob", path=begin, glob=parse_glob(pattern).describe(), seconds=GLOB_SECONDS, most=_MOST_FILES,
-            bound=ASYNC_GLOB_TIMEOUT,
-        )  # fmt: skip
-        return results.glob_result(answer, begin or "/", _make_filter(allowed))
+        from_root = op.path is None and op.pattern.startswith("/")
+        begin = "/" if from_root else None if op.path is None else normalise(op.path)
+        answer = await self._ask_for_files(begin, op.pattern)
+        return results.glob_result(answer, begin or "/", _make_filter(op.allowed))
 
-    async def grep(
-        self,
-        pattern: str,
-        path: str | None,
-        glob: str | None,
-        *,
-        max_count: int | None = None,
-        regex: bool = False,
-        context_lines: int = 0,
-        allowed: Allowed | None = None,
-    ) -> GrepResult:
+    async def grep(self, op: ops.Grep) -> GrepResult:
         """Find lines."""
-        Query.of(pattern, expression=regex)
-        begin = None if path is None else normalise(path)
-        only = await self._find_searchable(begin, allowed)
+        Query.of(op.pattern, expression=bool(op.regex))
+        begin = None if op.path is None else normalise(op.path)
+        only = await self._find_searchable(begin, op.allowed)
         if only == []:
             return GrepResult(matches=[])
+        context = op.context_lines or 0
         answer = await self._ask(
-            "grep", path=begin, pattern=pattern, glob=None if glob is None else parse_glob(glob).describe(),
-            excluded=self.excluded, regex=regex, context=context_lines, only=only,
-            max_count=max_count, most=_MOST_LINE_BYTES,
+            "grep", path=begin, pattern=op.pattern,
+            glob=None if op.glob is None else parse_glob(op.glob).describe(),
+            excluded=self.excluded, regex=bool(op.regex), context=context, only=only,
+            max_count=op.max_count, most=_MOST_LINE_BYTES,
             seconds=DEFAULT_GREP_TIMEOUT, bound=ASYNC_GREP_TIMEOUT,
         )  # fmt: skip
-        found = results.grep_result(answer, begin or "/", _make_filter(allowed), context_lines, pattern)
-        return cap_matches(found, max_count)
+        found = results.grep_result(answer, begin or "/", _make_filter(op.allowed), context, op.pattern)
+        return cap_matches(found, op.max_count)
 
     async def _find_searchable(self, start: str | None, allowed: Allowed | None) -> list[str] | None:
         """Return the widest paths below `start` that hold nothing denied; `None` where nothing is.
@@ -204,10 +186,7 @@ class Operations:
                 return [""] if end.get("exists") and allowed(start) and allowed(end["real"]) else []
             if allowed.all_below(start) and allowed.all_below(end["real"]):
                 return None
-        files = await self._ask(
-            "glob", path=start, glob=parse_glob(EVERY_FILE).describe(), seconds=GLOB_SECONDS,
-            most=_MOST_FILES, bound=ASYNC_GLOB_TIMEOUT,
-        )  # fmt: skip
+        files = await self._ask_for_files(start, EVERY_FILE)
         end = results.check(files, "The files", "searching").end
         if end["cut"] or not files.whole:
             raise BackendError(
@@ -229,28 +208,35 @@ class Operations:
         real: str = results.check(answer, f"'{shown}'", "resolving").end["real"]
         return real
 
-    async def _check_target(self, shown: str, what: str, doing: str, allowed: Allowed | None) -> str | None:
+    async def _check_link(self, answer: Answer, shown: str, op: ops.Operation) -> None:
+        """Refuse an answer about what a link leads to and the rules deny; also an error tells of that."""
+        if op.allowed is None or op.allowed.all_below("/"):
+            return
+        real = answer.end.get("real") or await self.where(shown)
+        _refuse_unless(real == shown or op.allowed(real), op, shown)
+
+    async def _check_target(self, shown: str, what: str, doing: str, op: ops.Operation) -> str | None:
         """Ask the rules about a path and about where it leads; return that, to be held to."""
-        if allowed is None or allowed.all_below("/"):
+        if op.allowed is None or op.allowed.all_below("/"):
             return None
-        _refuse_unless(allowed(shown), "write", shown)
+        _refuse_unless(op.allowed(shown), op, shown)
         real = results.check(await self._ask("where", path=shown), what, doing).end["real"]
-        _refuse_unless(allowed(real), "write", shown)
+        _refuse_unless(op.allowed(real), op, shown)
         return real
 
     async def _change(
-        self, operation: Operation, what: str, shown: str, texts: Mapping[str, str], **params: Any
+        self, program: ProgramName, what: str, shown: str, texts: Mapping[str, str], **params: Any
     ) -> Answer:
         """Send short texts with the command, and upload long ones next to the file that they are for."""
         # Above that a command line may grow too long, even compressed.
         if sum(len(text.encode()) for text in texts.values()) <= EDIT_INLINE_MAX_BYTES:
-            return await self._ask(operation, path=shown, texts=texts, **params)
+            return await self._ask(program, path=shown, texts=texts, **params)
         name = temporary_name()
-        end = await self._prepare_upload(operation, what, shown, params.get("expected_version"), name)
+        end = await self._prepare_upload(program, what, shown, params.get("expected_version"), name)
         staged = end["staged"]
         try:
             await self._upload(staged, json.dumps(texts, ensure_ascii=False).encode(), what)
-            return await self._ask(operation, path=shown, staged=staged, **params)
+            return await self._ask(program, path=shown, staged=staged, **params)
         except Exception:
             with suppress(Exception):
                 # What was uploaded must not lie around when the change fails.
@@ -258,15 +244,16 @@ class Operations:
             raise
 
     async def _prepare_upload(
-        self, operation: Operation, what: str, shown: str, expected_version: str | None, stage: str
+        self, program: ProgramName, what: str, shown: str, expected_version: str | None, stage: str
     ) -> Mapping[str, Any]:
-        is_new = operation != "edit" and expected_version is None
+        is_new = program != "edit" and expected_version is None
         answer = await self._ask("where", path=shown, make_parents=is_new, stage=stage)
         end = results.check(answer, what, "writing").end
-        if not (end["exists"] or is_new):
-            gone: dict[str, str] = {"code": "file_not_found" if operation == "edit" else "stale_version"}
-            results.check(Answer({**gone, "happened": "was deleted"}), what, "writing")
-        return end
+        if end["exists"] or is_new:
+            return end
+        if program == "edit":
+            raise BackendError("file_not_found", f"{what} not found")
+        raise stale_version(what, "was deleted")
 
     async def _upload(self, path: str, data: bytes, what: str) -> None:
         files = [(path, data)]
@@ -286,8 +273,14 @@ class Operations:
             raise BackendError(_transfer_code(error), f"Failed to read {what[0].lower()}{what[1:]}: {error}")
         return done[0].content
 
-    async def _ask(self, operation: Operation, bound: float | None = None, **params: Any) -> Answer:
-        line = command(operation, {"root": self.root, **params})
+    async def _ask_for_files(self, start: str | None, pattern: str) -> Answer:
+        return await self._ask(
+            "glob", path=start, glob=parse_glob(pattern).describe(), seconds=GLOB_SECONDS, most=_MOST_FILES,
+            bound=ASYNC_GLOB_TIMEOUT,
+        )  # fmt: skip
+
+    async def _ask(self, program: ProgramName, bound: float | None = None, **params: Any) -> Answer:
+        line = command(program, {"root": self.root, **params})
         try:
             response = await IOCall(
                 lambda: self.sandbox.execute(line),
@@ -296,7 +289,7 @@ class Operations:
             )
         except TimeoutError as error:
             raise BackendError(
-                "timeout", f"{operation} timed out. Ask for less: name a path or a narrower pattern."
+                "timeout", f"{program} timed out. Ask for less: name a path or a narrower pattern."
             ) from error
         return decode(response, self.root)
 
@@ -320,14 +313,14 @@ def _make_filter(allowed: Allowed | None) -> results.IsVisible:
     return lambda path, real: allowed(path) and (real == path or allowed(real))
 
 
-def _refuse_unless(is_allowed: bool, operation: str, shown: str) -> None:
+def _refuse_unless(is_allowed: bool, op: ops.Operation, shown: str) -> None:
     """Refuse what the rules do not allow.
 
     Raises:
         BackendError: `permission_denied`.
     """
     if not is_allowed:
-        raise BackendError("permission_denied", f"permission denied for {operation} on {shown}")
+        raise Denied(op.right, shown)
 
 
 def _encode_addition(shown: str, content: str | bytes) -> dict[str, str]:

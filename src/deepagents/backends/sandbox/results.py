@@ -5,12 +5,13 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from types import MappingProxyType
-from typing import Any, Final
+from typing import Any
 
-from deepagents._text import replace_exact, to_lf
+from deepagents._text import past_end, replace_exact, to_lf
 from deepagents.backends._bytes import whole_characters
 from deepagents.backends._query import describe_unread, make_match
+from deepagents.backends._refusals import not_a_file, not_listable, not_text, stale_version
+from deepagents.backends.operations import Edit
 from deepagents.backends.protocol import Allowed
 from deepagents.backends.results import (
     FileData,
@@ -28,27 +29,6 @@ TRUNCATION_MSG = "\n[Output was truncated: this line is longer than what can be 
 IsVisible = Callable[[str, str], bool]
 """Tells whether the caller may see a path, given with what it leads to."""
 
-_REFUSALS: Final = MappingProxyType(
-    {
-        "file_not_found": "{what} not found",
-        "too_far": "The first {most} GB of {named} do not reach line {line}. Find text with grep.",
-        "past_end": "Line offset {offset} exceeds file length ({total} lines)",
-        "too_large": "{what} has {size:,} bytes, over the limit of {most:,} for an edit.",
-        "stale_version": "{what} {happened} since it was read. Read it again, then repeat the change.",
-        "invalid_encoding": "Cannot edit binary files. Write the file whole instead.",
-    }
-)
-_OF_READING: Final = MappingProxyType(
-    {
-        "is_directory": "{what} not found: it is a directory. List it with ls.",
-        "too_large": "{what}: Binary file exceeds maximum preview size of {most} bytes",
-    }
-)
-_CODES: Final[Mapping[str, ErrorCode]] = MappingProxyType(
-    {"past_end": "invalid_argument", "too_far": "too_large"}
-)
-_OTHERWISE: Final = "Error {doing} {named}: {text}"
-
 
 def check(answer: Answer, what: str, doing: str) -> Answer:
     """Return an answer that is none of a failure.
@@ -56,14 +36,47 @@ def check(answer: Answer, what: str, doing: str) -> Answer:
     Raises:
         BackendError: what the program refused.
     """
-    end = answer.end
-    code = end.get("code")
+    code = answer.end.get("code")
     if code is None:
         return answer
-    template = (_OF_READING.get(code) if doing == "reading" else None) or _REFUSALS.get(code) or _OTHERWISE
-    named = what[0].lower() + what[1:]
-    text = template.format(what=what, named=named, doing=doing, **{"text": code, **end})
-    raise BackendError(_CODES.get(code, code), text)
+    if doing == "reading" and (failure := _reading_failure(answer.end, what)):
+        raise failure
+    raise _failure(answer.end, what, doing)
+
+
+def _reading_failure(end: Mapping[str, Any], what: str) -> BackendError | None:
+    match end["code"]:
+        case "is_directory":
+            return not_a_file(what)
+        case "past_end":
+            return past_end(end["offset"], end["total"])
+        case "too_far":
+            text = f"The first {end['most']} GB of {_lower(what)} do not reach line {end['line']}."
+            return BackendError("too_large", f"{text} Find text with grep.")
+        case "too_large":
+            text = f"{what}: Binary file exceeds maximum preview size of {end['most']} bytes"
+            return BackendError("too_large", text)
+        case _:
+            return None
+
+
+def _failure(end: Mapping[str, Any], what: str, doing: str) -> BackendError:
+    match end["code"]:
+        case "stale_version":
+            return stale_version(what, end["happened"])
+        case "invalid_encoding":
+            return not_text()
+        case "file_not_found":
+            return BackendError("file_not_found", f"{what} not found")
+        case "too_large":
+            text = f"{what} has {end['size']:,} bytes, over the limit of {end['most']:,} for an edit."
+            return BackendError("too_large", text)
+        case code:
+            return BackendError(code, f"Error {doing} {_lower(what)}: {end.get('text', code)}")
+
+
+def _lower(what: str) -> str:
+    return what[0].lower() + what[1:]
 
 
 def list_result(answer: Answer, path: str, is_visible: IsVisible) -> LsResult:
@@ -71,10 +84,8 @@ def list_result(answer: Answer, path: str, is_visible: IsVisible) -> LsResult:
     match answer.end.get("code"):
         case None:
             pass
-        case "file_not_found":
-            raise BackendError("file_not_found", f"Path '{path}': path_not_found")
-        case "not_a_directory" as code:
-            raise BackendError(code, f"Path '{path}': not_a_directory")
+        case "file_not_found" | "not_a_directory" as code:
+            raise not_listable(path, code)
         case code:
             raise BackendError(code, f"Cannot list '{path}': {answer.end.get('text') or code}")
     real = answer.end.get("real", path)
@@ -86,7 +97,11 @@ def list_result(answer: Answer, path: str, is_visible: IsVisible) -> LsResult:
                 FileInfo(path=entry, is_dir=is_directory, size=size, modified_at=_moment(modified))
             )
     entries.sort(key=lambda entry: entry["path"] + "/" * entry.get("is_dir", False))
-    problems = [f"child error: {each}" for each in answer.end.get("problems", ())]
+    problems = [
+        f"child error: {_below(path, name)}: {reason}"
+        for name, reason in answer.end.get("problems", ())
+        if is_visible(_below(path, name), _below(real, name))
+    ]
     if not answer.whole:
         problems.append("The listing was cut on its way here, so entries are missing.")
     error = "\n".join(problems)
@@ -147,7 +162,7 @@ def _keep_arrived(data: bytes, end: Mapping[str, Any], path: str) -> tuple[bytes
     return shown, {**end, "end": end["start"], "next": end["start"] if more else None, "clipped": True}
 
 
-def check_edit(answer: Answer, what: str, old: str, new: str, replace_all: bool) -> Answer:
+def check_edit(answer: Answer, what: str, op: Edit) -> Answer:
     """Return an answer that is none of a failure; explain a miss by the nearest lines.
 
     Raises:
@@ -159,9 +174,9 @@ def check_edit(answer: Answer, what: str, old: str, new: str, replace_all: bool)
         return check(answer, what, "editing")
     # A short file comes along, and our own code explains the miss as for files on disk.
     if "data" in end:
-        replace_exact(unpack(end["data"]).decode("utf-8", "surrogateescape"), old, new, replace_all)
+        replace_exact(unpack(end["data"]).decode("utf-8", "surrogateescape"), op.old, op.new, op.replace_all)
     if code == "no_match":
-        shown = to_lf(old)[:200]
+        shown = to_lf(op.old)[:200]
         raise BackendError(code, f"String not found in file: '{shown}'. Copy the text of the file exactly.")
     raise BackendError(
         code,

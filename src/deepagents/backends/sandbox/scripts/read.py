@@ -32,7 +32,7 @@ def ls(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
     root = Root(params["root"])
     directory = root.find(params["path"])
     items: list[Any] = []
-    problems: list[str] = []
+    problems: list[list[str]] = []
     with os.scandir(directory) as entries:
         for entry in entries:
             if is_temporary(entry.name):
@@ -42,7 +42,7 @@ def ls(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
             except FileNotFoundError:
                 continue
             except OSError as error:
-                problems.append(f"{printable(entry.name)}: {reason_of(error)}")
+                problems.append([printable(entry.name), reason_of(error)])
                 continue
             if item:
                 items.append(item)
