@@ -577,6 +577,90 @@ def test_a_fork_starts_tasks_for_its_caller(call_mode: CallMode) -> None:
     assert json.loads(results(state)[-1])["result"] == "Gold."
 
 
+def test_a_second_update_waits_for_a_step_that_the_first_one_could_not_stop() -> None:
+    """Two runs that work on one thread at the same time would overwrite each other's steps."""
+    gate, order = Gate(), list[str]()
+
+    def work(asked: Asked) -> Any:
+        order.append(asked.last)
+        return call("dig_deep") if asked.last == "Dig." else "Found."
+
+    model = ScriptedModel(START, gate.wait_then("It digs."))
+    agent = create_deep_agent(
+        model, subagents=[digger(ScriptedModel(always=work), gate.tool())], checkpointer=InMemorySaver()
+    )
+    agent.invoke({"messages": "Dig!"}, THREAD)
+    updates = [on_task("update_async_task", message=each) for each in ("silver", "copper")]
+    model.then(*updates, *[on_task("check_async_task")] * 5)
+    model.then(
+        doing(lambda: [order.append("opened"), gate.opened.set()], on_task("wait_async_task")), "Found."
+    )
+    state = asyncio.run(agent.ainvoke({"messages": "Copper!"}, THREAD))
+
+    assert order == ["Dig.", "opened", "copper"]
+    assert json.loads(results(state)[-1])["result"] == "Found."
+
+
+def test_a_fork_in_the_background_begins_with_the_messages_as_they_are(call_mode: CallMode) -> None:
+    broken: Any = {"name": "look", "args": "{", "id": "broken", "error": None, "type": "invalid_tool_call"}
+    usage: Any = {"input_tokens": 9, "output_tokens": 1, "total_tokens": 10}
+    said = AIMessage("Hm.", invalid_tool_calls=[broken], usage_metadata=usage)
+    model = ScriptedModel(said, START, on_task("wait_async_task"), "Done.")
+    work = ScriptedModel("Gold.")
+    with pytest.warns(Warning, match="beta"):
+        agent = create_deep_agent(model, subagents=[digger(work, mode="fork")])
+    state = call_mode.invoke(agent, {"messages": "Dig!"})
+
+    begins = [message for message in work.asked[0].messages if message.type != "system"]
+    assert begins[1:3] == state["messages"][1:3]
+
+
+def test_a_call_that_cannot_be_parsed_does_not_end_the_run(call_mode: CallMode) -> None:
+    broken: Any = {"name": "look", "args": "{", "id": "broken", "error": None, "type": "invalid_tool_call"}
+    model = ScriptedModel(AIMessage("", invalid_tool_calls=[broken]), "Mended.")
+    agent = create_deep_agent(model, subagents=[digger(ScriptedModel())])
+    state = call_mode.invoke(agent, {"messages": "Dig!"})
+
+    assert state["messages"][-1].text == "Mended."
+
+
+def test_an_answer_from_before_an_update_is_not_told_as_its_result(call_mode: CallMode) -> None:
+    model = ScriptedModel(START, on_task("wait_async_task"), on_task("update_async_task", message="More."))
+    model.then(on_task("wait_async_task"), "Nothing more.")
+    agent = create_deep_agent(model, subagents=[digger(ScriptedModel("Gold.", ""))])
+    state = call_mode.invoke(agent, {"messages": "Dig!"})
+
+    assert "no output" in json.loads(results(state)[-1])["result"]
+
+
+def test_the_result_is_what_was_written_last(call_mode: CallMode) -> None:
+    """Some models end their turn without a word, when they have said all before their last call."""
+    said: Any = AIMessage([{"type": "text", "text": "Gold."}])
+    look_up = call("look").model_copy(update={"content": [{"type": "reasoning", "reasoning": "Hm."}]})
+    agent = create_deep_agent(
+        ScriptedModel(START, on_task("wait_async_task"), "Gold it is."),
+        subagents=[
+            digger(
+                ScriptedModel(said.model_copy(update={"tool_calls": look_up.tool_calls}), look_up, ""), look
+            )
+        ],
+    )
+    state = call_mode.invoke(agent, {"messages": "Dig!"})
+
+    assert json.loads(results(state)[-1])["result"] == "Gold."
+
+
+def test_a_graph_that_saves_where_its_caller_does_saves_there_in_the_background(call_mode: CallMode) -> None:
+    inner: Any = create_deep_agent(ScriptedModel("Gold.", "Silver."), checkpointer=True)
+    spec: Any = {"name": "digger", "description": "Digs.", "runnable": inner, "background": True}
+    model = ScriptedModel(START, on_task("wait_async_task"), on_task("update_async_task", message="More."))
+    model.then(on_task("wait_async_task"), "Both.")
+    state = call_mode.invoke(create_deep_agent(model, subagents=[spec]), {"messages": "Dig!"})
+
+    found = [json.loads(text) for text in results(state) if text.startswith("{")]
+    assert [each["result"] for each in found] == ["Gold.", "Silver."]
+
+
 def test_a_spec_says_what_is_wrong_with_it() -> None:
     both: Any = {"name": "a", "description": "A.", "runnable": RunnableLambda(str), "graph_id": "a"}
     wrong: Any = {"name": "a", "description": "A.", "runnable": "a"}

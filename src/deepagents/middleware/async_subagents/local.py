@@ -8,12 +8,13 @@ that it is under way is known in this process alone.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import islice
+from itertools import takewhile
 from typing import Any
 from uuid import uuid4
 
-from langchain_core.messages import AIMessage, convert_to_messages
+from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Command, StateSnapshot
 from pydantic_core import to_json
@@ -22,12 +23,13 @@ from deepagents._async import IOCall, in_thread
 from deepagents._state.runtime import (
     channels_of,
     config_to_outlast,
-    has_checkpointer,
     outside_of_runs,
     running_saver,
 )
+from deepagents.middleware._history import is_from_person
 from deepagents.middleware.async_subagents.client import RemoteFailure, Run
 from deepagents.middleware.async_subagents.local_runs import LocalRun, StreamOfCaller, runs_of_process
+from deepagents.middleware.async_subagents.messages import content_blocks, from_wire
 from deepagents.middleware.async_subagents.spec import AsyncAgent, as_mapping
 from deepagents.middleware.limits import open_background, save_background
 
@@ -48,8 +50,7 @@ class LocalClient:
         self, thread_id: str, messages: Sequence[Mapping[str, Any]], options: Mapping[str, Any]
     ) -> Run:
         """Start a run of the agent on a thread."""
-        given = {"messages": convert_to_messages([dict(each) for each in messages])}
-        return await self._begin(thread_id, given, options)
+        return await self._begin(thread_id, {"messages": [*map(from_wire, messages)]}, options)
 
     async def answer(self, thread_id: str, answers: Mapping[str, Any], options: Mapping[str, Any]) -> Run:
         """Go on with a thread that waits for a person, with the answers by the ids of the questions."""
@@ -131,7 +132,9 @@ class LocalClient:
         # In a thread: to compile an agent would hold up all else on the event loop.
         made: Any = await in_thread(make) if make else None
         graph = made if channels_of(made) is not None else _as_graph(made)
-        return graph if has_checkpointer(graph) else graph.copy({"checkpointer": saver})
+        # `True` means the saver of a graph around it, and around this one there is none.
+        has_own = isinstance(graph.checkpointer, BaseCheckpointSaver)
+        return graph if has_own else graph.copy({"checkpointer": saver})
 
     async def _read(self, thread_id: str) -> StateSnapshot:
         # Not with the graph of a run: its checkpointer may have been closed when its request had ended.
@@ -176,5 +179,7 @@ def _find_result(values: Any) -> dict[str, Any]:
     if structured is not None:
         return {"messages": [{"content": to_json(structured, serialize_unknown=True).decode()}]}
     messages: Sequence[Any] = held.get("messages") or ()
-    answers = (each for each in reversed(messages) if isinstance(each, AIMessage) and each.content)
-    return {"messages": [{"content": each.content} for each in islice(answers, 1)]}
+    # What stands before the task or its last update is another answer, or that of the agent it is a fork of.
+    since = takewhile(lambda message: not is_from_person(message), reversed(messages))
+    answers = (each.content for each in since if isinstance(each, AIMessage))
+    return {"messages": [{"content": next(filter(content_blocks, answers), "")}]}

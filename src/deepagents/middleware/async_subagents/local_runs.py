@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Sequence
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for_futures
 from contextlib import aclosing, closing, nullcontext
@@ -75,7 +76,7 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
 
 @dataclass(eq=False)
 class LocalRun:
-    """One run of a task. `owner` is what may end it; `before` is the run whose end it waits for."""
+    """One run of a task. `owner` is what may end it; `before` are the runs whose ends it waits for."""
 
     owner: object
     graph: Any
@@ -85,7 +86,7 @@ class LocalRun:
     run_id: str
     budget: Budget | None
     stream: StreamOfCaller
-    before: LocalRun | None = None
+    before: Sequence[LocalRun] = ()
     ended: Future[None] = field(default_factory=Future[None])
     error: str = ""
     _status: str = "pending"
@@ -176,8 +177,9 @@ class LocalRun:
         status: str = "lost"
         try:
             with outside_of_runs(), counting(self.budget) if self.budget else nullcontext():
-                if self.before:
-                    await self.before.wait(None)
+                # All, not the last alone: one that was stopped while it waited ends before those ahead of it.
+                for each in self.before:
+                    await each.wait(None)
                 if not self._is_stopped:
                     self._status = "running"
                     await IOCall(self._block, self._await)
@@ -196,7 +198,8 @@ class LocalRun:
                 return
             self._status = "interrupted" if self._is_stopped and status != "error" else status
             # This process remembers many runs, whose agents may each have been made for one request.
-            self.before = self.graph = self.given = self.context = None
+            self.before = ()
+            self.graph = self.given = self.context = None
             self.config = {}
             # One that was left unfinished complains when it is collected.
             if self._task and not self._task.get_loop().is_closed():
@@ -230,12 +233,11 @@ class LocalRuns:
     def add(self, thread_id: str, made: LocalRun, *, stop_others: bool) -> None:
         """Add a run, which begins when those before it on its thread have ended; or stop these."""
         with self._lock:
-            others = self._runs.pop(thread_id, [])
+            made.before = [each for each in self._runs.pop(thread_id, []) if not each.has_ended]
             if stop_others:
-                for other in others:
+                for other in made.before:
                     other.stop()
-            made.before = others[-1] if others else None
-            self._runs[thread_id] = [each for each in others if not each.has_ended] + [made]
+            self._runs[thread_id] = [*made.before, made]
             over = (key for key, runs in self._runs.items() if all(each.has_ended for each in runs))
             for oldest in list(over)[: max(len(self._runs) - _MOST_KEPT, 0)]:
                 del self._runs[oldest]

@@ -15,6 +15,7 @@ from langchain_core.messages import (
     HumanMessage,
     ToolMessage,
     message_to_dict,
+    messages_from_dict,
 )
 from langsmith.run_helpers import get_current_run_tree
 from pydantic_core import to_jsonable_python
@@ -29,10 +30,10 @@ from deepagents.middleware.async_subagents.spec import (
     AsyncAgent,
     AsyncTask,
     TaskEvent,
+    TaskStatus,
     as_mapping,
     is_plain_id,
 )
-from deepagents.middleware.async_subagents.status import TaskStatus
 from deepagents.tools._tool import Content, Runtime
 
 Block: TypeAlias = dict[str | Any, Any]
@@ -92,6 +93,13 @@ def to_wire(message: BaseMessage) -> dict[str, Any]:
         message = message.model_copy(update={"artifact": None})
     found = message_to_dict(message)
     return {**found["data"], "type": found["type"]}
+
+
+def from_wire(given: Mapping[str, Any]) -> BaseMessage:
+    """Return the very message that was made ready for a server; LangChain's own reading drops parts of it."""
+    if "role" in given:
+        return HumanMessage(given["content"])
+    return messages_from_dict([{"type": given["type"], "data": given}])[0]
 
 
 def _before_the_call(messages: Sequence[Any]) -> list[Any]:

@@ -43,11 +43,12 @@ from deepagents.middleware.async_subagents.spec import (
     AsyncSubAgentState,
     AsyncTask,
     TaskEvent,
+    TaskStatus,
     list_agents,
     update_task,
     validate_specs,
 )
-from deepagents.middleware.async_subagents.status import TaskStatus, fetch_status, open_client
+from deepagents.middleware.async_subagents.status import fetch_status, open_client
 from deepagents.middleware.async_subagents.tools import ASYNC_TASK_SYSTEM_PROMPT, TaskContext, make_tools
 from deepagents.tools._tool import Runtime
 
@@ -167,7 +168,8 @@ class AsyncSubAgentMiddleware(BaseMiddleware):
         """
         tasks: Mapping[str, AsyncTask] = state.get(TASKS) or {}
         if not tasks or not self._announces or not _is_final_answer(state["messages"]):
-            return None
+            # LangGraph drops the jump that the model's node asked for when this one runs, and it still holds.
+            return {"jump_to": state["jump_to"]} if state.get("jump_to") else None
         # A task in this process asks the person itself, right after this.
         asked = find_announced_questions(state["messages"])
         news = [

@@ -87,6 +87,17 @@ class AsyncTask(TypedDict):
     last_updated_at: str
 
 
+@dataclass(frozen=True, slots=True)
+class TaskStatus:
+    """The status and run of a task, with its result, its questions to a person, or its error."""
+
+    status: str
+    run_id: str
+    values: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    interrupts: tuple[Mapping[str, Any], ...] = ()
+    error: str = ""
+
+
 class TaskEvent(TypedDict):
     """The task that a notification is about; stands in `additional_kwargs` of its message."""
 

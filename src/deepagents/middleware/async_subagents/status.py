@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final, TypeAlias, cast
 
 from deepagents._text import truncate
 from deepagents.middleware.async_subagents.client import Clients, RemoteClient, Run
 from deepagents.middleware.async_subagents.local import LocalClient
-from deepagents.middleware.async_subagents.spec import UNFINISHED, AsyncAgent, AsyncTask, as_mapping
+from deepagents.middleware.async_subagents.spec import (
+    UNFINISHED,
+    AsyncAgent,
+    AsyncTask,
+    TaskStatus,
+    as_mapping,
+)
 
 TaskClient: TypeAlias = RemoteClient | LocalClient
 
@@ -22,17 +27,6 @@ _NEVER_BEGAN: Final = "The task never began: start it again if it is still neede
 def open_client(agent: AsyncAgent, clients: Clients, seconds: float) -> TaskClient:
     """Return what answers about tasks of an agent: its server within these seconds, or this process."""
     return LocalClient(agent, clients) if agent.make else RemoteClient(agent, clients, seconds)
-
-
-@dataclass(frozen=True, slots=True)
-class TaskStatus:
-    """The status and run of a task, with its result, its questions to a person, or its error."""
-
-    status: str
-    run_id: str
-    values: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
-    interrupts: tuple[Mapping[str, Any], ...] = ()
-    error: str = ""
 
 
 async def fetch_status(client: TaskClient, task: AsyncTask) -> TaskStatus:

@@ -36,11 +36,12 @@ from deepagents.middleware.async_subagents.spec import (
     UNFINISHED,
     AsyncAgent,
     AsyncTask,
+    TaskStatus,
     list_agents,
     new_task,
     update_task,
 )
-from deepagents.middleware.async_subagents.status import TaskClient, TaskStatus, fetch_status, open_client
+from deepagents.middleware.async_subagents.status import TaskClient, fetch_status, open_client
 from deepagents.tools._tool import Runtime, ToolOutput, ToolSpec, make_tool
 
 _MAX_SUPERSEDED: Final = 50
