@@ -27,7 +27,7 @@ from deepagents.events import (
     RunStarted,
     RunStopped,
 )
-from deepagents.observe import Observer, aobserve, interrupts_to_event
+from deepagents.observe import Observer, aobserve
 from deepagents_cli.errors import CommandError
 from deepagents_cli.threads import BUSY_SECONDS
 
@@ -145,9 +145,7 @@ async def _begin(session: Session, started: RunStarted, show: Show) -> Sequence[
             'Nothing is left to do in this thread; give it a task: deepagents --continue "TASK"'
         )
     show(started)
-    if needed := interrupts_to_event(state.interrupts):
-        show(needed)
-        return [needed]
+    # Also where a question waits: an agent that stops again says anew what it may do unasked.
     return await session.go_on()
 
 

@@ -21,6 +21,7 @@ from deepagents_cli.approval import approve
 from deepagents_cli.session import Ask, Decision, converse
 from tests.cli.conftest import Command, Nursery
 from tests.cli.scenarios import does_not_heed, goes_on, greets, runs_a_long_command, writes_a_file
+from tests.cli.test_sandbox import needs_sandbox
 
 
 def test_a_new_task_goes_on_with_the_last_thread(cli: Command) -> None:
@@ -251,9 +252,27 @@ def test_what_a_subagent_began_is_taken_up(cli: Command, nursery: Nursery, direc
     assert (directory / "new.md").exists()
 
 
-def delegates() -> ScriptedModel:
+@needs_sandbox
+def test_an_agent_that_asks_still_asks_after_a_crash(
+    cli: Command, nursery: Nursery, directory: Path
+) -> None:
+    agents = directory / ".deepagents/agents"
+    agents.mkdir(parents=True)
+    (agents / "asks.md").write_text("---\ndescription: Asks.\nmode: ask\n---\nWork.")
+    child = nursery.at_terminal(partial(delegates, "asks"), "delegate", "--auto")
+    child.wait_for(r"\? $")
+    child.signal(signal.SIGKILL)
+    child.end()
+
+    ended = cli.run("--continue", "--auto", model=ScriptedModel("It was refused.", "Not done."))
+
+    assert ended.code == 3
+    assert not (directory / "new.md").exists()
+
+
+def delegates(agent: str = "general-purpose") -> ScriptedModel:
     return ScriptedModel(
-        call("task", description="write", subagent_type="general-purpose"),
+        call("task", description="write", subagent_type=agent),
         call("write_file", file_path="new.md", content="x"),
     )
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from threading import Event
 
 from tests.cli.openai_server import OpenAIServer, Reply, call
+from tests.cli.test_sandbox import needs_sandbox
 from tests.cli.worker.conftest import StartWorker, Worker
 
 
@@ -64,6 +65,32 @@ def test_a_question_that_was_open_is_asked_again(
     again.send("decide", ask=once_more["id"], decision={"type": "approve"}, remember=None)
     assert again.answer() == "Written."
     assert (directory / "new.md").read_text() == "hello\n"
+
+
+@needs_sandbox
+def test_an_agent_that_asks_still_asks_after_a_crash(
+    worker: Worker, start: StartWorker, server: OpenAIServer, directory: Path
+) -> None:
+    agents = directory / ".deepagents/agents"
+    agents.mkdir(parents=True)
+    (agents / "asks.md").write_text("---\ndescription: Asks.\nmode: ask\n---\nWork.")
+    server.then(
+        call("task", description="Write.", subagent_type="asks"),
+        call("write_file", file_path="new.md", content="hello\n"),
+    )
+    worker.open(mode="auto")
+    worker.say("Delegate.")
+    worker.wait("ask")
+    worker.kill()
+
+    server.then("It was refused.", "Not done.")
+    again = start()
+    again.open(resume=True, mode="auto")
+    again.say("")
+    asked = again.wait("ask")
+    again.send("decide", ask=asked["id"], decision={"type": "reject"}, remember=None)
+    assert again.answer() == "Not done."
+    assert not (directory / "new.md").exists()
 
 
 def test_esc_ends_a_command_and_all_that_it_started(
