@@ -49,6 +49,7 @@ def test_an_unknown_name_says_so_and_what_to_choose(name: str) -> None:
 
     assert repr(name) in str(refused.value)
     assert "\n" not in str(refused.value)
+    assert "model_provider" not in str(refused.value), "a name has no such parameter"
     assert len(str(refused.value)) < 500, "not every provider that LangChain knows"
     assert isinstance(refused.value, ConfigError | ValueError)
 

@@ -172,6 +172,9 @@ def _trying(make: Make, settings: Mapping[str, Any], arguments: Mapping[str, Any
     except Exception as error:
         # What stands behind the first paragraph lists every provider that LangChain knows.
         why = " ".join(str(error).partition("\n\n")[0].split())
+        # LangChain's sentence asks for a parameter of its own, which no name has.
+        if "'model_provider'" in why:
+            why = "it begins with no provider that LangChain knows"
         raise UnknownModel(
             f"No model could be made from {_show_settings(settings)!r} ({why.rstrip('.')}): {_ANOTHER}."
         ) from error
