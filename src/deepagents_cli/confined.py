@@ -25,9 +25,11 @@ class GuardedSandbox(LocalSandbox):
     """A sandbox in which each command finds what `access_of` its text allows.
 
     The rules of the agent would make every command wait as soon as any file waits. Here a command that names
-    no guarded file runs without all of them, so it need not.
+    no guarded file runs without all of them, so it need not. What is protected, file tools may change: each
+    such call asks a person, who sees what it would write.
     """
 
+    protects_from_tools = False
     access_of: Callable[[str], CommandAccess | None] = staticmethod(_deny_nothing)
     reaches: Callable[[str], bool] = staticmethod(_reaches_nothing)
 

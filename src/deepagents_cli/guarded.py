@@ -1,4 +1,4 @@
-"""Which files are guarded: what is in `.git/`, which git obeys, and what looks like a secret.
+"""Which files are guarded: what git and other programs outside obey, and what looks like a secret.
 
 The names of secrets are those that the ignore files of github.com/github/gitignore, the default rules of
 gitleaks and trufflehog, and the manuals of ssh, gnupg, git, npm, pip, docker, kubectl and the clouds give.
@@ -14,7 +14,7 @@ from typing import Final, Literal, TypeAlias
 
 from deepagents.permissions import FilesystemPermission, Rules
 
-Kind: TypeAlias = Literal["git", "secrets"]
+Kind: TypeAlias = Literal["git", "programs", "secrets"]
 
 _OPEN: Final = (
     ".env.{example,sample,template,dist,defaults,schema}",
@@ -51,6 +51,8 @@ _DEPENDENCIES: Final = ("node_modules", "site-packages", "dist-packages")
 _TOGETHER: Final = 11
 """Lines of names that make one pattern, which has a longest length."""
 _GIT: Final = (".git", ".git/**")
+_PROGRAMS: Final = ("{.vscode,.idea}", "{.vscode,.idea}/**", ".mcp.json")
+"""What editors and agents on the host run or obey."""
 _READS_GIT: Final = frozenset({
     "blame", "cat-file", "check-ignore", "count-objects", "describe", "diff", "for-each-ref", "grep",
     "help", "log", "ls-files", "ls-tree", "merge-base", "name-rev", "rev-list", "rev-parse", "shortlog",
@@ -68,13 +70,14 @@ def _anywhere(names: Sequence[str]) -> list[str]:
 
 
 _CHANGES_GIT: Final = FilesystemPermission(["write"], _anywhere(_GIT), "interrupt")
+_CHANGES_PROGRAMS: Final = FilesystemPermission(["write"], _anywhere(_PROGRAMS), "interrupt")
 _USES_SECRETS: Final = FilesystemPermission(["read", "write"], _anywhere(_SECRETS), "interrupt")
 _FREE: Final = (
     FilesystemPermission(["read"], _anywhere(_GIT)),
     FilesystemPermission(["read", "write"], _anywhere([f"{each}/**" for each in _DEPENDENCIES])),
     FilesystemPermission(["read", "write"], _anywhere(_OPEN)),
 )
-FILE_RULES: Final = (_CHANGES_GIT, *_FREE, _USES_SECRETS)
+FILE_RULES: Final = (_CHANGES_GIT, _CHANGES_PROGRAMS, *_FREE, _USES_SECRETS)
 """What the file tools ask about."""
 _FILES: Final = Rules(FILE_RULES)
 
@@ -84,7 +87,9 @@ def kind_of(path: str, *, writes: bool) -> Kind | None:
     found = _FILES.match("write" if writes else "read", path)
     if found is None or found.mode == "allow":
         return None
-    return "git" if found.pattern in _CHANGES_GIT.paths else "secrets"
+    if found.pattern in _CHANGES_GIT.paths:
+        return "git"
+    return "programs" if found.pattern in _CHANGES_PROGRAMS.paths else "secrets"
 
 
 @lru_cache(maxsize=16)

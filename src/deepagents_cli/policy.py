@@ -13,7 +13,6 @@ from pydantic import ValidationError
 
 from deepagents import FilesystemPermission
 from deepagents.backends.filesystem import FilesystemBackend
-from deepagents.backends.local_sandbox.backend import PROTECTED
 from deepagents.errors import BackendError
 from deepagents.events import ApprovalRequest
 from deepagents.middleware.approval import link_of
@@ -34,7 +33,8 @@ from deepagents_cli.verdicts import ALLOW, ASK, Facts, Verdict, action_of, decid
 HIDDEN: Final = (
     "For commands, files that look like secrets (.env, keys, credentials) are not there, and .git is "
     "read-only. A command gets them only if its text names such a file, or git with what it shall change; a "
-    "person is asked about that."
+    "person is asked about that. Hooks and settings of git, .envrc, .vscode, .idea and .mcp.json stay "
+    "read-only for commands; a person is asked where a file tool changes them."
 )
 _MOST_LOOKED_AT: Final = 20_000
 _LARGEST_PREVIEW: Final = 10_000_000
@@ -265,7 +265,7 @@ class Policy:
         if spec.effect == "delete":
             kinds += map(_kind_below, paths)
         guarded: frozenset[Kind] = frozenset(each for each in kinds if each is not None)
-        return Facts(paths, guarded, self.confined, protected=self._find_protected(spec, paths))
+        return Facts(paths, guarded, self.confined)
 
     def _directories(self) -> tuple[str, ...]:
         """Return the directories in which confined commands find files."""
@@ -276,16 +276,6 @@ class Policy:
 
     def _is_harmless(self) -> bool:
         return self.confined and not self.network
-
-    def _find_protected(self, spec: ToolSpec, paths: Sequence[str]) -> str | None:
-        if not self.confined or not spec.changes_files:
-            return None
-        held = [f"{top}/{each}" for top in self._directories() for each in PROTECTED]
-        path = next((each for each in paths if any(_is_in(each, place) for place in held)), None)
-        return path and (
-            f"Error: '{path}' is protected: programs outside of the sandbox obey what is there. Only the "
-            "mode full lets it be changed. [permission_denied]"
-        )
 
     def _own(self, spec: ToolSpec, args: Mapping[str, Any]) -> str | None:
         """Return the path that a call names, as the backend calls it."""
@@ -325,10 +315,6 @@ def _is_valid(spec: ToolSpec, args: Mapping[str, Any]) -> bool:
     except ValidationError:
         return False
     return True
-
-
-def _is_in(path: str, directory: str) -> bool:
-    return f"{path}/".casefold().startswith(f"{directory}/".casefold())
 
 
 def _kind_below(directory: str) -> Kind | None:

@@ -38,7 +38,6 @@ class Facts(NamedTuple):
     guarded: frozenset[Kind] = frozenset()
     confined: bool = False
     harmless: bool = False
-    protected: str | None = None
 
 
 ALLOW: Final = Verdict("allow")
@@ -54,8 +53,8 @@ def decide(
     if spec.effect == "run":
         return _decide_command(spec, args, mode, rules, facts)
     action = action_of(spec)
-    if action != "read" and (mode == "plan" or facts.protected):
-        return Verdict("refuse", PLAN if mode == "plan" else facts.protected or "")
+    if action != "read" and mode == "plan":
+        return Verdict("refuse", PLAN)
     paths = facts.paths
     exactly = bool(paths) and all(covers_path(rules, action, each) for each in paths)
     below = bool(paths) and action == "edit" and all(covers_edit_below(rules, each) for each in paths)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from deepagents.backends.local_sandbox import PROTECTED
 from deepagents_cli.guarded import kind_of, needs_of
 
 
@@ -37,6 +38,11 @@ def test_other_names_are_not_held_up(path: str) -> None:
 def test_what_belongs_to_git_may_be_read(path: str) -> None:
     assert kind_of(path, writes=True) == "git"
     assert kind_of(path, writes=False) is None
+
+
+@pytest.mark.parametrize("name", [*PROTECTED, ".git/hooks/x", ".VSCode/tasks.json", ".idea/a/b"])
+def test_what_the_sandbox_keeps_from_commands_is_guarded(name: str) -> None:
+    assert kind_of(f"/here/{name}", writes=True) is not None
 
 
 @pytest.mark.parametrize(

@@ -253,9 +253,7 @@ def test_what_a_subagent_began_is_taken_up(cli: Command, nursery: Nursery, direc
 
 
 @needs_sandbox
-def test_an_agent_that_asks_still_asks_after_a_crash(
-    cli: Command, nursery: Nursery, directory: Path
-) -> None:
+def test_an_agent_that_asks_still_asks_after_a_crash(cli: Command, nursery: Nursery, directory: Path) -> None:
     agents = directory / ".deepagents/agents"
     agents.mkdir(parents=True)
     (agents / "asks.md").write_text("---\ndescription: Asks.\nmode: ask\n---\nWork.")

@@ -21,7 +21,7 @@ CONFINED = Facts(confined=True)
         ("write_file", IN, ("ask", "allow", "refuse", "allow")),
         ("delete", IN, ("ask", "allow", "refuse", "allow")),
         ("write_file", IN._replace(guarded=frozenset({"git"})), ("ask", "ask", "refuse", "allow")),
-        ("write_file", IN._replace(protected="Error"), ("refuse", "refuse", "refuse", "allow")),
+        ("delete", IN._replace(guarded=frozenset({"programs"})), ("ask", "ask", "refuse", "allow")),
         ("read_file", IN._replace(guarded=frozenset({"secrets"})), ("ask", "ask", "ask", "allow")),
         ("execute", Facts(), ("ask", "ask", "refuse", "allow")),
         ("execute", CONFINED, ("ask", "allow", "refuse", "allow")),

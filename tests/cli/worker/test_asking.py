@@ -98,6 +98,31 @@ def test_a_plan_that_is_carried_out_asking_asks(
     assert (directory / "new.md").read_text() == "hello\n"
 
 
+@needs_sandbox
+def test_a_person_is_asked_about_files_that_programs_outside_obey(
+    worker: Worker, server: OpenAIServer, directory: Path
+) -> None:
+    (directory / ".git/hooks").mkdir(parents=True)
+    titles = {
+        ".git/hooks/pre-commit": "(changes what git keeps in .git)",
+        ".vscode/tasks.json": "(programs outside of the sandbox obey it)",
+    }
+    writes = [call("write_file", file_path=each, content="make\n") for each in titles]
+    server.then(*writes, call("execute", command="echo bad > .git/hooks/pre-commit"), "Written.")
+    worker.open(mode="auto")
+    worker.say("Add a hook and a task.")
+    for path, why in titles.items():
+        asked = worker.wait("ask")
+        assert (asked["title"], asked["details"][-1]) == (f"wants to write {path} {why}", "+make")
+        worker.send("decide", ask=asked["id"], decision={"type": "approve"}, remember=None)
+    asked = worker.wait("ask")
+    worker.send("decide", ask=asked["id"], decision={"type": "approve"}, remember=None)
+
+    assert worker.answer() == "Written."
+    assert "Read-only file system" in server.requests[-1].last
+    assert [(directory / each).read_text() for each in titles] == ["make\n", "make\n"]
+
+
 FETCH = "curl -s -o /dev/null -w '%{http_code}' http://"
 
 

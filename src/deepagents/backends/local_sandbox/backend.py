@@ -151,6 +151,9 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
         raising. ValueError: when `timeout` is not positive.
     """
 
+    protects_from_tools = True
+    """Whether the file tools cannot change protected paths either; where not, something else must ask."""
+
     def __init__(
         self,
         root_dir: str | Path | None = None,
@@ -200,7 +203,11 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
         self._may_change = MayChange(
             tuple(map(str, (self.cwd, *self._writable))),
             tuple(str(each) for each in self._readable if each not in (self.cwd, *self._writable)),
-            tuple(str(top / each) for top in (self.cwd, *self._writable) for each in self._protected),
+            tuple(
+                str(top / each)
+                for top in (self.cwd, *self._writable)
+                for each in (self._protected if self.protects_from_tools else ())
+            ),
             None,
         )
         self._commands = Commands(self._start, timeout, max_output_bytes)
