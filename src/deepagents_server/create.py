@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Final
@@ -14,7 +15,7 @@ from deepagents_server.database.assistants import get_assistant
 from deepagents_server.database.engine import Row
 from deepagents_server.database.filters import clean_metadata
 from deepagents_server.database.quotas import check_quota
-from deepagents_server.database.runs import AUTH, CHECKPOINT, active_runs, new_run, take
+from deepagents_server.database.runs import AUTH, CHECKPOINT, Taken, active_runs, new_run, take
 from deepagents_server.database.tables import runs, threads
 from deepagents_server.database.threads import add_thread, get_thread
 from deepagents_server.errors import ApiError, not_found
@@ -34,6 +35,16 @@ _CONFIG: Final = ("tags", "metadata", "recursion_limit", "max_concurrency", "run
 """What a client may configure; LangChain's other keys hold objects of Python."""
 
 
+@dataclass(frozen=True)
+class Inserted:
+    """A run in a transaction; `start_run` lets it begin when that has ended."""
+
+    row: Row
+    busy: Sequence[Row]
+    """The runs before it on its thread."""
+    taken: Taken | None
+
+
 async def create_run(server: Server, given: Mapping[str, Any], thread_id: str | None = None) -> Row:
     """Insert a run and let it start as soon as it may.
 
@@ -42,39 +53,55 @@ async def create_run(server: Server, given: Mapping[str, Any], thread_id: str | 
     Raises:
         ApiError: if assistant or thread are not there, or the thread is busy and the run does not wait.
     """
+    async with server.database.write() as connection:
+        inserted = await insert_run(connection, server, given, thread_id)
+    await start_run(server, inserted)
+    return inserted.row
+
+
+async def insert_run(
+    connection: AsyncConnection, server: Server, given: Mapping[str, Any], thread_id: str | None = None
+) -> Inserted:
+    """Insert a run, and take it for this process if it may begin at once.
+
+    Raises:
+        ApiError: as `create_run`.
+    """
     if server.config.http.get("disable_webhooks") is True:
         given = {**given, "webhook": None}
     if given.get("webhook"):
         server.webhooks.check(given["webhook"])
-    async with server.database.write() as connection:
-        assistant = await get_assistant(connection, given["assistant_id"])
-        if assistant["graph_id"] not in server.graphs:
-            raise ApiError(404, f"The graph {assistant['graph_id']!r} of this assistant is not served here.")
-        thread = await _thread(connection, given, thread_id)
-        busy = await active_runs(connection, thread["thread_id"]) if thread_id else []
-        strategy = given.get("multitask_strategy") or "enqueue"
-        if busy and strategy == "reject":
-            raise ApiError(
-                409, "The thread is busy with another run; wait for it, or choose a multitask_strategy."
-            )
-        leaving = len(busy) if strategy in _REPLACES else 0
-        await check_quota(connection, server.scope.owner, leaving)
-        row = _row(assistant, thread, given, server)
-        row |= {"version": server.engine.version, "priority": _priority(row["metadata"])}
-        await connection.execute(runs.insert().values(row))
-        await _mark_thread(connection, thread, assistant)
-        begins = not busy and not given.get("after_seconds") and server.engine.takes_at_once
-        taken = await take(connection, row["run_id"], server.engine.worker) if begins else None
-    if taken:
+    assistant = await get_assistant(connection, given["assistant_id"])
+    if assistant["graph_id"] not in server.graphs:
+        raise ApiError(404, f"The graph {assistant['graph_id']!r} of this assistant is not served here.")
+    thread = await _thread(connection, given, thread_id)
+    busy = await active_runs(connection, thread["thread_id"]) if thread_id else []
+    row = _row(assistant, thread, given, server)
+    if busy and row["multitask_strategy"] == "reject":
+        raise ApiError(
+            409, "The thread is busy with another run; wait for it, or choose a multitask_strategy."
+        )
+    leaving = len(busy) if row["multitask_strategy"] in _REPLACES else 0
+    await check_quota(connection, server.scope.owner, leaving)
+    await connection.execute(runs.insert().values(row))
+    await _mark_thread(connection, thread, assistant)
+    begins = not busy and not given.get("after_seconds") and server.engine.takes_at_once
+    taken = await take(connection, row["run_id"], server.engine.worker) if begins else None
+    return Inserted(row, busy, taken)
+
+
+async def start_run(server: Server, inserted: Inserted) -> None:
+    """Let a run begin whose transaction has ended, or wait as its strategy says."""
+    row = inserted.row
+    if inserted.taken:
         # Before anything else that may fail: nobody else looks after a run that this worker has taken.
-        server.engine.start(taken)
+        server.engine.start(inserted.taken)
     await server.engine.announce(row["thread_id"])
-    if taken:
-        return row
-    for other in busy:
-        await _make_way(server, other, strategy)
+    if inserted.taken:
+        return
+    for other in inserted.busy:
+        await _make_way(server, other, row["multitask_strategy"])
     await server.engine.wake()
-    return row
 
 
 async def _make_way(server: Server, other: Row, strategy: str) -> None:
@@ -116,6 +143,8 @@ def _row(assistant: Row, thread: Row, given: Mapping[str, Any], server: Server) 
         "graph_id": assistant["graph_id"],
         "metadata": metadata,
         "multitask_strategy": given.get("multitask_strategy") or "enqueue",
+        "version": server.engine.version,
+        "priority": _priority(metadata),
     }
     if given.get("after_seconds"):
         values["due_at"] = due.isoformat(timespec="microseconds")

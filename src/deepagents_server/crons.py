@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from croniter import CroniterBadDateError, croniter
 
 from deepagents_server.auth import User
-from deepagents_server.create import create_run
+from deepagents_server.create import insert_run, start_run
 from deepagents_server.database.engine import Row
 from deepagents_server.database.owners import Scope
 from deepagents_server.database.tables import crons
@@ -61,26 +61,32 @@ async def start_due(server: Server) -> int:
             # It could be read when it was made: timezones come and go with the system's data.
             _log.warning("Schedule %s cannot be read: %s", row["cron_id"], error.detail)
             continue
-        taken = (
-            crons.update()
-            .where(crons.c.cron_id == row["cron_id"], crons.c.next_run_date == row["next_run_date"])
-            .values(next_run_date=following)
-        )
-        if await server.database.execute(taken):
-            await _start(server, row)
-            started += 1
+        started += await _start(server, row, following)
     return started
 
 
-async def _start(server: Server, row: Row) -> None:
+async def _start(server: Server, row: Row, following: str | None) -> bool:
+    """Make the run of a schedule, and note the next date, in one transaction; `False` if another has."""
+    mine = server.of(_caller(row["owner"]))
+    taken = (
+        crons.update()
+        .where(crons.c.cron_id == row["cron_id"], crons.c.next_run_date == row["next_run_date"])
+        .values(next_run_date=following)
+    )
     payload: dict[str, Any] = load(row["payload"])
     kept = {"on_completion": "keep"} if row["on_run_completed"] == "keep" else {}
     metadata = {**row["metadata"], "cron_id": row["cron_id"]}
     given = {**payload, **kept, "assistant_id": row["assistant_id"], "metadata": metadata}
     try:
-        await create_run(server.of(_caller(row["owner"])), given, row["thread_id"])
+        async with mine.database.write() as connection:
+            if not (await connection.execute(taken)).rowcount:
+                return False
+            inserted = await insert_run(connection, mine, given, row["thread_id"])
     except ApiError as error:
         _log.warning("Schedule %s started no run: %s", row["cron_id"], error.detail)
+        return bool(await mine.database.execute(taken))
+    await start_run(mine, inserted)
+    return True
 
 
 def _caller(owner: str) -> Scope:

@@ -9,12 +9,13 @@ import pytest
 import sqlalchemy as sa
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import NotFoundError, UnprocessableEntityError
+from sqlalchemy.exc import IntegrityError
 
 from deepagents_server.config import ServerConfig
 from deepagents_server.crons import next_date, start_due
 from deepagents_server.database.tables import assistants, crons, runs
 from deepagents_server.serialize import dump_text, now
-from deepagents_server.server import Settings, open_server
+from deepagents_server.server import Server, Settings, open_server
 from tests.server.serving import GRAPHS
 from tests.server.test_runs import say
 
@@ -52,22 +53,28 @@ def test_times_are_those_of_the_place_also_when_clocks_change() -> None:
     assert next_date("0 9 * * *", None, "2026-03-28T13:00:00", spring) is None
 
 
+async def add_schedule(server: Server, **fields: Any) -> None:
+    """Keep a schedule that is due."""
+    assistant = (await server.database.rows(sa.select(assistants).limit(1)))[0]["assistant_id"]
+    row = {
+        "cron_id": "c",
+        "assistant_id": assistant,
+        "schedule": "* * * * *",
+        "payload": dump_text({"input": say("hello")}),
+        "metadata": {},
+        "next_run_date": "2026-01-01T00:00:00.000000+00:00",
+        "created_at": now(),
+        "updated_at": now(),
+        **fields,
+    }
+    await server.database.execute(crons.insert().values(row))
+
+
 async def test_what_is_due_starts_once_though_several_servers_look(tmp_path: Path) -> None:
     settings = Settings(f"sqlite:///{tmp_path / 'server.db'}", slots=0)
     async with open_server(ServerConfig(tmp_path, GRAPHS), settings) as server:
-        assistant = (await server.database.rows(sa.select(assistants).limit(1)))[0]["assistant_id"]
-        row = {
-            "cron_id": "c",
-            "assistant_id": assistant,
-            "schedule": "* * * * *",
-            "payload": dump_text({"input": say("hello")}),
-            "metadata": {},
-            "next_run_date": "2026-01-01T00:00:00.000000+00:00",
-            "created_at": now(),
-            "updated_at": now(),
-        }
-        never = {**row, "cron_id": "a", "schedule": "0 0 30 2 *"}
-        await server.database.execute(*(crons.insert().values(each) for each in (never, row)))
+        await add_schedule(server, cron_id="a", schedule="0 0 30 2 *")
+        await add_schedule(server)
 
         started = await asyncio.gather(start_due(server), start_due(server))
 
@@ -75,3 +82,23 @@ async def test_what_is_due_starts_once_though_several_servers_look(tmp_path: Pat
         (run,) = await server.database.rows(sa.select(runs))
         assert run["metadata"]["cron_id"] == "c"
         assert await start_due(server) == 0
+
+
+async def test_a_date_is_past_only_when_its_run_is_made(tmp_path: Path) -> None:
+    """A database that fails between the two leaves the schedule due; what can never start leaves it not."""
+    settings = Settings(f"sqlite:///{tmp_path / 'server.db'}", slots=0)
+    async with open_server(ServerConfig(tmp_path, GRAPHS), settings) as server:
+        await add_schedule(server)
+        fails = "CREATE TRIGGER fails BEFORE INSERT ON runs BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
+        await server.database.execute(sa.text(fails))
+        with pytest.raises(IntegrityError, match="disk"):
+            await start_due(server)
+
+        await server.database.execute(sa.text("DROP TRIGGER fails"))
+
+        assert await start_due(server) == 1
+        assert len(await server.database.rows(sa.select(runs))) == 1
+        await add_schedule(server, cron_id="gone", assistant_id="gone")
+        assert await start_due(server) == 1
+        assert await start_due(server) == 0
+        assert len(await server.database.rows(sa.select(runs))) == 1
