@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -135,7 +134,6 @@ def _row(assistant: Row, thread: Row, given: Mapping[str, Any], server: Server) 
     kwargs["checkpoint"] = {name: checkpoint[name] for name in CHECKPOINT if name in checkpoint}
     if assistant["context"]:
         kwargs["context"] = {**assistant["context"], **(given.get("context") or {})}
-    due = datetime.now(UTC) + timedelta(seconds=given.get("after_seconds") or 0)
     values = {
         "run_id": str(uuid6()),
         "thread_id": thread["thread_id"],
@@ -147,7 +145,7 @@ def _row(assistant: Row, thread: Row, given: Mapping[str, Any], server: Server) 
         "priority": _priority(metadata),
     }
     if given.get("after_seconds"):
-        values["due_at"] = due.isoformat(timespec="microseconds")
+        values["due_at"] = now(given["after_seconds"])
     return new_run(values, kwargs)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any, Final, cast
 
@@ -18,9 +18,9 @@ _DEPTH: Final = 100
 _OPTIONS: Final = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
 
 
-def now() -> str:
-    """Return the time as the tables and clients have it."""
-    return datetime.now(UTC).isoformat(timespec="microseconds")
+def now(later: float = 0.0) -> str:
+    """Return the time, or the time so many seconds later, as the tables and clients have it."""
+    return (datetime.now(UTC) + timedelta(seconds=later)).isoformat(timespec="microseconds")
 
 
 def dump(value: Any) -> bytes:

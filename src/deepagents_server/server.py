@@ -13,18 +13,15 @@ from deepagents_server.auth import Handlers
 from deepagents_server.config import ServerConfig, apply_environment
 from deepagents_server.database import Database, open_database
 from deepagents_server.database.assistants import add_system_assistants
-from deepagents_server.database.engine import Row
 from deepagents_server.database.keys import Keys
 from deepagents_server.database.notices import Notices
 from deepagents_server.database.owners import Scope
-from deepagents_server.database.runs import show_run
 from deepagents_server.database.store import graphs_of
-from deepagents_server.database.tables import runs, threads
+from deepagents_server.deliveries import Deliveries
 from deepagents_server.events import EventLog
 from deepagents_server.graphs import Graphs, load_graphs
 from deepagents_server.loopback import Loopback, reachable
 from deepagents_server.runs import RunEngine
-from deepagents_server.serialize import load
 from deepagents_server.webhooks import Webhooks
 
 
@@ -49,15 +46,6 @@ class Server:
         """Return the same server, as far as an owner may see and change what it holds."""
         database, graphs = self.database.of(scope), graphs_of(self.graphs, scope.owner)
         return replace(self, database=database, graphs=graphs, scope=scope, headers=headers or {})
-
-    async def tell_end(self, run: Row) -> None:
-        """Call the webhook of a run that is over."""
-        address = load(run["kwargs"]).get("webhook")
-        now = await self.database.row(sa.select(runs).where(runs.c.run_id == run["run_id"]))
-        if address and now:
-            thread = sa.select(threads.c["values"]).where(threads.c.thread_id == run["thread_id"])
-            held = await self.database.row(thread) or {}
-            await self.webhooks.send(address, {**show_run(now), "values": load(held.get("values"))})
 
 
 @dataclass(frozen=True)
@@ -94,6 +82,8 @@ async def open_server(config: ServerConfig, settings: Settings) -> AsyncGenerato
         graphs = Graphs(made, database.saver, database.store)
         await add_system_assistants(database, graphs, config.descriptions)
         events = EventLog(database)
+        webhooks, keys = Webhooks.of(config.webhooks), Keys(database)
+        deliveries = Deliveries(database, webhooks)
         engine = RunEngine(
             database,
             graphs,
@@ -102,12 +92,11 @@ async def open_server(config: ServerConfig, settings: Settings) -> AsyncGenerato
             settings.slots,
             settings.version,
             owner_limit=settings.owner_limit,
+            on_webhook=deliveries.wake,
         )
+        await stack.enter_async_context(deliveries.running())
         await stack.enter_async_context(engine.running())
-        webhooks, keys = Webhooks.of(config.webhooks), Keys(database)
-        server = Server(config, database, graphs, events, engine, webhooks, keys, loopback, handlers)
-        engine.on_finished = server.tell_end
-        yield server
+        yield Server(config, database, graphs, events, engine, webhooks, keys, loopback, handlers)
 
 
 async def is_ready(server: Server) -> bool:

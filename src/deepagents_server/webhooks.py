@@ -1,4 +1,4 @@
-"""Tell another server that a run is over, and never one that only this machine should reach."""
+"""Post to another server, and never to one that only this machine should reach."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from typing import Any, Final
 import httpx
 
 from deepagents_server.errors import ApiError
-from deepagents_server.serialize import dump
 
-_TRIES: Final = 3
 _SECONDS: Final = 10.0
 # Addresses of IPv4 inside IPv6: a router on the way may lead them into one's own network.
 _TRANSLATED: Final = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"))
@@ -99,19 +97,18 @@ class Webhooks:
         if (not plain.is_global or plain.is_multicast or translated) and not self._is_named(host):
             raise ApiError(422, f"webhook: {host!r} is in a network that this server does not call.")
 
-    async def send(self, address: str, content: Any) -> bool:
-        """Post to a webhook, up to three times; redirects are not followed."""
-        body = dump(content)
-        for attempt in range(_TRIES):
-            await asyncio.sleep(attempt * 2)
-            try:
-                if await self._post(address, body) < 500:
-                    return True
-            except ApiError:
-                return False
-            except (httpx.HTTPError, OSError) as error:
-                _log.warning("A webhook was not delivered: %s", type(error).__name__)
-        return False
+    async def post(self, address: str, body: bytes) -> bool:
+        """Post to a webhook; `False` if it may hear of it another time. Redirects are not followed.
+
+        Raises:
+            ApiError: if this address may not be called.
+        """
+        try:
+            async with asyncio.timeout(_SECONDS):
+                return await self._post(address, body) < 500
+        except (httpx.HTTPError, OSError) as error:
+            _log.warning("A webhook was not delivered: %s", type(error).__name__)
+            return False
 
     async def _post(self, address: str, body: bytes) -> int:
         url = self.check(address)
@@ -124,9 +121,8 @@ class Webhooks:
         async with httpx.AsyncClient(timeout=_SECONDS, trust_env=False, follow_redirects=False) as client:
             request = client.build_request("POST", pinned, content=body, headers=headers)
             request.extensions["sni_hostname"] = url.host
-            async with asyncio.timeout(_SECONDS):
-                answered = await client.send(request, stream=True)
-                await answered.aclose()
+            answered = await client.send(request, stream=True)
+            await answered.aclose()
         return answered.status_code
 
 

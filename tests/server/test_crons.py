@@ -89,7 +89,9 @@ async def test_a_date_is_past_only_when_its_run_is_made(tmp_path: Path) -> None:
     settings = Settings(f"sqlite:///{tmp_path / 'server.db'}", slots=0)
     async with open_server(ServerConfig(tmp_path, GRAPHS), settings) as server:
         await add_schedule(server)
-        fails = "CREATE TRIGGER fails BEFORE INSERT ON runs BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
+        fails = (
+            "CREATE TRIGGER fails BEFORE INSERT ON runs BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
+        )
         await server.database.execute(sa.text(fails))
         with pytest.raises(IntegrityError, match="disk"):
             await start_due(server)

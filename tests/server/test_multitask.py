@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
 
+import httpx
 import pytest
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import ConflictError, NotFoundError
@@ -163,6 +164,23 @@ async def test_a_client_that_hangs_up_may_end_its_run(client: LangGraphClient) -
     (run,) = await client.runs.list(thread)
     await client.runs.join(thread, run["run_id"])
     assert (await client.runs.get(thread, run["run_id"]))["status"] == "interrupted"
+
+
+async def test_a_client_that_waits_and_hangs_up_may_end_its_run(client: LangGraphClient, url: str) -> None:
+    busy = await Busy(client).begin()
+    waited = {"assistant_id": "echo", "input": say(f"wait {uuid4()}"), "on_disconnect": "cancel"}
+    thread = (await client.threads.create())["thread_id"]
+    async with httpx.AsyncClient(base_url=url) as plain:
+        joined = f"/threads/{busy.thread}/runs/{busy.run}/join?cancel_on_disconnect=true"
+        async with plain.stream("GET", joined) as answer:
+            assert answer.status_code == 200
+        async with plain.stream("POST", f"/threads/{thread}/runs/wait", json=waited) as answer:
+            assert answer.status_code == 200
+
+    for each in (busy.thread, thread):
+        run = (await client.runs.list(each))[0]
+        await client.runs.join(each, run["run_id"])
+        assert (await client.runs.get(each, run["run_id"]))["status"] == "interrupted"
 
 
 async def test_a_message_reaches_an_agent_at_its_next_step(client: LangGraphClient) -> None:

@@ -1,12 +1,19 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
 
 import pytest
+from langgraph_sdk import get_sync_client
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import UnprocessableEntityError
+
+from tests.server.serving import serving
 
 
 async def test_the_store_keeps_finds_and_forgets(client: LangGraphClient) -> None:
@@ -30,7 +37,7 @@ async def test_an_item_goes_when_its_time_is_over(client: LangGraphClient) -> No
     await client.store.put_item(place, "goes", {"height": 13}, ttl=cast(int, 0.001))
 
     async with asyncio.timeout(60):
-        while await client.store.get_item(place, "goes"):
+        while await client.store.get_item(place, "goes", refresh_ttl=False):
             await asyncio.sleep(0.1)
 
     assert await client.store.get_item(place, "stays")
@@ -41,3 +48,27 @@ async def test_an_item_goes_when_its_time_is_over(client: LangGraphClient) -> No
 async def test_a_place_without_a_name_is_refused(client: LangGraphClient) -> None:
     with pytest.raises(UnprocessableEntityError, match="namespace"):
         await client.store.put_item([""], "tide", {})
+
+
+@pytest.mark.parametrize("config", [{"default_ttl": 60}, {"default_ttl": 60, "refresh_on_read": False}])
+def test_to_read_an_item_renews_its_time_unless_somebody_says_otherwise(
+    tmp_path: Path, config: dict[str, Any]
+) -> None:
+    late = "2099-01-01 00:00:00"
+    with (
+        serving(tmp_path, slots=0, store={"ttl": config}) as url,
+        get_sync_client(url=url, api_key=None) as client,
+        closing(sqlite3.connect(tmp_path / "server.db", isolation_level=None)) as database,
+    ):
+        client.store.put_item(["places"], "tide", {})
+
+        def renews(read: Callable[[], Any]) -> bool:
+            database.execute("UPDATE store SET expires_at = ?", (late,))
+            read()
+            return database.execute("SELECT expires_at FROM store").fetchall() != [(late,)]
+
+        default = config.get("refresh_on_read", True)
+        assert renews(lambda: client.store.get_item(["places"], "tide")) is default
+        assert renews(lambda: client.store.search_items(["places"])) is default
+        assert not renews(lambda: client.store.get_item(["places"], "tide", refresh_ttl=False))
+        assert not renews(lambda: client.store.search_items(["places"], refresh_ttl=False))

@@ -2,10 +2,15 @@ from __future__ import annotations
 
 import json
 import queue
+import sqlite3
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from signal import SIGKILL, SIGTERM
 from typing import Any
 
 import httpx
@@ -15,7 +20,8 @@ from langgraph_sdk.errors import UnprocessableEntityError
 
 from deepagents_server.errors import ApiError
 from deepagents_server.webhooks import Webhooks
-from tests.server.test_runs import say
+from tests.server.serving import Process
+from tests.server.test_runs import last, say
 
 
 @dataclass
@@ -26,8 +32,9 @@ class Inbox:
     bodies: queue.Queue[Any] = field(default_factory=queue.Queue[Any])
 
 
-@pytest.fixture
-def inbox() -> Iterator[Inbox]:
+@contextmanager
+def hearing() -> Generator[tuple[Inbox, HTTPServer]]:
+    """Take a port, and refuse connections until the server is activated."""
     inbox = Inbox()
 
     class Handler(BaseHTTPRequestHandler):
@@ -41,19 +48,55 @@ def inbox() -> Iterator[Inbox]:
         def log_message(self, format: str, *args: Any) -> None:
             pass
 
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-        thread.start()
+    with HTTPServer(("127.0.0.1", 0), Handler, bind_and_activate=False) as server:
+        server.server_bind()
         inbox.url = f"http://localhost:{server.server_address[1]}"
-        yield inbox
+        yield inbox, server
+
+
+@contextmanager
+def answering(server: HTTPServer) -> Generator[None]:
+    """Let connections in."""
+    server.server_activate()
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    try:
+        yield
+    finally:
         server.shutdown()
         thread.join()
+
+
+@pytest.fixture
+def inbox() -> Iterator[Inbox]:
+    with hearing() as (inbox, server), answering(server):
+        yield inbox
+
+
+def test_a_webhook_hears_of_a_run_though_its_server_was_down_and_ours_killed(tmp_path: Path) -> None:
+    local = {"webhooks": {"url": {"disable_loopback": False}}}
+    process = Process(tmp_path, config=local)
+    with hearing() as (inbox, server):
+        with get_sync_client(url=process.start(), api_key=None) as client:
+            thread = client.threads.create()["thread_id"]
+            client.runs.wait(thread, "echo", input=say("hello"), webhook=f"{inbox.url}/done")
+            run = client.runs.list(thread)[0]
+        process.end(SIGKILL)
+        with answering(server):
+            process.start()
+            _, body = inbox.bodies.get(timeout=60)
+            with closing(sqlite3.connect(tmp_path / ".deepagents" / "server.db")) as database:
+                while database.execute("SELECT 1 FROM webhooks").fetchall():
+                    time.sleep(0.05)
+        process.end(SIGTERM)
+    assert (body["run_id"], body["status"]) == (run["run_id"], "success")
+    assert last(body["values"]) == "Echo: hello"
 
 
 async def test_the_end_of_a_run_is_posted_once_and_redirects_lead_nowhere(inbox: Inbox) -> None:
     webhooks = Webhooks.of({"url": {"disable_loopback": False}, "headers": {"x-from": "us"}})
 
-    assert await webhooks.send(f"{inbox.url}/done", {"run_id": "1"})
+    assert await webhooks.post(f"{inbox.url}/done", b'{"run_id": "1"}')
 
     host, body = inbox.bodies.get(timeout=10)
     assert (host, body) == (inbox.url.removeprefix("http://"), {"run_id": "1"})
@@ -70,17 +113,19 @@ async def test_what_a_name_leads_to_is_asked_once_and_all_of_it_is_checked(inbox
         return answers.pop(0)
 
     webhooks = replace(Webhooks.of({"url": {"disable_loopback": False}}), resolve=resolve)
-    assert await webhooks.send(f"http://hooks.example:{port}/x", 1)
+    assert await webhooks.post(f"http://hooks.example:{port}/x", b"1")
     assert inbox.bodies.get(timeout=10) == (f"hooks.example:{port}", 1)
     for _ in range(3):
-        assert not await webhooks.send(f"http://hooks.example:{port}/x", 2)
+        with pytest.raises(ApiError, match="network"):
+            await webhooks.post(f"http://hooks.example:{port}/x", b"2")
     assert answers == []
     assert inbox.bodies.empty()
 
 
 @pytest.mark.parametrize("name", ["localhost.", "127.0.0.1.", "LocalHost", "0177.1", "[::1%25lo]"])
 async def test_other_spellings_of_this_machine_are_not_called(inbox: Inbox, name: str) -> None:
-    assert not await Webhooks.of({}).send(f"http://{name}:{httpx.URL(inbox.url).port}/x", 1)
+    with pytest.raises(ApiError, match="webhook"):
+        await Webhooks.of({}).post(f"http://{name}:{httpx.URL(inbox.url).port}/x", b"1")
     assert inbox.bodies.empty()
 
 

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
-from langgraph_sdk.errors import ConflictError
+from langgraph_sdk.errors import ConflictError, UnprocessableEntityError
 
 from tests.server.serving import Process, serving
 from tests.server.test_runs import last, say
@@ -72,6 +72,15 @@ async def test_a_worker_runs_what_a_server_takes(client: LangGraphClient) -> Non
     copied: Any = await client.threads.copy(thread)
     history = await client.threads.get_history(copied["thread_id"], limit=100)
     assert len(history) == len(await client.threads.get_history(thread, limit=100))
+
+
+async def test_text_that_postgresql_does_not_keep_is_refused(client: LangGraphClient) -> None:
+    with pytest.raises(UnprocessableEntityError, match="NUL"):
+        await client.assistants.create("echo", name="nul \0")
+    with pytest.raises(UnprocessableEntityError, match="NUL"):
+        await client.assistants.create("echo", context={"tone": "nul \0"})
+    with pytest.raises(UnprocessableEntityError, match="NUL"):
+        await client.store.put_item(["places"], "tide", {"text": "nul \0"})
 
 
 async def begin(client: LangGraphClient, graph: str, text: str) -> tuple[str, str, str]:

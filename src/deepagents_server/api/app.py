@@ -58,6 +58,7 @@ def create_app(server: Server, settings: Settings) -> ASGIApp:
         exception_handlers={
             ApiError: _refuse,
             HTTPException: _refuse_http,
+            **dict.fromkeys(server.database.value_errors, _refuse_value),
             Exception: _fail,
         },
     )
@@ -88,6 +89,13 @@ async def _refuse(request: Request, error: Exception) -> Response:
 async def _refuse_http(_: Request, error: Exception) -> Response:
     refused = cast(HTTPException, error)
     return answer({"detail": refused.detail}, refused.status_code)
+
+
+async def _refuse_value(request: Request, error: Exception) -> Response:
+    _log.info("%s %s has a value that cannot be kept", request.method, request.url.path, exc_info=error)
+    return refuse(
+        request.url.path, ApiError(422, "A value cannot be kept, such as text with a NUL character.")
+    )
 
 
 async def _fail(request: Request, error: Exception) -> Response:

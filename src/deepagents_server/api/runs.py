@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Generator, Sequence
+from contextlib import aclosing, contextmanager
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -70,7 +70,7 @@ async def stream(request: Request) -> Response:
 async def wait(request: Request) -> Response:
     """Make a run and answer with the values that it leaves."""
     row = await _create(request)
-    return await _join(request, row)
+    return await _join(request, row, cancels=_cancels(row))
 
 
 async def list_runs(request: Request) -> Response:
@@ -104,17 +104,15 @@ async def delete(request: Request) -> Response:
 
 async def join(request: Request) -> Response:
     """Wait for a run and answer with the values that it left."""
-    return await _join(request, await find_run(request))
+    return await _join(request, await find_run(request), cancels=_cancels_by_query(request))
 
 
 async def join_stream(request: Request) -> Response:
     """Stream a run that is there: what it still does, or all since an event."""
     row = await find_run(request)
     last = request.headers.get("last-event-id")
-    cancels = request.query_params.get("cancel_on_disconnect", "").lower() in ("1", "true")
-    after = after_event(last)
     modes = [mode for mode in request.query_params.getlist("stream_mode") if mode]
-    return await _stream(request, row, after, cancels=cancels, modes=modes)
+    return await _stream(request, row, after_event(last), cancels=_cancels_by_query(request), modes=modes)
 
 
 async def cancel(request: Request) -> Response:
@@ -189,22 +187,39 @@ def _cancels(row: Row) -> bool:
     return load(row["kwargs"]).get("on_disconnect") == "cancel"
 
 
+def _cancels_by_query(request: Request) -> bool:
+    return request.query_params.get("cancel_on_disconnect", "").lower() in ("1", "true")
+
+
+@contextmanager
+def _ended_with_client(server: Server, row: Row, *, cancels: bool) -> Generator[None]:
+    """End a run early if its client goes before the block has ended, and the task of the block with it."""
+    try:
+        yield
+    except BaseException:
+        if cancels:
+            server.engine.cancel_soon(row, "interrupt")
+        raise
+
+
 async def wait_for(server: Server, run_id: str) -> None:
     """Wait until a run is over."""
     await server.events.wait_for_end(run_id, lambda: is_over(server, run_id), BEAT)
 
 
-async def _join(request: Request, row: Row) -> Response:
+async def _join(request: Request, row: Row, *, cancels: bool) -> Response:
     headers = {"content-location": run_path(row), "location": f"{run_path(row)}/join"}
-    result = asyncio.ensure_future(final_values(serving(request), row))
-    return Watched(_spaced(result), headers=headers, media_type="application/json")
+    answered = _spaced(serving(request), row, cancels=cancels)
+    return Watched(answered, headers=headers, media_type="application/json")
 
 
-async def _spaced(result: asyncio.Future[bytes]) -> AsyncIterator[bytes]:
+async def _spaced(server: Server, row: Row, *, cancels: bool) -> AsyncIterator[bytes]:
     """Write spaces while a result is waited for: JSON may begin so, and the client sees us alive."""
+    result = asyncio.ensure_future(final_values(server, row))
     try:
-        while not (await asyncio.wait([result], timeout=BEAT))[0]:
-            yield b" "
+        with _ended_with_client(server, row, cancels=cancels):
+            while not (await asyncio.wait([result], timeout=BEAT))[0]:
+                yield b" "
         yield result.result()
     finally:
         result.cancel()
@@ -253,22 +268,16 @@ async def _frames(
     run_id = row["run_id"]
     resumable = bool(load(row["kwargs"]).get("stream_resumable"))
     events = server.events.read(run_id, after, lambda: is_over(server, run_id), BEAT)
-    over = False
 
     def chosen(event: Event | None) -> bool:
         return event is None or not modes or mode_of(event) in (*modes, *_ALWAYS)
 
-    try:
+    with _ended_with_client(server, row, cancels=cancels):
         async with aclosing(events) as opened:
             async for written in (
                 frame(event, numbered=resumable) async for event in opened if chosen(event)
             ):
                 yield written
-        over = True
-    finally:
-        if cancels and not over:
-            # The client has gone, and this task with it.
-            server.engine.cancel_soon(row, "interrupt")
 
 
 def frame(event: Event | None, *, numbered: bool) -> bytes:

@@ -79,8 +79,10 @@ async def get(request: Request) -> Response:
     key = request.query_params.get("key")
     if not key:
         raise ApiError(422, "key: name the value.")
-    namespace = request.query_params.get("namespace", "")
-    found = await serving(request).graphs.store.aget(_namespace(namespace.split(".")), key)
+    namespace = _namespace(request.query_params.get("namespace", "").split("."))
+    asked = request.query_params.get("refresh_ttl")
+    refresh = None if asked is None else asked.lower() in ("1", "true")
+    found = await serving(request).graphs.store.aget(namespace, key, refresh_ttl=refresh)
     return answer(found and _show(found))
 
 
@@ -101,6 +103,7 @@ async def search(request: Request) -> Response:
             filter=given.filter,
             limit=given.limit,
             offset=given.offset,
+            refresh_ttl=given.refresh_ttl,
         )
     except ValueError as error:
         raise ApiError(422, f"filter: {str(error)[:200]}") from error

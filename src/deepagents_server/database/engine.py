@@ -6,6 +6,7 @@ import asyncio
 import fcntl
 import sqlite3
 from collections.abc import AsyncGenerator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, closing, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,11 +19,11 @@ from langgraph.store.base import BaseStore
 from langgraph.store.sqlite.aio import AsyncSqliteStore
 from sqlalchemy import event
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import DataError, InterfaceError, OperationalError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.util import await_only
 
-from deepagents_server.database.migrations import migrate
+from deepagents_server.database.migrations import check_version, migrate, version_of
 from deepagents_server.database.owners import Scope, bind, guard
 from deepagents_server.database.saver import ThreadedSqliteSaver
 from deepagents_server.errors import ServeError
@@ -37,6 +38,7 @@ _PRAGMAS: Final = (
     "busy_timeout=30000",
     "foreign_keys=ON",
 )
+_READERS: Final = 4
 _BUSY_PAUSE: Final = 0.002
 _BUSY_TRIES: Final = 15_000
 
@@ -51,6 +53,10 @@ class Database:
     store: BaseStore
     driver_errors: tuple[type[Exception], ...]
     """What the driver raises by itself, where SQLAlchemy is not between."""
+    value_errors: tuple[type[Exception], ...]
+    """What is raised for a value that cannot be kept, such as text with a NUL in PostgreSQL."""
+    # Not the event loop's own threads, which tools that block may fill.
+    _threads: ThreadPoolExecutor
     # SQLite has one writer; to wait here is cheaper than in its busy handler, which sleeps.
     _writing: asyncio.Lock
     owner: str = ""
@@ -92,7 +98,7 @@ class Database:
         if self.is_shared:
             async with self.read() as connection:
                 return [dict(row) for row in (await connection.execute(query)).mappings()]
-        return await asyncio.to_thread(self._rows_of_file, query)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._rows_of_file, query)
 
     def _rows_of_file(self, query: sa.Select[Any]) -> list[Row]:
         with self.engine.sync_engine.execution_options(reads=True).connect() as connection:
@@ -146,23 +152,38 @@ async def open_database(
 ) -> AsyncGenerator[Database]:
     """Open `sqlite:///FILE` or `postgresql://...` and bring it to the present shape.
 
-    `alongside` the server of a file, a command may look at its tables and change a few rows.
+    `alongside` servers, a command may look at their tables and change a few rows. It brings no older tables
+    up to date, since a server of that release may be at work.
 
     Raises:
-        ServeError: if it is no such address, or the file belongs to a server that runs.
+        ServeError: if it is no such address, the file belongs to a server that runs, or, with `alongside`,
+            another release has made the tables.
     """
     kind = url.split(":", 1)[0].split("+")[0]
     async with AsyncExitStack() as stack:
         if kind == "sqlite":
             path = Path(make_url(url).database or "")
             path.parent.mkdir(parents=True, exist_ok=True)
-            if not alongside:
+            if alongside:
+                _refuse_other_tables(sa.create_engine(url))
+            else:
                 _keep_for_this_process(path, stack)
             yield await _open_sqlite(url, path, stack, store or {})
         elif kind in ("postgresql", "postgres"):
+            if alongside:
+                _refuse_other_tables(sa.create_engine(make_url(url).set(drivername="postgresql+psycopg")))
             yield await _open_postgres(url, stack, store or {})
         else:
             raise ServeError(f"{url!r} is no database; write a file's name, or postgresql://USER@HOST/NAME.")
+
+
+def _refuse_other_tables(engine: sa.Engine) -> None:
+    try:
+        with engine.connect() as connection:
+            if version := version_of(connection):
+                check_version(version)
+    finally:
+        engine.dispose()
 
 
 async def _open_sqlite(url: str, path: Path, stack: AsyncExitStack, memory: Mapping[str, Any]) -> Database:
@@ -181,7 +202,8 @@ async def _open_sqlite(url: str, path: Path, stack: AsyncExitStack, memory: Mapp
     await store.start_ttl_sweeper()
     async with engine.begin() as opened:
         await opened.run_sync(migrate)
-    return Database(url, engine, saver, store, (), asyncio.Lock())
+    threads = stack.enter_context(ThreadPoolExecutor(_READERS, "reads"))
+    return Database(url, engine, saver, store, (), (DataError,), threads, asyncio.Lock())
 
 
 def _sqlite_engine(path: Path) -> AsyncEngine:
@@ -229,7 +251,9 @@ async def _open_postgres(url: str, stack: AsyncExitStack, memory: Mapping[str, A
     stack.push_async_callback(store.stop_ttl_sweeper)
     await store.start_ttl_sweeper()
     lost = (psycopg.OperationalError, psycopg.InterfaceError)
-    return Database(url, engine, saver, store, lost, asyncio.Lock())
+    unfit = (DataError, psycopg.DataError)
+    threads = stack.enter_context(ThreadPoolExecutor(_READERS, "reads"))
+    return Database(url, engine, saver, store, lost, unfit, threads, asyncio.Lock())
 
 
 @asynccontextmanager
@@ -252,8 +276,9 @@ async def _one_at_a_time(engine: AsyncEngine) -> AsyncGenerator[None]:
 
 def _options(memory: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a langgraph.json says about the store."""
-    # Without any of this, nobody would look for the items that clients give a time of their own.
-    ages = memory.get("ttl") or {"sweep_interval_minutes": 5}
+    # Without an interval, nobody would look for the items that clients give a time of their own. To read
+    # renews, unless the file says otherwise: LangGraph's stores do not agree on that.
+    ages = {"refresh_on_read": True, **(memory.get("ttl") or {"sweep_interval_minutes": 5})}
     return {"ttl": ages, **({"index": memory["index"]} if memory.get("index") else {})}
 
 

@@ -17,7 +17,7 @@ from sqlalchemy.exc import DBAPIError
 
 from deepagents_server.config import Ages
 from deepagents_server.database.engine import open_database
-from deepagents_server.database.migrations import STEPS, version_of
+from deepagents_server.database.migrations import STEPS, check_version, version_of
 from deepagents_server.database.removal import Removed, open_remover
 from deepagents_server.errors import ServeError
 
@@ -46,7 +46,7 @@ def prune(url: str, ages: Ages) -> Removed:
         ServeError: if there is no such database, or it is not up to date.
     """
     with _explained(url):
-        _check(url)
+        check_version(_version(url))
         with open_remover(url) as remover:
             return remover.sweep(ages)
 
@@ -58,7 +58,7 @@ def vacuum(url: str) -> None:
         ServeError: if there is no such database, or it is not up to date.
     """
     with _explained(url):
-        _check(url)
+        check_version(_version(url))
         if file := _file(url):
             _shrink(file)
             return
@@ -77,7 +77,7 @@ def back_up(url: str, target: Path) -> None:
         raise ServeError(f"There is a file {str(target)!r} already; name another.")
     part = target.with_name(f".{target.name}.part")
     with _explained(url):
-        _check(url)
+        check_version(_version(url))
         try:
             # It holds what people have written: for the owner alone.
             os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
@@ -128,15 +128,6 @@ def _shrink(file: Path) -> None:
         # The file gets shorter when the log is written into it; while somebody reads, that waits.
         opened.execute("PRAGMA busy_timeout=1000")
         opened.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-
-
-def _check(url: str) -> None:
-    version = _version(url)
-    if version != len(STEPS):
-        raise ServeError(
-            f"The database has version {version}, and this release works on version {len(STEPS)}; "
-            + ("use the newer release." if version > len(STEPS) else "run `deepagents db migrate` first.")
-        )
 
 
 def _version(url: str) -> int:

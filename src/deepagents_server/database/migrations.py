@@ -16,7 +16,7 @@ _VERSIONS: Final = sa.Table(
 )
 
 _DIRECTORY: Final = Path(__file__).with_name("steps")
-STEPS: Final = ("tables", "fence")
+STEPS: Final = ("tables", "fence", "webhooks")
 """Each step once, in order: `steps/NUMBER_NAME.DATABASE.sql`. What is in a release never changes."""
 
 
@@ -36,6 +36,19 @@ def migrate(connection: sa.Connection) -> None:
         for statement in _statements(f"{version}_{name}.{connection.dialect.name}.sql"):
             connection.exec_driver_sql(statement)
         connection.execute(_VERSIONS.insert().values(version=version))
+
+
+def check_version(version: int) -> None:
+    """Refuse to work on a database of another release.
+
+    Raises:
+        ServeError: with the way out.
+    """
+    if version != len(STEPS):
+        raise ServeError(
+            f"The database has version {version}, and this release works on version {len(STEPS)}; "
+            + ("use the newer release." if version > len(STEPS) else "run `deepagents db migrate` first.")
+        )
 
 
 def _statements(name: str) -> list[str]:

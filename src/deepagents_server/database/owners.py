@@ -29,7 +29,7 @@ _PARENTS: Final = {
     "run_events": runs.c.run_id,
 }
 # They belong to nobody, and no request has a reason to look at them.
-_OF_SERVER: Final = ("api_keys", "workers")
+_OF_SERVER: Final = ("api_keys", "webhooks", "workers")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ import time
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -119,7 +118,7 @@ class Remover:
         if ages.threads is None or ages.strategy != strategy:
             return own
         return sa.or_(
-            own, sa.and_(threads.c.ttl_seconds.is_(None), threads.c.updated_at < before(ages.threads))
+            own, sa.and_(threads.c.ttl_seconds.is_(None), threads.c.updated_at < now(-ages.threads))
         )
 
     def _seconds_of(self, stamp: sa.ColumnElement[str]) -> sa.ColumnElement[int]:
@@ -134,7 +133,7 @@ class Remover:
             later.c.thread_id == runs.c.thread_id, later.c.created_at > runs.c.created_at
         )
         old = sa.select(runs.c.run_id).where(
-            runs.c.updated_at < before(age), runs.c.status.not_in(ACTIVE), followed
+            runs.c.updated_at < now(-age), runs.c.status.not_in(ACTIVE), followed
         )
         removed = 0
         while True:
@@ -148,14 +147,14 @@ class Remover:
 
     def _remove_events(self, age: float) -> int:
         at_work = sa.exists().where(runs.c.run_id == run_events.c.run_id, runs.c.status.in_(ACTIVE))
-        return self._erase(run_events, run_events.c.created_at < before(age), ~at_work)
+        return self._erase(run_events, run_events.c.created_at < now(-age), ~at_work)
 
     def _remove_leases(self, age: float) -> None:
         """Remove the leases of threads that went long ago, and what a crash then left of these threads.
 
         Until then a lease refuses writers that were only asleep.
         """
-        old = sa.select(leases.c.thread_id).where(leases.c.removed_at < before(age)).limit(_STEP)
+        old = sa.select(leases.c.thread_id).where(leases.c.removed_at < now(-age)).limit(_STEP)
         while True:
             with self._engine.connect() as connection:
                 ids = [*connection.execute(old).scalars()]
@@ -176,7 +175,7 @@ class Remover:
         )
         try:
             while found := client.list_workflows(
-                status=[*_DONE], end_time=before(age), limit=_STEP, load_input=False, load_output=False
+                status=[*_DONE], end_time=now(-age), limit=_STEP, load_input=False, load_output=False
             ):
                 began = time.monotonic()
                 client.delete_workflows([each.workflow_id for each in found])
@@ -213,11 +212,6 @@ class Remover:
 
 def _rest_since(began: float) -> None:
     time.sleep(min(time.monotonic() - began, 1.0))
-
-
-def before(seconds: float) -> str:
-    """Return the time so many seconds ago, as the tables have it."""
-    return (datetime.now(UTC) - timedelta(seconds=seconds)).isoformat(timespec="microseconds")
 
 
 def resting() -> sa.ColumnElement[bool]:

@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from deepagents_server.database.engine import Database, Row
 from deepagents_server.database.leftovers import leftovers
-from deepagents_server.database.tables import commands, leases, run_events, runs, threads, workers
+from deepagents_server.database.tables import commands, leases, run_events, runs, threads, webhooks, workers
 from deepagents_server.serialize import dump_text, load, now
 
 Ending = Literal["success", "error", "interrupted", "timeout"]
@@ -206,9 +206,13 @@ async def finish(
     changes: Mapping[str, Any],
     thread: Mapping[str, Any],
     *,
+    webhook: Row | None = None,
     rolled_back: bool = False,
 ) -> bool:
-    """Write how a run ended and free its thread; `False` if another worker has taken the run over."""
+    """Write how a run ended and free its thread; `False` if another worker has taken the run over.
+
+    `webhook` has the columns of what is to be posted about it.
+    """
     async with database.write() as connection:
         freed = (
             _lease(run["thread_id"])
@@ -222,6 +226,8 @@ async def finish(
         )
         if rolled_back:
             await delete_runs(connection, [run["run_id"]])
+        elif webhook:
+            await add(connection, webhooks, webhook)
         waiting = await active_runs(connection, run["thread_id"])
         status = {"status": "busy"} if waiting else {}
         await connection.execute(

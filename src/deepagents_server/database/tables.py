@@ -146,6 +146,19 @@ run_events: Final = sa.Table(
     sa.Index("run_events_by_age", "created_at"),
 )
 
+# What is still to be posted about runs that are over.
+webhooks: Final = sa.Table(
+    "webhooks",
+    METADATA,
+    _key("run_id"),
+    _text("address"),
+    _text("body"),
+    # How often it was tried, and when the next try may begin.
+    _number("attempt"),
+    _text("due_at"),
+    sa.Index("webhooks_by_date", "due_at"),
+)
+
 # What the command tool of a run has begun, so that a crash does not let it begin twice.
 commands: Final = sa.Table(
     "commands",

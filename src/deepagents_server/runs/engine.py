@@ -79,7 +79,8 @@ class RunEngine:
     owner_limit: int | None = None
     """How many runs of one owner may work at once, everywhere."""
     worker: str = field(default_factory=lambda: f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}")
-    on_finished: Callable[[Row], Coroutine[Any, Any, None]] | None = None
+    on_webhook: Callable[[], None] | None = None
+    """Called when a run has ended of which a webhook is to hear."""
     _active: dict[str, _Active] = field(default_factory=dict[str, _Active], init=False)
     _driven: dict[str, asyncio.Task[None]] = field(default_factory=dict[str, asyncio.Task[None]], init=False)
     """Attempts that began here, by the names of their workflows."""
@@ -364,9 +365,9 @@ class RunEngine:
             outcome = await attempt.outcome("error", error)
         else:
             outcome = await attempt.outcome("interrupted" if attempt.gave_way else "success")
-        settled = await attempt.settle(outcome)
-        if settled and self.on_finished and attempt.kwargs.get("webhook"):
-            self._in_background(self.on_finished(attempt.run))
+        await attempt.settle(outcome)
+        if self.on_webhook and attempt.kwargs.get("webhook"):
+            self.on_webhook()
 
     async def _cancelled(self, run_id: str) -> str | None:
         row = await self.database.row(sa.select(runs.c.cancelled).where(runs.c.run_id == run_id))

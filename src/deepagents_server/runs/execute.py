@@ -19,7 +19,7 @@ from deepagents.tools.execute import COMMAND_RECORD
 from deepagents_server.database import Database
 from deepagents_server.database.engine import Row
 from deepagents_server.database.quotas import add_used, find_rest
-from deepagents_server.database.runs import Ending, finish
+from deepagents_server.database.runs import Ending, finish, show_run
 from deepagents_server.database.store import graphs_of
 from deepagents_server.events import EventLog
 from deepagents_server.graphs import Graph, Graphs
@@ -192,8 +192,8 @@ class Attempt:
         thread_status = "error" if status == "error" else waits
         return Outcome(status, thread_status, values, interrupts, show_error(error) if error else None)
 
-    async def settle(self, outcome: Outcome) -> bool:
-        """Write how the run ended, and let its readers go; `False` if another worker has it now."""
+    async def settle(self, outcome: Outcome) -> None:
+        """Write how the run ended, and let its readers go, unless another worker has it now."""
         await self._note_spent()
         error = dump_text(outcome.error) if outcome.error else None
         values: dict[str, Any] = {"status": outcome.thread_status, "error": error}
@@ -205,12 +205,25 @@ class Attempt:
             }
         ended = {"status": outcome.status, "error": error}
         done = await finish(
-            self._database, self.run, self.token, ended, values, rolled_back=outcome.rolled_back
+            self._database,
+            self.run,
+            self.token,
+            ended,
+            values,
+            webhook=self._webhook(ended, outcome),
+            rolled_back=outcome.rolled_back,
         )
         if done and outcome.error:
             await self._events.put(self.run_id, "error", outcome.error)
         await self._events.close(self.run_id, self.token, ended=done)
-        return done
+
+    def _webhook(self, ended: Row, outcome: Outcome) -> Row | None:
+        """Write what is to be posted about the end of the run, if somebody wants that."""
+        if not (address := self.kwargs.get("webhook")):
+            return None
+        shown = show_run({**self.run, **ended, "updated_at": now()})
+        body = dump_text({**shown, "values": outcome.values})
+        return {"run_id": self.run_id, "address": address, "body": body, "due_at": now()}
 
     async def leave(self) -> None:
         """Stop without an end: the run goes on elsewhere, or after a restart."""
