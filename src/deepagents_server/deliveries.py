@@ -121,5 +121,5 @@ class Deliveries:
         await self._database.execute(
             webhooks.delete().where(mine)
             if over
-            else webhooks.update().where(mine).values(due_at=now(_PAUSES[row["attempt"] - 1]))
+            else webhooks.update().where(mine).values(due_at=now(_PAUSES[int(row["attempt"]) - 1]))
         )

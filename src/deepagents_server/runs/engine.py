@@ -38,7 +38,6 @@ from deepagents_server.events import EventLog
 from deepagents_server.graphs import Graphs
 from deepagents_server.runs.execute import Attempt
 from deepagents_server.runs.liveness import BEAT, DEAD, beating, reap, runs_of
-from deepagents_server.runs.rollback import undo
 from deepagents_server.runs.workflows import RECOVERY_QUEUE, launch
 
 Action = Literal["interrupt", "rollback"]
@@ -357,7 +356,7 @@ class RunEngine:
     async def _settle(self, attempt: Attempt, work: asyncio.Task[None], error: BaseException | None) -> None:
         action = await self._cancelled(attempt.run_id) if work.cancelled() else None
         if action == "rollback":
-            outcome = await undo(self.database, attempt)
+            outcome = await attempt.undo()
         elif work.cancelled():
             outcome = await attempt.outcome("interrupted")
         elif error:

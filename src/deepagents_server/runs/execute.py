@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, aclosing, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, cast
 from uuid import UUID
 
+import sqlalchemy as sa
 from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.errors import GraphRecursionError
 from langgraph.types import StateSnapshot
@@ -18,6 +19,7 @@ from deepagents.middleware.limits import Budget, counting
 from deepagents.tools.execute import COMMAND_RECORD
 from deepagents_server.database import Database
 from deepagents_server.database.engine import Row
+from deepagents_server.database.leftovers import tables_of_savers
 from deepagents_server.database.quotas import add_used, find_rest
 from deepagents_server.database.runs import Ending, finish, show_run
 from deepagents_server.database.store import graphs_of
@@ -31,6 +33,12 @@ from deepagents_server.serialize import dump_text, load, now, show_interrupts
 _log: Final = logging.getLogger("deepagents.server")
 _ATTEMPTS: Final = 20
 """How often a run may begin again, before it counts as the cause of the crashes."""
+
+_MADE_BY: Final = {
+    "sqlite": "json_extract(CAST(metadata AS TEXT), '$.run_id') = :run_id",
+    "postgresql": "metadata ->> 'run_id' = :run_id",
+}
+"""Which checkpoints a run has made, in the words of each database."""
 
 
 @dataclass(frozen=True)
@@ -191,6 +199,19 @@ class Attempt:
         waits = "interrupted" if state.tasks else "idle"
         thread_status = "error" if status == "error" else waits
         return Outcome(status, thread_status, values, interrupts, show_error(error) if error else None)
+
+    async def undo(self) -> Outcome:
+        """Delete the checkpoints of the run; return what the thread holds without them."""
+        states, writes = tables_of_savers(is_file=not self._database.is_shared)[:2]
+        made = sa.text(_MADE_BY[self._database.engine.dialect.name]).bindparams(run_id=self.run_id)
+        of_run = sa.and_(states.c.thread_id == self.run["thread_id"], made)
+        chosen = sa.select(states.c.checkpoint_id).where(of_run)
+        of_thread = writes.c.thread_id == self.run["thread_id"]
+        await self._database.execute(
+            sa.delete(writes).where(of_thread, writes.c.checkpoint_id.in_(chosen)),
+            sa.delete(states).where(of_run),
+        )
+        return replace(await self.outcome("interrupted"), rolled_back=True)
 
     async def settle(self, outcome: Outcome) -> None:
         """Write how the run ended, and let its readers go, unless another worker has it now."""
