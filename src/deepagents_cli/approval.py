@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -175,7 +174,7 @@ class AskPerson:
                 else self._edit_in_place(question.edit.text)
             )
             return request if text is None else apply_edit(request, text, self._policy)
-        except (ValueError, OSError, subprocess.CalledProcessError) as error:
+        except ValueError as error:
             self._say_not_taken(error)
             return request
 

@@ -19,12 +19,34 @@ def edit_text(editor: str, text: str, suffix: str) -> str:
     """Open a text in an editor, and return what it was changed to.
 
     Raises:
-        OSError, ValueError, subprocess.CalledProcessError: when the editor cannot be run, or fails.
+        ValueError: naming the editor, when it cannot be run, fails, or leaves no text.
     """
-    with tempfile.TemporaryDirectory(prefix="deepagents-") as directory:
-        path = Path(directory, f"proposed{suffix}")
-        path.write_text(text, "utf-8")
-        subprocess.run([*shlex.split(editor), str(path)], check=True)
-        edited = path.read_text("utf-8")
+    try:
+        edited = _run(editor, text, suffix)
+    except (OSError, ValueError, subprocess.CalledProcessError) as error:
+        raise ValueError(
+            f"the editor {editor!r} failed ({_describe(error)}); set $VISUAL or $EDITOR to another"
+        ) from error
     # Editors end the last line, which a command or a word to replace has not.
     return edited if text.endswith("\n") or not edited.endswith("\n") else edited[:-1]
+
+
+def _run(editor: str, text: str, suffix: str) -> str:
+    with tempfile.TemporaryDirectory(prefix="deepagents-") as directory:
+        path = Path(directory, f"proposed{suffix}")
+        # As bytes, so that lines end as they did.
+        path.write_bytes(text.encode())
+        subprocess.run([*shlex.split(editor), str(path)], check=True)
+        return path.read_bytes().decode()
+
+
+def _describe(error: Exception) -> str:
+    match error:
+        case subprocess.CalledProcessError():
+            return f"it ended with code {error.returncode}"
+        case UnicodeDecodeError():
+            return "what it left is no text"
+        case OSError():
+            return error.strerror or type(error).__name__
+        case _:
+            return str(error)

@@ -123,9 +123,13 @@ def apply_edit(request: ApprovalRequest, text: str, policy: Policy) -> ApprovalR
     field = _text_argument(policy.specs.get(request.name), request.args)
     if field is not None:
         return replace(request, args={**request.args, field: text})
-    value: Any = json.loads(text)
+    try:
+        value: Any = json.loads(text)
+    except json.JSONDecodeError as error:
+        problem = f"{error.msg} in line {error.lineno}, column {error.colno}"
+        raise ValueError(f"the arguments are no JSON: {problem}") from error
     if not isinstance(value, dict):
-        raise ValueError("arguments are a JSON object")
+        raise ValueError("the arguments are a JSON object, in braces")
     return replace(request, args=cast("dict[str, Any]", value))
 
 

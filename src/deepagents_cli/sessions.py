@@ -21,7 +21,7 @@ from deepagents import DeepAgentState
 from deepagents_cli.errors import CommandError, Exit
 from deepagents_cli.output import call_line
 from deepagents_cli.terminal import clean, one_line
-from deepagents_cli.threads import BUSY_SECONDS, Thread, Threads, new_thread_id, state_dir
+from deepagents_cli.threads import BUSY_SECONDS, InUse, Thread, Threads, new_thread_id, state_dir
 
 _DAY: Final = 86_400
 _MEGABYTE: Final = 1_000_000
@@ -96,7 +96,7 @@ def _remove(threads: Threads, surplus: Sequence[Thread]) -> None:
     for each in surplus:
         try:
             threads.forget(each.id)
-        except CommandError:
+        except InUse:
             kept.append(each.id)
         else:
             sys.stdout.write(f"removed {each.id}  {one_line(each.name)}\n")
@@ -165,7 +165,8 @@ def fork(threads: Threads, source: Thread, at: int | None) -> str:
         CommandError: when no step of the thread ended with that message.
     """
     copy = new_thread_id()
-    with threads.hold(source.id), closing(_Reader(threads.path)) as reader:
+    # Not held: a process that works in it may go on. A copy is as of one moment, as after a crash.
+    with closing(_Reader(threads.path)) as reader:
         last = None
         if at is not None:
             ends = ((checkpoint, len(messages)) for checkpoint, messages in reader.steps(source.id))

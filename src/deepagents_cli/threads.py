@@ -11,6 +11,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from shlex import quote
 from uuid import uuid4
 
 from deepagents_cli.errors import CommandError
@@ -216,7 +217,8 @@ class Threads:
             if offset in self._held:
                 raise
             raise InUse(
-                f"Thread {thread!r} is in use by another run; wait for it, or leave --continue out"
+                f"Thread {thread!r} is in use by another run; wait for it, work in a copy "
+                f"(deepagents sessions fork {quote(thread)}), or begin a new session"
             ) from error
         finally:
             if offset in self._held:

@@ -113,7 +113,7 @@ def test_an_editor_that_fails_changes_nothing_and_the_question_comes_again(
 ) -> None:
     child = at_question(nursery, writes_a_file, "write it", EDITOR="false")
     child.type("e")
-    child.wait_for(r"Not taken(.|\n)*\? $")
+    child.wait_for(r"Not taken: the editor 'false'(.|\n)*\? $")
     child.type("y")
 
     assert child.end() == 0

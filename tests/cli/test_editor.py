@@ -14,12 +14,23 @@ def test_the_environment_names_the_editor_before_the_settings() -> None:
     assert find_editor(None, {}) is None
 
 
-@pytest.mark.parametrize("text", ["echo one", "echo one\n"])
-def test_the_last_line_ends_as_it_did(text: str) -> None:
+@pytest.mark.parametrize("text", ["echo one", "echo one\n", "one\r\ntwo\r\n"])
+def test_lines_end_as_they_did(text: str) -> None:
     assert edit_text("sed -i -e s/one/two/ -e '$a\\'", text, ".sh") == text.replace("one", "two")
 
 
-@pytest.mark.parametrize("editor", ["'vi", "/no/such/program", " "])
-def test_an_editor_that_cannot_be_run_says_so(editor: str) -> None:
-    with pytest.raises((OSError, ValueError)):
+@pytest.mark.parametrize(
+    ("editor", "why"),
+    [
+        ("'vi", "No closing quotation"),
+        ("/no/such/program", "No such file or directory"),
+        (" ", "Permission denied"),
+        ("false", "it ended with code 1"),
+        ("cp /bin/sh", "no text"),
+    ],
+)
+def test_an_editor_that_fails_is_named_with_the_way_out(editor: str, why: str) -> None:
+    with pytest.raises(ValueError, match=f"{editor!r}.*{why}") as failed:
         edit_text(editor, "text", ".txt")
+
+    assert "$EDITOR" in str(failed.value)

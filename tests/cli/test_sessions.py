@@ -93,7 +93,7 @@ def test_a_name_that_is_none_removes_nothing(sessions: Command) -> None:
     assert len(listed(sessions)) == 2
 
 
-def test_a_session_that_a_run_works_in_is_not_removed(sessions: Command, state: Path) -> None:
+def test_a_session_that_a_run_works_in_is_copied_and_not_removed(sessions: Command, state: Path) -> None:
     # In a process of its own: a process does not keep itself out.
     holding = (
         "import sys; from pathlib import Path; from deepagents_cli.threads import Threads\n"
@@ -103,12 +103,16 @@ def test_a_session_that_a_run_works_in_is_not_removed(sessions: Command, state: 
         assert holder.stdout
         holder.stdout.readline()
         ended = sessions("sessions", "delete", "second", "first")
+        copied = sessions("sessions", "fork", "second")
+        refused = sessions.run("Go on.", "--thread", "second", model=ScriptedModel())
         holder.communicate()
 
     assert ended.code == 1
     assert "in use by a run, and kept: second" in ended.err
     assert "removed first" in ended.out
-    assert listed(sessions) == ["Say good morning"]
+    assert refused.err.endswith("work in a copy (deepagents sessions fork second), or begin a new session\n")
+    assert "Good morning." in sessions("sessions", "show", copied.out.strip()).out
+    assert listed(sessions) == ["Say good morning (fork)", "Say good morning"]
 
 
 def test_old_sessions_are_removed_and_the_oldest_beyond_a_size(sessions: Command) -> None:

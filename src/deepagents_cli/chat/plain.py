@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -183,7 +182,7 @@ class _Plain:
             return
         try:
             self._talk.edit(edit_text(editor, text, suffix))
-        except (OSError, ValueError, subprocess.CalledProcessError) as error:
+        except ValueError as error:
             self._print(f"Not taken: {error}")
             self._ask()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -318,7 +317,7 @@ class Screen:
         try:
             async with in_terminal():
                 edited = await asyncio.to_thread(edit_text, editor, text, suffix)
-        except (OSError, ValueError, subprocess.CalledProcessError) as error:
+        except ValueError as error:
             self.talk.transcript.add("error", f"Not taken: {error}")
         else:
             self.talk.edit(edited)

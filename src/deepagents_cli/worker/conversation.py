@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import logging
 from asyncio import Future, Queue, Task, create_task, get_running_loop, sleep, to_thread
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from time import monotonic
 from typing import Any, Final
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from deepagents.events import Event, ToolCalled, ToolFinished, Usage
 from deepagents.models.traits import input_window
 from deepagents_cli.errors import CommandError, choose_exit_code, describe_error
 from deepagents_cli.file_commands import FileCommand
 from deepagents_cli.output import call_line, result_line
-from deepagents_cli.protocol import Message, Mode
+from deepagents_cli.protocol import Message, Mode, PastMessage
 from deepagents_cli.session import Session, messages_in
-from deepagents_cli.terminal import one_line
+from deepagents_cli.terminal import clean, one_line
 from deepagents_cli.threads import InUse
 from deepagents_cli.worker.asking import Asking, Say
 from deepagents_cli.worker.attachments import read_attachments
 from deepagents_cli.worker.changes import Changes
 from deepagents_cli.worker.commands import carry_out, find_skills, list_commands
-from deepagents_cli.worker.history import past_messages
 from deepagents_cli.worker.hosts import Hosts
 from deepagents_cli.worker.inbox import Inbox
 from deepagents_cli.worker.meter import Meter, cost_of, last_context
@@ -38,11 +37,13 @@ from deepagents_cli.worker.workplace import Workplace
 logger = logging.getLogger(__name__)
 _IN_ORDER: Final = frozenset({"open", "send", "command", "save"})
 """What is carried out one after the other; the rest at once, also while such a thing is under way."""
-
-
 _MOST_SECONDS: Final = 15.0
 """For a thread that another process is about to leave."""
 _BETWEEN: Final = 0.2
+_MOST_SHOWN: Final = 40
+"""Messages of a thread that is opened again."""
+_LONGEST_SHOWN: Final = 20_000
+"""Characters of one of them."""
 
 
 class Conversation:
@@ -233,8 +234,12 @@ class Conversation:
             except InUse:
                 if end is None:
                     end = monotonic() + _MOST_SECONDS
-                    text = "Another process works in this session. It is opened once that has ended, within"
-                    self.say("notice", {"text": f"{text} {_MOST_SECONDS:.0f} seconds; Ctrl-C twice leaves."})
+                    text = (
+                        "Another process works in this session. It is opened once that has ended, within "
+                        f"{_MOST_SECONDS:.0f} seconds. Ctrl-C twice leaves; for a copy to work in: "
+                        f"deepagents sessions fork {thread}"
+                    )
+                    self.say("notice", {"text": text})
                 elif monotonic() > end:
                     raise
             await sleep(_BETWEEN)
@@ -319,7 +324,20 @@ class Conversation:
                 "agents": list(place.setup.agents),
                 "notices": place.notices,
                 "commands": list_commands(place.setup.commands),
-                "history": past_messages(messages),
+                "history": [each for message in messages[-_MOST_SHOWN:] for each in _show_past(message)],
                 "waiting": waiting,
             },
         )
+
+
+def _show_past(message: BaseMessage) -> Iterator[PastMessage]:
+    text = clean(message.text[:_LONGEST_SHOWN]).strip()
+    if isinstance(message, HumanMessage):
+        # What the library adds for the model is marked with where it came from.
+        if "lc_source" not in message.additional_kwargs:
+            yield {"who": "person", "text": text}
+    elif isinstance(message, AIMessage):
+        if text:
+            yield {"who": "agent", "text": text}
+        for call in message.tool_calls:
+            yield {"who": "tool", "text": call_line(call["name"], call["args"])}

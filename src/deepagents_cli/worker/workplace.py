@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from argparse import Namespace
 from asyncio import to_thread
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +13,8 @@ from typing import Any, Final
 
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import BaseMessage
+from langchain_core.outputs import ChatResult
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from deepagents.errors import UnknownModel
@@ -30,6 +32,7 @@ from deepagents_cli.agents import (
 from deepagents_cli.args import FLAGS, limits_of
 from deepagents_cli.errors import CommandError
 from deepagents_cli.file_agents import choose_other_model
+from deepagents_cli.models_here import find_models
 from deepagents_cli.policy import Policy
 from deepagents_cli.project import Project
 from deepagents_cli.protocol import Message
@@ -38,10 +41,10 @@ from deepagents_cli.settings import user_file
 from deepagents_cli.settings_file import add_trusted
 from deepagents_cli.setup import describe_untrusted, load_setup
 from deepagents_cli.threads import Threads, state_dir
-from deepagents_cli.worker.no_model import LABEL, NoModel, say_missing
 from deepagents_cli.worker.record import Record
 from deepagents_cli.worker.steering import Steering
 
+_NO_MODEL: Final = "no model"
 _OPTIONS: Final[Mapping[str, Any]] = {
     "mode": None,
     "shell": False,
@@ -98,7 +101,7 @@ class Workplace:
             model = choose_model(self._named, settings)
         except UnknownModel as error:
             named = bool(self._named or settings.model or os.environ.get("DEEPAGENTS_MODEL"))
-            model = NoModel(missing=await to_thread(say_missing, error, named=named))
+            model = _NoModel(missing=await to_thread(_say_missing, error, named=named))
         self._set_model(model)
         self.saver = await open_saver(self.threads.path)
 
@@ -116,7 +119,7 @@ class Workplace:
     @property
     def label(self) -> str:
         """The model's name, for people."""
-        return LABEL if isinstance(self.model, NoModel) else model_label(self.model)
+        return _NO_MODEL if isinstance(self.model, _NoModel) else model_label(self.model)
 
     @property
     def policy(self) -> Policy:
@@ -162,7 +165,7 @@ class Workplace:
         refuse_options(model, approve_all=access.approving, for_commands=access.typed, limits=self.limits)
 
     def _set_model(self, model: BaseChatModel) -> None:
-        missing = model.missing if isinstance(model, NoModel) else None
+        missing = model.missing if isinstance(model, _NoModel) else None
         if not missing:
             self._refuse_options(model)
         backend, _, notice = choose_backend(self.project, model, self.access)
@@ -180,3 +183,28 @@ class Workplace:
         else:
             # The same policy, with the mode and the rules of this session.
             known.backend, known.watched = backend, is_local(model)
+
+
+class _NoModel(BaseChatModel):
+    """Stands in where no model can be used yet, so that a conversation opens and `/model` picks one."""
+
+    missing: str
+
+    @property
+    def _llm_type(self) -> str:
+        return _NO_MODEL
+
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Any:
+        """Take tools that nothing will call."""
+        return self
+
+    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        raise CommandError(self.missing)
+
+
+def _say_missing(error: Exception, *, named: bool) -> str:
+    """Say why there is no model; where none was named, with what those that are known here need."""
+    if named:
+        return f"{str(error).rstrip('.')}. Choose a model with /model"
+    needs = dict.fromkeys(each.missing for each in find_models() if each.missing)
+    return f"No model can be used yet ({', or '.join(needs)}). Then choose one with /model"

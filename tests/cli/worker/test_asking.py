@@ -59,7 +59,8 @@ def test_an_edit_of_arguments_that_are_no_json_is_said_to_be_none(
     asked = worker.wait("ask")
     worker.send("preview", ask=asked["id"], text='{"file_path": ')
 
-    assert worker.wait("notice")["text"].startswith("Not taken: ")
+    said = worker.wait("notice")["text"]
+    assert said == "Not taken: the arguments are no JSON: Expecting value in line 1, column 15"
     worker.send("decide", ask=asked["id"], decision={"type": "reject"}, remember=None)
     assert worker.answer() == "Left."
 
