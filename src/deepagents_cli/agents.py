@@ -179,8 +179,8 @@ class Access:
 
 def choose_backend(
     project: Project, model: BaseChatModel, access: Access
-) -> tuple[FilesystemBackend, bool, str | None]:
-    """Make the backend; return whether its commands are confined, and what a person must know of them.
+) -> tuple[FilesystemBackend, str | None]:
+    """Make the backend; return too what a person must know of its commands, if anything.
 
     Raises:
         CommandError: for options of the sandbox where there is none.
@@ -190,14 +190,14 @@ def choose_backend(
         approved = access.approving not in (None, "--auto", "--mode auto")
         asked = f"each is approved by {access.approving}" if approved else "each is asked about"
         notice = f"--shell: commands run without the sandbox and can do whatever you can; {asked}"
-        return make_shell(directory), False, notice
+        return make_shell(directory), notice
     # Too weak to be trusted with commands, even with confined ones.
     if is_local(model):
-        return make_files(directory), False, None
+        return make_files(directory), None
     if problem := find_no_sandbox(directory):
         if access.typed:
             raise CommandError(f"{access.typed[0]} needs the sandbox: {problem}", Exit.USAGE)
-        return make_files(directory), False, f"the agent runs no commands: {problem}"
+        return make_files(directory), f"the agent runs no commands: {problem}"
     further = [each for each in (*project.memory(), *project.skills()) if not each.is_relative_to(directory)]
     read = [*access.read, *further]
     try:
@@ -209,7 +209,7 @@ def choose_backend(
             protected=() if access.mode == "full" else PROTECTED,
             asks_hosts=access.asks_hosts,
         )
-        return made, True, None
+        return made, None
     except ConfigError as error:
         raise CommandError(str(error), Exit.USAGE) from error
 
@@ -252,7 +252,6 @@ def make_agent(
     policy: Policy,
     limits: Limits | None = None,
     *,
-    project: Project | None = None,
     setup: Setup | None = None,
     instructions: str = "",
     notify: Callable[[str], None] = complain,
@@ -263,11 +262,11 @@ def make_agent(
 ) -> Any:
     """Create the agent; it and its subagents stop at the calls that the policy decides about.
 
-    It reads those instructions and skills of the project that its backend reaches. With a setup, it has the
-    subagents and the hooks of its directory too; `notify` hears of those that fail. `around_calls` sees the
-    calls of subagents too.
+    With a setup, it reads those instructions and skills of the project that its backend reaches, and has the
+    subagents and the hooks of its directory; `notify` hears of those that fail. `around_calls` sees the calls
+    of subagents too.
     """
-    project = setup.project if setup else project
+    project = setup.project if setup else None
     backend = policy.backend
     if isinstance(backend, GuardedSandbox):
         backend.access_of = policy.access_of

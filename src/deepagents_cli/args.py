@@ -16,7 +16,7 @@ from deepagents_cli.keys import add_keys
 from deepagents_cli.other_commands import add_debug, add_model, add_other_commands
 from deepagents_cli.protocol import MODES, Mode
 from deepagents_cli.serve import add_serve, add_worker
-from deepagents_cli.values import read_amount, read_count, read_price, read_repeats, read_seconds
+from deepagents_cli.values import read_amount, read_count, read_number, read_price, read_seconds
 
 _MORE: Final = """examples:
   deepagents
@@ -206,29 +206,19 @@ def _add_commands(run: argparse.ArgumentParser) -> None:
         "commands", "what commands may do; in the sandbox, they reach DIR, and no network"
     )
     group.add_argument("--auto", action="store_true", help="--mode auto, where there is a sandbox")
-    group.add_argument(
-        "--network",
-        action="append",
-        default=[],
-        metavar="HOST",
-        help="let commands reach this host, or `all`; may be repeated",
-    )
-    group.add_argument(
-        "--read",
-        action="append",
-        default=[],
-        type=Path,
-        metavar="DIR",
-        help="let the agent read this directory too; may be repeated",
-    )
-    group.add_argument(
-        "--write",
-        action="append",
-        default=[],
-        type=Path,
-        metavar="DIR",
-        help="let the agent change this directory too; may be repeated",
-    )
+    for name, kind, metavar, text in (
+        ("network", str, "HOST", "let commands reach this host, or `all`"),
+        ("read", Path, "DIR", "let the agent read this directory too"),
+        ("write", Path, "DIR", "let the agent change this directory too"),
+    ):
+        group.add_argument(
+            f"--{name}",
+            action="append",
+            default=[],
+            type=kind,
+            metavar=metavar,
+            help=f"{text}; may be repeated",
+        )
     group.add_argument(
         "--shell", action="store_true", help="run commands without the sandbox, with all your rights"
     )
@@ -252,7 +242,7 @@ def _add_limits(run: argparse.ArgumentParser) -> None:
     add("model_calls", read_count, "N", "requests to models")
     add("tool_calls", read_count, "N", "tool calls")
     text = f"equal tool calls in a row (default: {_REPEATS}; 0: any number)"
-    add("repeats", read_repeats, "N", text)
+    add("repeats", read_number, "N", text)
 
 
 def command_flags(arguments: argparse.Namespace) -> list[str]:

@@ -32,12 +32,17 @@ def add_db(commands: Any) -> None:
     backup = actions.add_parser("backup", help="copy the database as it is at one moment")
     backup.add_argument("file", type=Path, metavar="FILE", help="where to; it must not be there yet")
     for action in (migrate, prune, vacuum, backup):
-        action.add_argument(
-            "--database",
-            metavar="FILE|URL",
-            help="as for `deepagents serve` (default: .deepagents/server.db)",
-        )
-        add_debug(action)
+        add_database(action)
+
+
+def add_database(parser: argparse.ArgumentParser) -> None:
+    """Let the database be named, and a failure be shown whole."""
+    parser.add_argument(
+        "--database",
+        metavar="FILE|URL",
+        help="as for `deepagents serve` (default: .deepagents/server.db)",
+    )
+    add_debug(parser)
 
 
 def add_ages(parser: argparse.ArgumentParser) -> None:

@@ -56,13 +56,13 @@ def find_commands(project: Project) -> tuple[dict[str, FileCommand], list[str]]:
     return find_files(project, "commands", _parse)
 
 
-async def expand(command: FileCommand, arguments: str, directory: Path, run: Run | None) -> str:
+async def expand(command: FileCommand, arguments: str, directory: Path, run: Run) -> str:
     """Return the text that is sent for a command.
 
     Everything is put in at once: neither arguments nor what a file or a shell line holds is expanded again.
 
     Raises:
-        CommandError: for shell lines where nothing can be run, and a file that cannot be put in.
+        CommandError: for a file that cannot be put in.
     """
     values = _split(arguments)
     parts: list[str] = []
@@ -71,7 +71,7 @@ async def expand(command: FileCommand, arguments: str, directory: Path, run: Run
         parts.append(command.body[end : found.start()])
         end = found.end()
         if found["shell"]:
-            parts.append(await _output(command, found["shell"], values, arguments, run))
+            parts.append(await run(_with_variables(found["shell"], values, arguments)))
         elif found["file"]:
             parts.append(_with_file(command, found["file"], directory))
         elif found["number"]:
@@ -113,11 +113,9 @@ def _value(values: list[str], number: int) -> str:
     return values[number - 1] if number <= len(values) else ""
 
 
-async def _output(command: FileCommand, line: str, values: list[str], arguments: str, run: Run | None) -> str:
-    if run is None:
-        raise CommandError(f"/{command.name} runs {line!r}, and no commands can be run here")
+def _with_variables(line: str, values: list[str], arguments: str) -> str:
     # The arguments are variables of the shell, so that none of them becomes a part of the program.
-    return await run(f"set -- {shlex.join(values)}\nARGUMENTS={shlex.quote(arguments)}\n{line}")
+    return f"set -- {shlex.join(values)}\nARGUMENTS={shlex.quote(arguments)}\n{line}"
 
 
 def _with_file(command: FileCommand, given: str, directory: Path) -> str:

@@ -16,7 +16,7 @@ from deepagents.backends.results import ExecuteResponse
 from deepagents_cli.project import Project
 from deepagents_cli.settings import Hook
 from deepagents_cli.setup import scripts_digest
-from deepagents_cli.terminal import one_line
+from deepagents_cli.terminal import cut, one_line
 
 Result: TypeAlias = ToolMessage | Command[Any]
 
@@ -148,8 +148,7 @@ def _sent_by_hooks(messages: list[Any]) -> int:
 def _clip(value: Any) -> Any:
     match value:
         case str():
-            left = len(value) - _LONGEST_TEXT
-            return f"{value[:_LONGEST_TEXT]}... ({left:,} more characters)" if left > 0 else value
+            return cut(value, _LONGEST_TEXT)
         case dict():
             pairs = cast("dict[Any, Any]", value).items()
             return {str(key): _clip(each) for key, each in pairs}

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
+from deepagents_cli.db import add_database
 from deepagents_cli.errors import CommandError, Exit
-from deepagents_cli.other_commands import add_debug
 from deepagents_cli.terminal import one_line
 from deepagents_cli.values import read_amount, read_count
 
@@ -46,12 +46,7 @@ def add_keys(commands: Any) -> None:
     revoke = actions.add_parser("revoke", help="let a key work no more, from the next second on")
     revoke.add_argument("key", metavar="ID", help="the first column of `deepagents keys list`")
     for action in (create, limit, listing, revoke):
-        action.add_argument(
-            "--database",
-            metavar="FILE|URL",
-            help="as for `deepagents serve` (default: .deepagents/server.db)",
-        )
-        add_debug(action)
+        add_database(action)
 
 
 def run(arguments: argparse.Namespace, *, model: Any = None) -> int:

@@ -229,7 +229,7 @@ class Decided(TypedDict):
 
     ask: str
     decision: str
-    by: Literal["mode", "rule", "person"]
+    by: Literal["mode", "person"]
     name: str
     message: str | None
 

@@ -44,7 +44,7 @@ from deepagents_cli.setup import Setup, describe_untrusted, load_setup
 from deepagents_cli.task import read_task
 from deepagents_cli.terminal import make_console
 from deepagents_cli.threads import Threads, state_dir
-from deepagents_cli.verdicts import PLAN
+from deepagents_cli.verdicts import PLANNING
 
 
 class _Watch:
@@ -85,7 +85,7 @@ def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
     limits = limits_of(arguments, setup.settings.limits)
     access = Access.of(arguments, setup.settings)
     refuse_options(chosen, approve_all=access.approving, for_commands=access.typed, limits=limits)
-    backend, _, notice = choose_backend(setup.project, chosen, access)
+    backend, notice = choose_backend(setup.project, chosen, access)
     if notice:
         complain(notice)
     threads = Threads(state_dir())
@@ -111,7 +111,7 @@ def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
             if task:
                 task = runner.run(expand_command(task, setup, backend))
             started = RunStarted(thread, task, model_label(chosen), str(directory), resumed=resumed)
-            instructions = {"plan": f"{PLAN} Your answer is the plan."}.get(access.mode, "")
+            instructions = {"plan": f"{PLANNING} Your answer is the plan."}.get(access.mode, "")
             agent = make_agent(
                 chosen, saver, policy, limits, setup=setup, instructions=instructions, schema=schema
             )

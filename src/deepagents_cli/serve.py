@@ -12,7 +12,7 @@ from typing import Any
 from deepagents_cli.db import add_ages
 from deepagents_cli.errors import CommandError, Exit
 from deepagents_cli.other_commands import add_debug
-from deepagents_cli.values import read_count
+from deepagents_cli.values import read_count, read_number
 
 
 def add_serve(commands: Any) -> None:
@@ -43,7 +43,7 @@ def add_serve(commands: Any) -> None:
     )
     serve.add_argument(
         "--runs",
-        type=_read_number,
+        type=read_number,
         default=10,
         help="how many runs work at once (default: 10; 0: leave them to workers)",
     )
@@ -142,7 +142,3 @@ def run(arguments: argparse.Namespace, *, model: Any = None) -> int:
 def _say(what: str, ready: str) -> None:
     sys.stdout.write(f"{what} {ready}\n")
     sys.stdout.flush()
-
-
-def _read_number(text: str) -> int:
-    return 0 if text == "0" else read_count(text)

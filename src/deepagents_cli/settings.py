@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 from deepagents_cli.project import Project, read_text
 from deepagents_cli.protocol import MODES
 from deepagents_cli.terminal import one_line
-from deepagents_cli.values import read_amount, read_count, read_price, read_repeats, read_seconds
+from deepagents_cli.values import read_amount, read_count, read_number, read_price, read_seconds
 
 THEMES: Final = ("auto", "light", "dark", "none")
 FILE: Final = "settings.toml"
@@ -309,7 +309,7 @@ KEYS: Final[Mapping[str, _Key]] = {
     "limits.seconds": _Key(partial(_measure, read=read_seconds), "yes"),
     "limits.model_calls": _Key(partial(_measure, read=read_count), "yes"),
     "limits.tool_calls": _Key(partial(_measure, read=read_count), "yes"),
-    "limits.repeats": _Key(partial(_measure, read=read_repeats), "yes"),
+    "limits.repeats": _Key(partial(_measure, read=read_number), "yes"),
     "limits.price": _Key(partial(_measure, read=read_price), "never"),
     **{f"hooks.{event}": _Key(partial(_hooks, event=event), "trusted") for event in EVENTS},
     "permissions": _Key(partial(_tables, read=_permission), "never"),

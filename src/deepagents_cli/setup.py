@@ -16,7 +16,7 @@ from deepagents_cli.file_agents import FileAgent, find_agents, without_model
 from deepagents_cli.file_commands import FileCommand, find_commands
 from deepagents_cli.project import Project, read_bytes
 from deepagents_cli.settings import Chosen, Hook, Settings, Trusted, merge, read_project, read_user, widens
-from deepagents_cli.terminal import one_line
+from deepagents_cli.terminal import cut, one_line
 
 _LONGEST_SHOWN: Final = 1_000
 _LONGEST_SCRIPT: Final = 1 << 20
@@ -33,7 +33,8 @@ class Item:
 
     def shown(self) -> dict[str, str]:
         """Return it as lines for a terminal; with what was cut off counted."""
-        return {"kind": self.kind, "name": _clip(self.name), "what": _clip(self.what)}
+        name, what = (cut(one_line(each), _LONGEST_SHOWN) for each in (self.name, self.what))
+        return {"kind": self.kind, "name": name, "what": what}
 
 
 @dataclass(frozen=True)
@@ -160,9 +161,3 @@ def _words(command: str) -> list[str]:
         return list(words)
     except ValueError:
         return command.split()
-
-
-def _clip(text: str) -> str:
-    line = one_line(text)
-    left = len(line) - _LONGEST_SHOWN
-    return f"{line[:_LONGEST_SHOWN]}... ({left:,} more characters)" if left > 0 else line

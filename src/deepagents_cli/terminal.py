@@ -79,6 +79,12 @@ def one_line(text: str) -> str:
     return " ".join(clean(text).split())
 
 
+def cut(text: str, most: int) -> str:
+    """Cut a text at so many characters, and count the others."""
+    left = len(text) - most
+    return f"{text[:most]}... ({left:,} more characters)" if left > 0 else text
+
+
 def style_text(text: str, style: str = "") -> Text:
     """Return cleaned text for a console."""
     from rich.text import Text

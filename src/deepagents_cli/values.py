@@ -23,8 +23,8 @@ def read_count(text: str) -> int:
     return int(text)
 
 
-def read_repeats(text: str) -> int:
-    """Read a number; 0 is any number."""
+def read_number(text: str) -> int:
+    """Read a whole number, 0 included."""
     return 0 if text == "0" else read_count(text)
 
 

@@ -10,7 +10,7 @@ from deepagents_cli.always import Rule, covers_command, covers_edit_below, cover
 from deepagents_cli.guarded import Kind
 from deepagents_cli.protocol import Mode
 
-PLAN: Final = (
+PLANNING: Final = (
     "Plan mode: change nothing, and run nothing that could change anything; such calls are refused. Look "
     "into what is there, then give the person a plan to approve: the files to change, how, and how it will "
     "be checked."
@@ -45,16 +45,16 @@ ASK: Final = Verdict("ask")
 
 
 def decide(
-    spec: ToolSpec | None, args: Mapping[str, Any], mode: Mode, rules: Sequence[Rule], facts: Facts
+    spec: ToolSpec, args: Mapping[str, Any], mode: Mode, rules: Sequence[Rule], facts: Facts
 ) -> Verdict:
     """Decide about a call of a tool with these facts."""
-    if spec is None or mode == "full":
+    if mode == "full":
         return ALLOW
     if spec.effect == "run":
         return _decide_command(spec, args, mode, rules, facts)
     action = action_of(spec)
     if action != "read" and mode == "plan":
-        return Verdict("refuse", PLAN)
+        return Verdict("refuse", PLANNING)
     paths = facts.paths
     exactly = bool(paths) and all(covers_path(rules, action, each) for each in paths)
     below = bool(paths) and action == "edit" and all(covers_edit_below(rules, each) for each in paths)
@@ -72,7 +72,7 @@ def _decide_command(
 ) -> Verdict:
     command = args.get(spec.summary_arguments[0]) if not spec.about_background else None
     if mode == "plan" and not (facts.harmless and command is not None):
-        return Verdict("refuse", PLAN)
+        return Verdict("refuse", PLANNING)
     if isinstance(command, str) and covers_command(rules, command, exactly="secrets" in facts.guarded):
         return ALLOW
     if facts.guarded:

@@ -30,7 +30,7 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-async def send(directory: Path, body: str, arguments: str = "", *, shell: bool = True) -> str:
+async def send(directory: Path, body: str, arguments: str = "") -> str:
     """What is sent for a command of the directory."""
     write(directory / ".deepagents/commands/c.md", body)
     commands, notices = find_commands(Project(directory, directory.parent / "home"))
@@ -40,7 +40,7 @@ async def send(directory: Path, body: str, arguments: str = "", *, shell: bool =
         ended = subprocess.run(["sh", "-c", line], cwd=directory, capture_output=True, text=True, check=True)
         return ended.stdout.rstrip()
 
-    return await expand(commands["c"], arguments, directory, run if shell else None)
+    return await expand(commands["c"], arguments, directory, run)
 
 
 def test_commands_of_both_tools_and_of_all_places_are_found(home: Path, directory: Path) -> None:
@@ -95,11 +95,6 @@ async def test_arguments_are_no_program(directory: Path) -> None:
 
     assert not (directory / "ran").exists()
     assert "$(touch ran)" in sent
-
-
-async def test_shell_lines_need_what_runs_them(directory: Path) -> None:
-    with pytest.raises(CommandError, match="/c runs 'date', and no commands can be run here"):
-        await send(directory, "It is !`date`", shell=False)
 
 
 async def test_no_file_outside_and_no_huge_one_is_put_in(directory: Path) -> None:

@@ -11,7 +11,7 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langchain_core.tools import BaseTool, tool
 from langgraph.types import interrupt
 
-from deepagents_cli import verdicts
+from deepagents_cli.verdicts import PLANNING
 from deepagents_cli.worker.inbox import MODEL
 
 PLAN: Final = "plan"
@@ -19,7 +19,7 @@ PLAN: Final = "plan"
 NODE: Final = "Steering.before_model"
 """What hands texts over, right before the model."""
 _PLANNING: Final = (
-    f"<mode>\n{verdicts.PLAN} Give it by calling present_plan, and ask before that what only the person can "
+    f"<mode>\n{PLANNING} Give it by calling present_plan, and ask before that what only the person can "
     "say. Where nothing is to be changed, just answer.\n</mode>"
 )
 

@@ -168,7 +168,7 @@ class Workplace:
         missing = model.missing if isinstance(model, _NoModel) else None
         if not missing:
             self._refuse_options(model)
-        backend, _, notice = choose_backend(self.project, model, self.access)
+        backend, notice = choose_backend(self.project, model, self.access)
         self.notices = [*filter(None, [missing, notice, *self.setup.notices, describe_untrusted(self.setup)])]
         self.model = model
         self._others.clear()

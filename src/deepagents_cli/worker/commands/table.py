@@ -40,11 +40,10 @@ async def carry_out(talk: Talk, message: Message) -> None:
     empty = dict.fromkeys(("text", "choices", "ansi", "edit", "send"))
     try:
         given = await (_save(talk, message) if message["do"] == "save" else _run(talk, message))
-    except CommandError as error:
-        given = {"text": describe_error(error)}
     except Exception as error:
         # A command that fails says so, and the conversation goes on.
-        logger.exception("The command failed.")
+        if not isinstance(error, CommandError):
+            logger.exception("The command failed.")
         given = {"text": describe_error(error)}
     talk.say("result", {"id": message.get("id"), **empty, **given})
 
