@@ -27,7 +27,7 @@ from langgraph_sdk.errors import NotFoundError
 
 from deepagents import Limits, Price, create_deep_agent
 from deepagents.backends import LocalSandbox, LocalShellBackend
-from deepagents.testing import ScriptedModel, call
+from deepagents.testing import ScriptedModel, call, calls
 
 
 class State(TypedDict):
@@ -235,3 +235,19 @@ priced = create_deep_agent(
     limits=Limits(model_calls=9, prices={"*": Price(1000, 1000)}),
 )
 deep = create_deep_agent(ScriptedModel(always=lambda asked: "Thirteen metres."))
+
+
+def _note(asked: Any) -> Any:
+    if seen := [each.text for each in asked.messages if each.type == "tool"]:
+        return f"Saw: {seen}"
+    last = asked.messages[-1]
+    return calls(
+        *[("write_file", {"file_path": f"/{name}.md", "content": name}) for name in last.text.split()]
+    )
+
+
+careful = create_deep_agent(ScriptedModel(always=_note), interrupt_on={"write_file": True})
+
+
+def make_broken() -> Any:
+    raise RuntimeError("secret of the factory")

@@ -7,6 +7,8 @@ from typing import Any
 from langgraph_sdk import Auth
 
 auth = Auth()
+LOCKED = "10c4ed00-0000-4000-8000-000000000000"
+"""A thread on which nobody may run anything."""
 ORGANISATIONS = {"ann": "red", "ben": "red", "cid": "blue"}
 
 
@@ -36,6 +38,13 @@ async def share_threads(ctx: Auth.types.AuthContext, value: dict[str, Any]) -> A
     mine = {"org": ctx.user["org"]}
     value.setdefault("metadata", {}).update(mine)
     return mine
+
+
+@auth.on.threads.create_run
+async def keep_out(ctx: Auth.types.AuthContext, value: Any) -> Any:
+    assert str(value.get("thread_id")) != LOCKED, "secret"
+    assert value["assistant_id"] != "gate", "secret"
+    return await share_threads(ctx=ctx, value=value)
 
 
 @auth.on.threads.delete

@@ -27,7 +27,18 @@ from tests.programs import FORKING
 AGENTS = Path(__file__).with_name("agents.py")
 GRAPHS = {
     name: f"{AGENTS}:{name}"
-    for name in ("echo", "gate", "deep", "lifter", "mine", "notes", "obedient", "priced", "waiter")
+    for name in (
+        "echo",
+        "gate",
+        "deep",
+        "lifter",
+        "mine",
+        "notes",
+        "obedient",
+        "priced",
+        "waiter",
+        "careful",
+    )  # fmt: skip
 }
 GRAPHS["outer"] = f"{AGENTS}:make_outer"
 GRAPHS["boss"] = f"{AGENTS.parents[1] / 'agents' / 'served.py'}:boss"
@@ -77,6 +88,7 @@ def serving(
     slots: int = 10,
     version: str = "1",
     bounds: Mapping[str, Any] | None = None,
+    graphs: Mapping[str, str] = GRAPHS,
     **settings: Any,
 ) -> Generator[str]:
     """Serve the graphs of the tests and yield the address.
@@ -84,7 +96,7 @@ def serving(
     With slots only for the one server of the session: DBOS has one engine for a process, and the first server
     that ends shuts it down for the other.
     """
-    config = ServerConfig(directory, GRAPHS, **settings)
+    config = ServerConfig(directory, graphs, **settings)
     address = database or f"sqlite:///{directory / 'server.db'}"
     thread = _Thread(config, Settings(address, slots=slots, version=version, **(bounds or {})))
     try:

@@ -11,6 +11,7 @@ from deepagents_server.api.access import classify
 from deepagents_server.auth import Handlers
 from deepagents_server.config import ServerConfig
 from deepagents_server.errors import ServeError
+from tests.server.handlers import LOCKED
 from tests.server.serving import Process
 from tests.server.test_runs import last, say
 
@@ -92,6 +93,42 @@ def test_a_run_without_a_thread_makes_one_that_its_caller_sees(callers: list[htt
     assert cid.get(path).status_code == 404
 
 
+SAID = {"model": "echo", "messages": [{"role": "user", "content": "hello"}]}
+
+
+def tool(name: str, **more: Any) -> dict[str, Any]:
+    params = {"name": name, "arguments": say("hello"), **more}
+    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "headers", "status"),
+    [
+        (f"/threads/{LOCKED}/runs", {"assistant_id": "echo"}, {}, 403),
+        ("/runs/batch", [{"assistant_id": "echo"}, {"assistant_id": "echo", "thread_id": LOCKED}], {}, 403),
+        ("/runs/batch", [{"assistant_id": "echo", "thread_id": {"a": LOCKED}}], {}, 422),
+        ("/v1/chat/completions", SAID, {"x-thread-id": LOCKED}, 403),
+        ("/v1/chat/completions", {**SAID, "model": "gate"}, {}, 403),
+        ("/v1/chat/completions", SAID, {}, 200),
+        ("/mcp", tool("echo", requestState=LOCKED), {}, 200),
+        ("/mcp", tool("gate"), {}, 200),
+        # The run gets a thread of its own: a body cannot pass it off as another.
+        ("/runs/wait", {"assistant_id": "echo", "input": say("hello"), "thread_id": LOCKED}, {}, 200),
+    ],
+)
+def test_a_handler_sees_what_runs_and_on_which_thread(
+    callers: list[httpx.Client], path: str, body: Any, headers: dict[str, str], status: int
+) -> None:
+    answered = callers[0].post(path, json=body, headers=headers)
+
+    assert answered.status_code == status
+    if path == "/mcp":
+        assert "Forbidden" in answered.text
+    if path == "/runs/batch":
+        found = callers[0].post("/threads/search", json={"ids": [LOCKED]}).json()
+        assert found == []
+
+
 def test_what_no_handler_filters_belongs_to_who_made_it(callers: list[httpx.Client]) -> None:
     ann, ben, _ = callers
     made = ann.post("/assistants", json={"graph_id": "echo"}).json()["assistant_id"]
@@ -167,6 +204,7 @@ def test_a_handler_that_fails_on_the_way_says_nothing(callers: list[httpx.Client
         ("POST", "/threads/{thread_id}/runs/crons", ("crons", "create")),
         ("PUT", "/store/items", ("store", "put")),
         ("POST", "/store/namespaces", ("store", "list_namespaces")),
+        ("GET", "/v1/models", ("assistants", "read")),
         ("POST", "/some/new/door", ("threads", "create_run")),
     ],
 )

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from langgraph_sdk.client import LangGraphClient
 from mcp import Client
-from mcp.types import TextContent
+from mcp.types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult, TextContent
 
+from tests.server.serving import AGENTS, serving
 from tests.server.test_runs import say
 
 Connect = Callable[[], Client]
@@ -55,11 +58,94 @@ async def test_what_goes_wrong_is_told_to_the_model(connect: Connect) -> None:
     async with connect() as tools:
         unknown = await call(tools, "none", {})
         failed = await call(tools, "echo", say("fail badly"))
-        asks = await call(tools, "echo", say("ask Why?"))
 
     assert unknown == ("There is no assistant 'none'.", True)
     assert failed == ("The agent failed: badly", True)
-    assert "asks a person" in asks[0]
+
+
+async def test_a_graph_that_cannot_be_made_hides_no_others(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    graphs = {"echo": f"{AGENTS}:echo", "broken": f"{AGENTS}:make_broken"}
+    with serving(tmp_path, slots=0, graphs=graphs) as url:
+        async with Client(f"{url}/mcp") as tools:
+            listed = [each.name for each in (await tools.list_tools()).tools]
+
+    assert listed == ["echo"]
+    assert "secret of the factory" in caplog.text
+
+
+class Person:
+    """Answers what a client of the protocol shows."""
+
+    def __init__(self, *answers: Any) -> None:
+        self._answers = list(answers)
+        self.asked: list[ElicitRequestFormParams] = []
+
+    async def __call__(self, context: Any, params: ElicitRequestParams) -> ElicitResult:
+        assert isinstance(params, ElicitRequestFormParams)
+        self.asked.append(params)
+        content = self._answers.pop(0)
+        return ElicitResult(action="accept" if content else "decline", content=content)
+
+
+async def test_a_question_is_put_to_the_person_before_the_client(url: str) -> None:
+    person = Person({"answer": "because"})
+    async with Client(f"{url}/mcp", elicitation_callback=person) as tools:
+        answered = await call(tools, "echo", say("ask Why?"))
+
+    assert answered == ("You said because.", False)
+    (asked,) = person.asked
+    assert asked.message == "Why?"
+    assert asked.requested_schema["required"] == ["answer"]
+
+
+async def test_a_person_decides_about_tools_through_the_client(url: str) -> None:
+    person = Person({"decision_1": "approve", "decision_2": "reject", "message_2": "Not that."})
+    async with Client(f"{url}/mcp", elicitation_callback=person) as tools:
+        answered = await call(tools, "careful", say("one two"))
+
+    assert not answered[1], answered
+    assert "Not that." in answered[0]
+    (asked,) = person.asked
+    assert "/one.md" in asked.message
+    assert asked.requested_schema["properties"]["decision_2"]["enum"] == ["approve", "reject", "respond"]
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_who_cannot_ask_reads_the_thread_on_which_to_answer(
+    url: str, client: LangGraphClient, mode: Any
+) -> None:
+    async with Client(f"{url}/mcp", mode=mode) as tools:
+        text, failed = await call(tools, "echo", say("ask Why?"))
+
+    (thread_id,) = re.findall(r"/threads/([0-9a-f-]{36})/runs/wait", text)
+    went_on: Any = await client.runs.wait(thread_id, "echo", command={"resume": "because"})
+    assert failed
+    assert "Why?" in text
+    assert went_on["messages"][-1]["content"] == "You said because."
+
+
+async def test_a_person_may_decline(url: str) -> None:
+    async with Client(f"{url}/mcp", elicitation_callback=Person(None)) as tools:
+        text, failed = await call(tools, "echo", say("ask Why?"))
+
+    assert failed
+    assert re.search(r"not answered.*/threads/[0-9a-f-]{36}/runs/wait", text)
+
+
+async def test_an_answer_goes_only_to_what_is_asked(url: str, client: LangGraphClient) -> None:
+    thread = (await client.threads.create())["thread_id"]
+    answer = ElicitResult(action="accept", content={"answer": "because"})
+
+    async with Client(f"{url}/mcp") as tools:
+        for state in (thread, "no-uuid", "0d2a52b6-6a2c-4c7b-b2ad-4a1f6a3c9f10"):
+            refused: Any = await tools.session.call_tool(
+                "echo", say("ask Why?"), input_responses={"1": answer}, request_state=state
+            )
+            assert refused.is_error
+
+    assert await client.runs.list(thread) == []
 
 
 async def test_a_client_sees_that_an_agent_gets_further(connect: Connect) -> None:

@@ -22,7 +22,9 @@ from deepagents_server.server import Server
 Endpoint = Callable[[Request], Awaitable[Response]]
 _OPEN: Final = ("/", "/ok", "/info", "/docs", "/openapi.json", "/metrics")
 MCP: Final = "/mcp"
-"""Asks the handlers itself, for each tool that it calls."""
+COMPLETIONS: Final = "/v1/chat/completions"
+_ASKING: Final = (MCP, COMPLETIONS)
+"""Endpoints that ask the handlers themselves, as the protocol calls what they do: by `allowed`."""
 _BY_METHOD: Final = {"GET": "read", "PATCH": "update", "DELETE": "delete", "PUT": "put", "POST": "create"}
 _BY_WORD: Final = {
     "search": "search",
@@ -54,7 +56,7 @@ def classify(method: str, path: str) -> tuple[str, str]:
         action = _BY_WORD.get(words[-1], action)
     if words[0] == "store":
         return "store", "get" if action == "read" else action
-    if words[0] == "assistants":
+    if words[0] in ("assistants", "v1"):
         return "assistants", action
     if "crons" in words:
         return "crons", action
@@ -63,7 +65,7 @@ def classify(method: str, path: str) -> tuple[str, str]:
 
 def guarded(route: BaseRoute, handlers: Handlers) -> BaseRoute:
     """Let an endpoint ask the handlers before it answers."""
-    if not isinstance(route, Route) or route.path in (*_OPEN, MCP):
+    if not isinstance(route, Route) or route.path in (*_OPEN, *_ASKING):
         return route
     endpoint, path = cast(Endpoint, route.endpoint), route.path
 
@@ -85,7 +87,9 @@ async def _ask(handlers: Handlers, request: Request, resource: str, action: str)
     wanted: dict[str, Any] | None = None
     for each in many:
         given = cast(dict[str, Any], each) if isinstance(each, dict) else {}
-        value = _value(request, resource, action, given)
+        # A body names threads in a batch only; elsewhere, a handler would believe what is never read.
+        thread_id = given.get("thread_id") if isinstance(body, list) else None
+        value = _value(request, resource, action, given, thread_id)
         granted = await handlers.allow(cast(User, request.user), resource, action, value)
         if request.url.path.endswith("/copy"):
             await handlers.allow(cast(User, request.user), resource, "create", {"metadata": {}})
@@ -113,19 +117,22 @@ async def allowed(
     server = serving(request)
     if OWNER in request.scope or not (server.handlers and server.handlers.decides):
         return server, dict(given)
-    value = _value(request, resource, action, given)
+    value = _value(request, resource, action, given, given.get("thread_id"))
     wanted = await server.handlers.allow(cast(User, request.user), resource, action, value)
     narrowed = server.of(server.scope.narrowed(resource, wanted))
     return narrowed, _body(given, value, resource, action)
 
 
-def _value(request: Request, resource: str, action: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Show a request as handlers know it."""
-    ids = {name: _id(text) for name, text in request.path_params.items()}
+def _value(
+    request: Request, resource: str, action: str, given: Mapping[str, Any], thread_id: Any = None
+) -> dict[str, Any]:
+    """Show a request as handlers know it; the path names the thread, if `thread_id` does not."""
+    named = {} if thread_id is None else {"thread_id": str(thread_id)}
+    ids = {name: _id(text) for name, text in {**request.path_params, **named}.items()}
     if resource == "store":
         return _store_value(request, action, given)
     if action == "create_run":
-        rest = {name: each for name, each in given.items() if name not in _OF_RUN}
+        rest = {name: each for name, each in given.items() if name not in (*_OF_RUN, "thread_id")}
         plain = {"thread_id": None, "run_id": None, "status": "pending", **dict.fromkeys(_OF_RUN)}
         known = {name: given[name] for name in _OF_RUN if name in given}
         return {**plain, "metadata": {}, **known, **ids, "kwargs": rest}

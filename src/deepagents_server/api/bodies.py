@@ -302,7 +302,15 @@ def path_id(request: Request, name: str) -> str:
     Raises:
         ApiError: if it is no UUID.
     """
-    value = request.path_params[name]
+    return parse_id(name, request.path_params[name])
+
+
+def parse_id(name: str, value: str) -> str:
+    """Return an id as the tables have it.
+
+    Raises:
+        ApiError: if it is no UUID.
+    """
     try:
         return str(UUID(value))
     except ValueError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import Mapping
 from contextlib import aclosing
@@ -11,7 +12,6 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final, cast
 
-import sqlalchemy as sa
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -20,11 +20,12 @@ from starlette.types import Scope as Asgi
 
 from deepagents_server.api.access import MCP, allowed
 from deepagents_server.api.assistants import json_schema, of_graphs
-from deepagents_server.api.bodies import MAX_BODY, read_json, replay
+from deepagents_server.api.bodies import MAX_BODY, parse_id, read_json, replay
+from deepagents_server.api.forms import as_text, make_form, read_form
 from deepagents_server.api.runs import BEAT, check_end
 from deepagents_server.create import create_run
 from deepagents_server.database.engine import Row
-from deepagents_server.database.tables import threads
+from deepagents_server.database.threads import get_thread, questions_of
 from deepagents_server.errors import ApiError
 from deepagents_server.follow import is_over
 from deepagents_server.graphs import Graph
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 
     Context = ServerRequestContext[Any, Any]
 
+_log: Final = logging.getLogger("deepagents.server")
+_ASKS: Final = "2026-07-28"
+"""The first revision in which an answer may ask back, so that no connection has to wait for a person."""
 _PACKAGE: Final = "mcp.server.streamable_http_manager"
 _DEFINITION: Final = re.compile(rb'"#/\$defs/([^"]+)"')
 _MESSAGES: Final = {
@@ -94,8 +98,13 @@ async def _list_tools(request: Request, _: Context, __: Any) -> types.ListToolsR
     server, _given = await allowed(request, "assistants", "search", {})
     tools: list[types.Tool] = []
     for row in await of_graphs(server):
-        async with server.graphs.open(row["graph_id"], row["config"]) as graph:
-            schema = _input_schema(graph)
+        try:
+            async with server.graphs.open(row["graph_id"], row["config"]) as graph:
+                schema = _input_schema(graph)
+        except Exception:  # noqa: BLE001
+            # Code of the user makes it: whatever it raises is no reason to hide the others.
+            _log.exception("The graph %r cannot be made, and is not listed as a tool", row["graph_id"])
+            continue
         if schema is not None:
             described = row["description"] or f"The agent {row['name']!r}."
             tools.append(types.Tool(name=row["graph_id"], description=described, input_schema=schema))
@@ -123,19 +132,97 @@ def _input_schema(graph: Graph) -> dict[str, Any] | None:
 
 async def _call_tool(
     request: Request, context: Context, asked: types.CallToolRequestParams
-) -> types.CallToolResult:
+) -> types.CallToolResult | types.InputRequiredResult:
     from mcp import types
 
-    given = {"assistant_id": asked.name, "input": asked.arguments or {}}
     try:
-        server, given = await allowed(request, "threads", "create_run", given)
-        row = await create_run(server, {**given, "stream_mode": ["updates"], "streamed": True})
-        await _wait(server, row, context)
-        await check_end(server, row, "a tool cannot ask; run it on a thread, over /threads.")
-        text, structured = _answer(await _values(server, row))
+        thread = await _run(request, context, asked)
+        if thread["status"] == "interrupted":
+            return _ask(context, asked.name, thread)
     except ApiError as error:
         return types.CallToolResult(content=[types.TextContent(text=error.detail)], is_error=True)
+    text, structured = _answer(load(thread["values"]) or {})
     return types.CallToolResult(content=[types.TextContent(text=text)], structured_content=structured)
+
+
+async def _run(request: Request, context: Context, asked: types.CallToolRequestParams) -> Row:
+    """Run a graph, or go on with a run whose questions are answered; return the thread as it leaves it."""
+    given: dict[str, Any] = {"assistant_id": asked.name}
+    answers = _answers(asked.input_responses or {})
+    # A client may forge it, and reaches no more than with the id of a thread on any other endpoint.
+    thread_id = None if asked.request_state is None else parse_id("requestState", asked.request_state)
+    given |= (
+        {"thread_id": thread_id, "command": {"resume": answers}}
+        if thread_id
+        else {"input": asked.arguments or {}}
+    )
+    server, given = await allowed(request, "threads", "create_run", given)
+    if thread_id:
+        await _check_answers(server, asked.name, thread_id, answers)
+    row = await create_run(server, {**given, "stream_mode": ["updates"], "streamed": True}, thread_id)
+    await _wait(server, row, context)
+    return await check_end(server, row)
+
+
+def _answers(responses: types.InputResponses) -> dict[str, Any]:
+    """Return what a person filled in, by the id of the question."""
+    from mcp import types
+
+    accepted = {
+        key: each.content
+        for key, each in responses.items()
+        if isinstance(each, types.ElicitResult) and each.action == "accept" and each.content
+    }
+    return {key: read_form(content) for key, content in accepted.items()}
+
+
+async def _check_answers(server: Server, name: str, thread_id: str, answers: Mapping[str, Any]) -> None:
+    """Refuse to go on unless all is answered that is asked.
+
+    Raises:
+        ApiError: if something is not, or nobody asked.
+    """
+    async with server.database.read() as connection:
+        thread = await get_thread(connection, thread_id)
+    if not answers or set(answers) != {each["id"] for each in questions_of(thread)}:
+        raise ApiError(409, f"What the agent asks is not answered. {_way_out(name, thread)}")
+
+
+def _ask(context: Context, name: str, thread: Row) -> types.InputRequiredResult:
+    """Let the client ask its person what a run asks.
+
+    Raises:
+        ApiError: if it cannot.
+    """
+    from mcp import types
+
+    questions = questions_of(thread)
+    forms = {each["id"]: make_form(each["value"]) for each in questions}
+    if not forms or not all(forms.values()) or not _shows_forms(context):
+        shown = "\n".join(as_text(each["value"]) for each in questions)
+        raise ApiError(409, f"The agent asks a person before it goes on. {_way_out(name, thread)}\n{shown}")
+    asked: dict[str, Any] = {
+        key: types.ElicitRequest(
+            params=types.ElicitRequestFormParams(message=form[0], requested_schema=form[1])
+        )
+        for key, form in forms.items()
+        if form
+    }
+    return types.InputRequiredResult(input_requests=asked, request_state=thread["thread_id"])
+
+
+def _shows_forms(context: Context) -> bool:
+    known = context.session.client_capabilities
+    able = known.elicitation if known else None
+    # One that names no kind shows forms: before there was another, none was named.
+    return context.protocol_version >= _ASKS and able is not None and not (able.url and not able.form)
+
+
+def _way_out(name: str, thread: Row) -> str:
+    body = f'{{"assistant_id": "{name}", "command": {{"resume": ANSWER}}}}'
+    return (
+        f"Answer with POST /threads/{thread['thread_id']}/runs/wait of this server, and {body} as its body."
+    )
 
 
 async def _wait(server: Server, run: Row, context: Context) -> None:
@@ -151,11 +238,6 @@ async def _wait(server: Server, run: Row, context: Context) -> None:
     finally:
         if not over:
             server.engine.cancel_soon(run, "interrupt")
-
-
-async def _values(server: Server, run: Row) -> Mapping[str, Any]:
-    thread = await server.database.row(sa.select(threads).where(threads.c.thread_id == run["thread_id"]))
-    return load(thread["values"]) or {} if thread else {}
 
 
 def _answer(values: Mapping[str, Any]) -> tuple[str, dict[str, Any] | None]:

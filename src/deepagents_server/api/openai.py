@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import aclosing
 from datetime import datetime
 from typing import Any, Final
-from uuid import UUID
 
 import sqlalchemy as sa
 from pydantic import BaseModel, Field
@@ -15,8 +14,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from deepagents_server.api.access import COMPLETIONS, allowed
 from deepagents_server.api.assistants import of_graphs
-from deepagents_server.api.bodies import Metadata, read_body
+from deepagents_server.api.bodies import Metadata, parse_id, read_body
 from deepagents_server.api.common import Watched, answer, openai_error, serving
 from deepagents_server.api.runs import BEAT, SSE, check_end
 from deepagents_server.create import create_run
@@ -63,17 +63,16 @@ async def complete(request: Request) -> Response:
         raise ApiError(400, "tools: a graph uses its own tools, on the server; leave them out.")
     if given.n not in (None, 1):
         raise ApiError(400, "n: a graph gives one answer.")
-    server, thread_id = serving(request), _thread_id(request)
+    thread_id = _thread_id(request)
     messages = [{name: each[name] for name in _FIELDS if name in each} for each in given.messages]
     fields: dict[str, Any] = {
         "assistant_id": given.model,
         "input": {"messages": _new(messages) if thread_id else messages},
-        "metadata": given.metadata,
-        "stream_mode": ["messages-tuple"],
         "if_not_exists": "create",
-        "streamed": True,
     }
-    row = await create_run(server, fields, thread_id)
+    fields |= {name: each for name, each in (("metadata", given.metadata), ("thread_id", thread_id)) if each}
+    server, fields = await allowed(request, "threads", "create_run", fields)
+    row = await create_run(server, {**fields, "stream_mode": ["messages-tuple"], "streamed": True}, thread_id)
     spoken = _Answer(server, row, given)
     headers = {THREAD_HEADER: row["thread_id"]}
     if given.stream:
@@ -83,10 +82,7 @@ async def complete(request: Request) -> Response:
 
 def _thread_id(request: Request) -> str | None:
     sent = request.headers.get(THREAD_HEADER)
-    try:
-        return str(UUID(sent)) if sent else None
-    except ValueError as error:
-        raise ApiError(400, f"{THREAD_HEADER}: {sent!r} is no UUID.") from error
+    return parse_id(THREAD_HEADER, sent) if sent else None
 
 
 def _new(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -153,12 +149,13 @@ class _Answer:
             async for event in events:
                 for piece in self._pieces_of(event) if event else ("",):
                     yield piece
-        await check_end(
-            self._server,
-            self._run,
-            f"name a thread with the header {THREAD_HEADER}, and answer by "
-            f"/threads/{self._run['thread_id']}/runs.",
-        )
+        thread = await check_end(self._server, self._run)
+        if thread["status"] == "interrupted":
+            raise ApiError(
+                409,
+                f"The agent asks a person before it goes on; name a thread with the header {THREAD_HEADER}, "
+                f"and answer by /threads/{thread['thread_id']}/runs.",
+            )
 
     def _pieces_of(self, event: Event) -> Iterator[str]:
         # Messages of graphs inside are the agent's work, not its answer; their names have a namespace.
@@ -207,7 +204,7 @@ def _show(row: Row) -> dict[str, Any]:
 
 
 ROUTES: Final = [
-    Route("/v1/chat/completions", complete, methods=["POST"]),
+    Route(COMPLETIONS, complete, methods=["POST"]),
     Route("/v1/models", models, methods=["GET"]),
     Route("/v1/models/{model}", model, methods=["GET"]),
 ]

@@ -26,7 +26,7 @@ from deepagents_server.create import create_run
 from deepagents_server.database.engine import Row
 from deepagents_server.database.runs import ACTIVE, delete_runs, show_run
 from deepagents_server.database.tables import runs, threads
-from deepagents_server.database.threads import get_thread
+from deepagents_server.database.threads import get_thread, questions_of
 from deepagents_server.errors import ApiError, not_found
 from deepagents_server.events import Event
 from deepagents_server.follow import is_over
@@ -233,15 +233,15 @@ async def final_values(server: Server, row: Row) -> bytes:
         return dump({"__error__": load(run["error"])})
     thread = await server.database.row(sa.select(threads).where(threads.c.thread_id == row["thread_id"]))
     values = load(thread["values"]) if thread else None
-    asked = [each for asked in load(thread["interrupts"]).values() for each in asked] if thread else []
+    asked = questions_of(thread) if thread else []
     return dump({**(values or {}), "__interrupt__": asked} if asked else values)
 
 
-async def check_end(server: Server, run: Row, way_out: str) -> None:
-    """Refuse to answer for a run that has not come to its end; `way_out` is for one that asks a person.
+async def check_end(server: Server, run: Row) -> Row:
+    """Return the thread of a run that has come to its end; it may ask a person.
 
     Raises:
-        ApiError: if it failed, was ended early, or asks a person.
+        ApiError: if it failed, was ended early, or is gone.
     """
     query: Any = sa.select(runs.c.status, runs.c.error).where(runs.c.run_id == run["run_id"])
     ended = await server.database.row(query)
@@ -249,9 +249,8 @@ async def check_end(server: Server, run: Row, way_out: str) -> None:
         raise ApiError(500, f"The agent failed: {load(ended['error'])['message']}")
     if ended and ended["status"] == "interrupted":
         raise ApiError(409, "The run was ended early.")
-    thread = await server.database.row(sa.select(threads).where(threads.c.thread_id == run["thread_id"]))
-    if thread and thread["status"] == "interrupted":
-        raise ApiError(409, f"The agent asks a person before it goes on; {way_out}")
+    async with server.database.read() as connection:
+        return await get_thread(connection, run["thread_id"])
 
 
 async def _stream(

@@ -18,7 +18,7 @@ from deepagents_server.create import create_run
 from deepagents_server.database.engine import Row
 from deepagents_server.database.runs import ACTIVE
 from deepagents_server.database.tables import runs
-from deepagents_server.database.threads import get_thread
+from deepagents_server.database.threads import get_thread, questions_of
 from deepagents_server.errors import ApiError
 from deepagents_server.events import Event
 from deepagents_server.follow import Followed, following
@@ -213,7 +213,7 @@ async def _respond(request: Request, params: Any) -> dict[str, Any]:
     answers = given.responses or []
     if given.interrupt_id is not None:
         answers = [_Answer(interrupt_id=given.interrupt_id, response=given.response)]
-    asked = {each["id"] for waiting in load(thread["interrupts"]).values() for each in waiting}
+    asked = {each["id"] for each in questions_of(thread)}
     if not answers:
         raise _Refused("invalid_argument", "input.respond requires an interrupt_id, or responses.")
     if unknown := [each.interrupt_id for each in answers if each.interrupt_id not in asked]:

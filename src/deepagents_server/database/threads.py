@@ -36,6 +36,11 @@ async def get_thread(connection: AsyncConnection, thread_id: str, *, changes: bo
     return dict(row)
 
 
+def questions_of(thread: Row) -> list[dict[str, Any]]:
+    """List what the runs of a thread ask a person: the `id` and the `value` of each question."""
+    return [each for asked in load(thread["interrupts"]).values() for each in asked]
+
+
 async def add_thread(
     connection: AsyncConnection,
     thread_id: str | None = None,
