@@ -15,6 +15,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from deepagents_server.api import create_app
+from deepagents_server.api.bodies import MAX_BODY
 from deepagents_server.config import ServerConfig
 from deepagents_server.crons import scheduling
 from deepagents_server.database.runs import move_runs
@@ -22,6 +23,7 @@ from deepagents_server.errors import ServeError
 from deepagents_server.keeping import keeping
 from deepagents_server.server import Server, Settings, open_server
 
+_REFUSED: Final = "ASGI callable returned without completing handshake."
 _MAX_HEAD: Final = 65536
 """Bytes of the first line and the headers of a request."""
 
@@ -45,6 +47,13 @@ class BoundedProtocol(H11Protocol):
         super().data_received(data)
         self._expect()
 
+    def handle_websocket_upgrade(self, event: h11.Request) -> None:
+        """Let a WebSocket begin, if there is room for it: uvicorn counts those of requests only."""
+        if self.limit_concurrency is not None and len(self.connections) >= self.limit_concurrency:
+            self._close(503, "There are too many connections; try again soon.")
+        else:
+            super().handle_websocket_upgrade(event)
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Expect nothing any more."""
         super().connection_lost(exc)
@@ -64,13 +73,17 @@ class BoundedProtocol(H11Protocol):
 
     def _give_up(self) -> None:
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            text = f"The request did not arrive within {self.patience:.0f} seconds.".encode()
-            headers = [("content-type", "text/plain"), ("connection", "close")]
-            parts = (h11.Response(status_code=408, headers=headers), h11.Data(data=text), h11.EndOfMessage())
-            self.transport.write(b"".join(self.conn.send(part) or b"" for part in parts))
+            self._close(408, f"The request did not arrive within {self.patience:.0f} seconds.")
         if self.cycle:
             # What still answers is to write nothing behind this.
             self.cycle.disconnected = True
+        self.transport.close()
+
+    def _close(self, status: int, text: str) -> None:
+        headers = [("content-type", "text/plain"), ("connection", "close")]
+        body = h11.Data(data=text.encode())
+        parts = (h11.Response(status_code=status, headers=headers), body, h11.EndOfMessage())
+        self.transport.write(b"".join(self.conn.send(part) or b"" for part in parts))
         self.transport.close()
 
 
@@ -156,6 +169,9 @@ def listener(server: Server, settings: Settings) -> uvicorn.Server:
             timeout_graceful_shutdown=3,
             server_header=False,
             http=http,
+            ws="websockets-sansio",
+            ws_max_size=MAX_BODY,
+            ws_per_message_deflate=False,
             h11_max_incomplete_event_size=_MAX_HEAD,
             # Each open stream is a connection, and so is a client that keeps one for its next request.
             limit_concurrency=settings.connections,
@@ -164,9 +180,10 @@ def listener(server: Server, settings: Settings) -> uvicorn.Server:
 
 
 def _is_a_failure(record: logging.LogRecord) -> bool:
-    """Tell a failure from a stream that was cut because the server ends."""
+    """Tell a failure from a stream that was cut because the server ends, and from a refused WebSocket."""
     error = record.exc_info[1] if record.exc_info else None
-    return not isinstance(error, asyncio.CancelledError)
+    # That is what uvicorn says of each one that is refused with an answer.
+    return not isinstance(error, asyncio.CancelledError) and record.msg != _REFUSED
 
 
 def listen(host: str, port: int) -> socket.socket:

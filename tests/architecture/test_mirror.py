@@ -20,6 +20,7 @@ TESTED_BY: dict[str, str] = {
     "deepagents_local/errors.py": "local/test_weights.py",
     "deepagents_cli/keys.py": "server/test_keys.py",
     "deepagents_server/api/access.py": "server/test_auth.py",
+    "deepagents_server/api/forms.py": "server/test_mcp.py",
     "deepagents_server/api/gate.py": "server/test_keys.py",
     "deepagents_server/api/origins.py": "server/test_system.py",
     "deepagents_server/create.py": "server/test_runs.py",

@@ -5,13 +5,15 @@ from contextlib import aclosing
 from typing import Any
 
 import httpx
+import pytest
 from langgraph_sdk.client import LangGraphClient, SyncLangGraphClient
 
 from tests.server.test_runs import say
 
 
-async def test_a_thread_tells_its_messages_in_blocks(client: LangGraphClient) -> None:
-    async with client.threads.stream(assistant_id="deep") as thread:
+@pytest.mark.parametrize("transport", ["sse", "websocket"])
+async def test_a_thread_tells_its_messages_in_blocks(client: LangGraphClient, transport: Any) -> None:
+    async with client.threads.stream(assistant_id="deep", transport=transport) as thread:
         started = await thread.run.start(input=say("How deep?"))
         messages = [message async for message in thread.messages]
         spoken = [await message.text for message in messages]
@@ -22,8 +24,9 @@ async def test_a_thread_tells_its_messages_in_blocks(client: LangGraphClient) ->
     assert (await client.runs.get(thread.thread_id, started["run_id"]))["status"] == "success"
 
 
-def test_a_blocking_client_hears_of_a_graph_inside(sync_client: SyncLangGraphClient) -> None:
-    with sync_client.threads.stream(assistant_id="outer") as thread:
+@pytest.mark.parametrize("transport", ["sse", "websocket"])
+def test_a_blocking_client_hears_of_a_graph_inside(sync_client: SyncLangGraphClient, transport: Any) -> None:
+    with sync_client.threads.stream(assistant_id="outer", transport=transport) as thread:
         thread.run.start(input=say("hello"))
         seen = [(event["method"], event["params"]) for event in thread.events]
 

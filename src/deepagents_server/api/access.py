@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 from urllib.parse import urlencode
 from uuid import UUID
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import Route
 
 from deepagents_server.api.bodies import read_json, replay
 from deepagents_server.api.common import SERVER, serving
@@ -19,7 +19,8 @@ from deepagents_server.loopback import OWNER
 from deepagents_server.serialize import dump
 from deepagents_server.server import Server
 
-Endpoint = Callable[[Request], Awaitable[Response]]
+T = TypeVar("T")
+Endpoint = Callable[[Request], Awaitable[T]]
 _OPEN: Final = ("/", "/ok", "/info", "/docs", "/openapi.json", "/metrics")
 MCP: Final = "/mcp"
 COMPLETIONS: Final = "/v1/chat/completions"
@@ -63,20 +64,26 @@ def classify(method: str, path: str) -> tuple[str, str]:
     return "threads", "create_run" if action == "create" and path != "/threads" else action
 
 
-def guarded(route: BaseRoute, handlers: Handlers) -> BaseRoute:
+def guarded(route: Route) -> Route:
     """Let an endpoint ask the handlers before it answers."""
-    if not isinstance(route, Route) or route.path in (*_OPEN, *_ASKING):
+    if route.path in (*_OPEN, *_ASKING):
         return route
-    endpoint, path = cast(Endpoint, route.endpoint), route.path
+    asks = asking(cast(Endpoint[Response], route.endpoint), route.path)
+    asks.__doc__ = route.endpoint.__doc__
+    return Route(route.path, asks, methods=[*(route.methods or ())])
 
-    async def ask_first(request: Request) -> Response:
-        if OWNER in request.scope:
-            # A run asks for its owner; what that owner may do was asked when the run was made.
+
+def asking(endpoint: Endpoint[T], path: str) -> Endpoint[T]:
+    """Return an endpoint that asks the handlers first."""
+
+    async def ask_first(request: Request) -> T:
+        handlers = serving(request).handlers
+        # A run asks for its owner; what that owner may do was asked when the run was made.
+        if OWNER in request.scope or not (handlers and handlers.decides):
             return await endpoint(request)
         return await endpoint(await _ask(handlers, request, *classify(request.method, path)))
 
-    ask_first.__doc__ = endpoint.__doc__
-    return Route(path, ask_first, methods=[*(route.methods or ())])
+    return ask_first
 
 
 async def _ask(handlers: Handlers, request: Request, resource: str, action: str) -> Request:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final, cast
 
@@ -12,10 +12,21 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp
 
-from deepagents_server.api import assistants, crons, mcp, openai, runs, store, system, thread_streams, threads
+from deepagents_server.api import (
+    assistants,
+    crons,
+    mcp,
+    openai,
+    runs,
+    store,
+    system,
+    thread_sockets,
+    thread_streams,
+    threads,
+)
 from deepagents_server.api.access import guarded
 from deepagents_server.api.common import answer, refuse
 from deepagents_server.api.custom import OPTIONS, headers_for_runs, surround
@@ -25,11 +36,11 @@ from deepagents_server.errors import ApiError, ServeError
 from deepagents_server.server import Server, Settings
 
 _log: Final = logging.getLogger("deepagents.server")
-_PARTS: Final = {
+_PARTS: Final[Mapping[str, Sequence[Route | WebSocketRoute]]] = {
     "meta": system.ROUTES,
     "assistants": assistants.ROUTES,
     "crons": crons.ROUTES,
-    "threads": [*threads.ROUTES, *thread_streams.ROUTES],
+    "threads": [*threads.ROUTES, *thread_streams.ROUTES, *thread_sockets.ROUTES],
     "runs": runs.ROUTES,
     "store": store.ROUTES,
     "openai": openai.ROUTES,
@@ -43,8 +54,8 @@ ROUTES: Final = [route for routes in _PARTS.values() for route in routes]
 
 def create_app(server: Server, settings: Settings) -> ASGIApp:
     """Make the application that answers for an open server."""
-    handlers, http = server.handlers, server.config.http
-    origins, served = Origins.of(http), routes_of(http)
+    http = server.config.http
+    origins = Origins.of(http)
     ask = partial(
         Gate,
         server=server,
@@ -53,7 +64,7 @@ def create_app(server: Server, settings: Settings) -> ASGIApp:
         choose_headers=headers_for_runs(http),
     )
     app = Starlette(
-        routes=[guarded(route, handlers) for route in served] if handlers and handlers.decides else served,
+        routes=[guarded(route) if isinstance(route, Route) else route for route in routes_of(http)],
         middleware=[origins.middleware(), Middleware(ask)],
         exception_handlers={
             ApiError: _refuse,
@@ -66,7 +77,7 @@ def create_app(server: Server, settings: Settings) -> ASGIApp:
     return surround(app, server.config, ask)
 
 
-def routes_of(http: Mapping[str, Any]) -> list[Route]:
+def routes_of(http: Mapping[str, Any]) -> list[Route | WebSocketRoute]:
     """Return the endpoints that `http` of langgraph.json leaves.
 
     Raises:

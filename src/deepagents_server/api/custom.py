@@ -65,7 +65,7 @@ class _Below:
 
     async def __call__(self, scope: Asgi, receive: Receive, send: Send) -> None:
         """Cut the prefix off, or answer 404."""
-        if scope["type"] != "http":
+        if scope["type"] == "lifespan":
             return await self._app(scope, receive, send)
         path: str = scope["path"]
         if path != self._prefix and not path.startswith(f"{self._prefix}/"):

@@ -46,13 +46,18 @@ class Gate:
     async def __call__(self, scope: Asgi, receive: Receive, send: Send) -> None:
         """Answer 401, or let the application answer."""
         # Who was asked before the user's own application is not asked again behind it.
-        if scope["type"] != "http" or SERVER in scope:
+        if scope["type"] == "lifespan" or SERVER in scope:
             return await self._app(scope, receive, send)
         if OWNER in scope:
             # A run of this server asks, for whom it works.
             return await self._app({**scope, SERVER: self._server.of(Scope(scope[OWNER]))}, receive, send)
+        # A WebSocket is opened by a GET.
+        asked = Request({"method": "GET", **scope, "type": "http"})
         try:
-            user = await self._identify(Request(scope))
+            if asked.url.path == MCP or scope["type"] == "websocket":
+                # That protocol asks for it, whoever calls; and of a WebSocket no browser asks who may.
+                self._refuse_strange_pages(asked)
+            user = await self._identify(asked)
             caller = Scope(user["identity"], user) if user else Scope()
         except ApiError as error:
             return await refuse(scope["path"], error)(scope, receive, send)
@@ -65,9 +70,6 @@ class Gate:
         handlers, keys = self._server.handlers, self._server.keys
         if request.url.path in _OPEN:
             return None
-        if request.url.path == MCP:
-            # The protocol asks for it, whoever calls.
-            self._refuse_strange_pages(request)
         if handlers and handlers.authenticates:
             return await handlers.authenticate(request)
         if not await keys.are_used():

@@ -180,7 +180,7 @@ async def _check_answers(server: Server, name: str, thread_id: str, answers: Map
     """Refuse to go on unless all is answered that is asked.
 
     Raises:
-        ApiError: if something is not, or nobody asked.
+        ApiError: if something is not, or nothing was asked.
     """
     async with server.database.read() as connection:
         thread = await get_thread(connection, thread_id)

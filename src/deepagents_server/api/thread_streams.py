@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any, Final, Literal, cast
 
 import sqlalchemy as sa
@@ -27,6 +28,10 @@ from deepagents_server.serialize import dump, load
 from deepagents_server.server import Server
 from deepagents_server.state import open_graph
 
+EVENTS: Final = "/threads/{thread_id}/stream/events"
+COMMANDS: Final = "/threads/{thread_id}/commands"
+Batches = AsyncGenerator[list[dict[str, Any]]]
+"""Events as the protocol tells them."""
 _THREAD_MODES: Final = ("run_modes", "lifecycle", "state_update")
 _CODES: Final = {401: "permission_denied", 403: "permission_denied", 429: "permission_denied"}
 
@@ -78,42 +83,57 @@ async def _thread(request: Request) -> Row:
 
 async def stream_events(request: Request) -> Response:
     """Tell what happens on a thread: messages in blocks, tools, graphs that begin and end, questions."""
+    return Watched(_framed(await open_events(request)), headers=SSE, media_type="text/event-stream")
+
+
+async def open_events(request: Request) -> Batches:
+    """Begin to tell what happens on a thread, as the body says; an empty list is a sign of life.
+
+    Raises:
+        ApiError: if there is no such thread or channel.
+    """
     given = await read_body(request, EventsBody)
     wrong = [name for name in given.channels if name not in CHANNELS and not name.startswith("custom:")]
     if wrong:
         raise ApiError(422, f"channels: {wrong[0]!r} is none of {', '.join(CHANNELS)}, custom:NAME.")
     thread = await _thread(request)
     wish = Wish(given.channels, given.namespaces, given.depth)
-    shown = _tell(serving(request), thread["thread_id"], wish, given.since)
-    return Watched(shown, headers=SSE, media_type="text/event-stream")
+    return _tell(serving(request), thread["thread_id"], wish, given.since)
 
 
-async def _tell(server: Server, thread_id: str, wish: Wish, since: int) -> AsyncIterator[bytes]:
+async def _framed(batches: Batches) -> AsyncIterator[bytes]:
     # The client waits for the first bytes before it starts a run.
     yield frame(None, numbered=False)
+    async with aclosing(batches) as opened:
+        async for events in opened:
+            written = (Event(each["seq"], each["method"], dump(each)) for each in events)
+            yield b"".join(frame(each, numbered=True) for each in written) or frame(None, numbered=False)
+
+
+async def _tell(server: Server, thread_id: str, wish: Wish, since: int) -> Batches:
     tell = _Telling(server, wish, since)
     async with following(server, thread_id, since, whole=True, beat=BEAT) as events:
         async for followed in events:
-            yield await tell(followed) if followed else frame(None, numbered=False)
+            shown = await tell(followed) if followed else []
+            if shown or followed is None:
+                yield shown
 
 
 class _Telling:
-    """Writes the events of a thread's runs, one run after the other."""
+    """Tells the events of a thread's runs, one run after the other."""
 
     def __init__(self, server: Server, wish: Wish, since: int) -> None:
         self._server, self._wish, self._since = server, wish, since
         self._teller: RunTeller | None = None
 
-    async def __call__(self, followed: Followed) -> bytes:
-        """Write what a client wants of an event; that can be nothing."""
+    async def __call__(self, followed: Followed) -> list[dict[str, Any]]:
+        """Return what a client wants of an event; that can be nothing."""
         run, event = followed
         teller = self._teller
         if teller is None or teller.run_id != run["run_id"]:
             teller = self._teller = RunTeller(run["run_id"], run["graph_id"])
         shown = teller.tell(event) if event else teller.tell_end(*await _ending(self._server, run))
-        wanted = (each for each in shown if each["seq"] > self._since and self._wish.takes(each))
-        written = (Event(each["seq"], each["method"], dump(each)) for each in wanted)
-        return b"".join(frame(each, numbered=True) for each in written)
+        return [each for each in shown if each["seq"] > self._since and self._wish.takes(each)]
 
 
 async def _ending(server: Server, run: Row) -> tuple[str, Mapping[str, Any] | None]:
@@ -170,29 +190,38 @@ async def command(request: Request) -> Response:
     number, method = given.get("id"), given.get("method")
     if not isinstance(number, int) or isinstance(number, bool) or not isinstance(method, str):
         refused = "Protocol commands must include an integer id and string method."
-        return answer(_error(None, "invalid_argument", refused), 400)
+        return answer(failure(None, "invalid_argument", refused), 400)
     params: Any = given.get("params") or {}
     try:
         if method not in _COMMANDS:
             raise _Refused("unknown_command", f"Unknown protocol command: {method[:100]}")
         result = await _COMMANDS[method](request, params)
     except _Refused as error:
-        return answer(_error(number, error.code, str(error)))
+        return answer(failure(number, error.code, str(error)))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"]) or "params"
-        return answer(_error(number, "invalid_argument", f"{method}: {place}: {first['msg']}."))
+        return answer(failure(number, "invalid_argument", f"{method}: {place}: {first['msg']}."))
     except ApiError as error:
         # With its own status: clients and proxies look at what is forbidden, busy or too much.
-        refused = _error(number, _CODES.get(error.status, "invalid_argument"), error.detail)
-        return answer(refused, error.status)
+        return answer(refusal(number, error), error.status)
+    return answer(success(number, result))
+
+
+def success(number: int, result: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer a command."""
     # No event is applied before the answer: all come by the stream.
-    meta = {"applied_through_seq": 0}
-    return answer({"type": "success", "id": number, "result": result, "meta": meta})
+    return {"type": "success", "id": number, "result": result, "meta": {"applied_through_seq": 0}}
 
 
-def _error(number: int | None, code: str, message: str) -> dict[str, Any]:
+def failure(number: int | None, code: str, message: str) -> dict[str, Any]:
+    """Refuse a command with a code of the protocol."""
     return {"type": "error", "id": number, "error": code, "message": message}
+
+
+def refusal(number: int | None, error: ApiError) -> dict[str, Any]:
+    """Refuse a command for what any request is refused for."""
+    return failure(number, _CODES.get(error.status, "invalid_argument"), error.detail)
 
 
 async def _start(request: Request, params: Any) -> dict[str, Any]:
@@ -254,6 +283,6 @@ _COMMANDS: Final = {"run.start": _start, "input.respond": _respond, "agent.getTr
 
 ROUTES: Final = [
     Route("/threads/{thread_id}/stream", join_stream, methods=["GET"]),
-    Route("/threads/{thread_id}/stream/events", stream_events, methods=["POST"]),
-    Route("/threads/{thread_id}/commands", command, methods=["POST"]),
+    Route(EVENTS, stream_events, methods=["POST"]),
+    Route(COMMANDS, command, methods=["POST"]),
 ]

@@ -8,7 +8,8 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from starlette.routing import Route
+from starlette.routing import WebSocketRoute
+from websockets.sync.client import connect
 
 from deepagents_server.api.app import ROUTES
 from tests.attacks.server.conftest import CANARY, World
@@ -154,14 +155,26 @@ ATTACKS: dict[str, list[Attack]] = {
 }
 
 
+SOCKETS = {
+    "/threads/{thread_id}/stream/events": [
+        ("subscription.subscribe", {"channels": ["values"]}),
+        ("agent.getTree", None),
+        ("input.respond", {"interrupt_id": "1", "response": 1}),
+        ("run.start", _RUN),
+    ]
+}
+
+
 def endpoints() -> Iterator[str]:
     for route in ROUTES:
-        assert isinstance(route, Route)
+        if isinstance(route, WebSocketRoute):
+            yield route.path
+            continue
         yield from (f"{method} {route.path}" for method in sorted((route.methods or set()) - {"HEAD"}))
 
 
 def test_every_endpoint_is_attacked() -> None:
-    assert sorted(ATTACKS) == sorted(endpoints())
+    assert sorted([*ATTACKS, *SOCKETS]) == sorted(endpoints())
 
 
 @pytest.mark.parametrize("endpoint", ATTACKS)
@@ -179,6 +192,21 @@ def test_what_belongs_to_others_is_as_if_it_were_not_there(world: World, endpoin
             assert refused in (404, 409)
         else:
             assert (refused, _blank(shown)) == (plain, _blank(expected))
+
+    assert world.all_of_alice() == before
+
+
+@pytest.mark.parametrize("path", SOCKETS)
+def test_a_connection_to_what_belongs_to_others_shows_and_changes_nothing(world: World, path: str) -> None:
+    before = world.all_of_alice()
+    where = world.url.replace("http", "ws", 1) + path.format(**world.ids)
+
+    with connect(where, additional_headers={"x-api-key": world.bob.headers["x-api-key"]}) as socket:
+        for number, (method, params) in enumerate(SOCKETS[path]):
+            socket.send(json.dumps({"id": number, "method": method, "params": params}))
+            refused = json.loads(socket.recv(60))
+            assert (refused["type"], refused["id"]) == ("error", number)
+            assert CANARY not in refused["message"]
 
     assert world.all_of_alice() == before
 

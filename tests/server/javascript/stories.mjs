@@ -45,8 +45,8 @@ function show(hook, options) {
   return { until, end: () => root.unmount() };
 }
 
-async function talk(hook, answer) {
-  const page = show(hook, {});
+async function talk(hook, answer, options = {}) {
+  const page = show(hook, options);
   (await page.until(() => true)).submit(say("hello"));
   await page.until((it) => !it.isLoading && it.messages.length === 2);
   (await page.until(() => true)).submit(say("ask Why?"));
@@ -63,6 +63,9 @@ const stories = {
     talk(useRunStream, (it) => it.submit(undefined, { command: { resume: "because" } })),
 
   "useStream of @langchain/react": () => talk(useThreadStream, (it) => it.respond("because")),
+
+  "useStream of @langchain/react over a WebSocket": () =>
+    talk(useThreadStream, (it) => it.respond("because"), { transport: "websocket", apiKey: null }),
 
   "a page that is opened again joins its run": async () => {
     const { thread_id } = await client.threads.create();

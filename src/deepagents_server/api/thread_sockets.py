@@ -1,0 +1,118 @@
+"""The thread-centric protocol over a WebSocket: commands one way, events and answers the other."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing, suppress
+from typing import Any, Final, cast
+from uuid import uuid4
+
+from starlette.requests import Request
+from starlette.routing import WebSocketRoute
+from starlette.types import Message
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from deepagents_server.api.access import asking
+from deepagents_server.api.bodies import path_id, read_json
+from deepagents_server.api.common import refuse
+from deepagents_server.api.thread_streams import (
+    COMMANDS,
+    EVENTS,
+    Batches,
+    command,
+    failure,
+    open_events,
+    refusal,
+    success,
+)
+from deepagents_server.errors import ApiError
+from deepagents_server.serialize import dump
+
+_MOST: Final = 100
+"""Subscriptions of one connection; each follows the thread by itself."""
+
+
+async def converse(socket: WebSocket) -> None:
+    """Take commands for a thread, and tell the events that a client subscribes to."""
+    try:
+        path_id(_request(socket, b""), "thread_id")
+    except ApiError as error:
+        await socket.send_denial_response(refuse(socket.url.path, error))
+        return
+    await socket.accept()
+    async with asyncio.TaskGroup() as group:
+        conversation = _Conversation(socket, group)
+        while (message := await socket.receive())["type"] != "websocket.disconnect":
+            await conversation.take(message.get("bytes") or (message.get("text") or "").encode())
+        conversation.end()
+
+
+class _Conversation:
+    """What a client has subscribed to on a connection."""
+
+    def __init__(self, socket: WebSocket, group: asyncio.TaskGroup) -> None:
+        self._socket, self._group = socket, group
+        self._subscriptions: dict[str, asyncio.Task[None]] = {}
+
+    async def take(self, text: bytes) -> None:
+        """Carry a command out and answer it."""
+        given: Any = None
+        try:
+            given = await read_json(_request(self._socket, text))
+            match given:
+                case {"id": int() as number, "method": "subscription.subscribe"}:
+                    await self._subscribe(number, given.get("params") or {})
+                case {"id": int() as number, "method": "subscription.unsubscribe"}:
+                    await self._unsubscribe(number, given.get("params"))
+                case _:
+                    answered = await asking(command, COMMANDS)(_request(self._socket, text))
+                    await self._send(bytes(answered.body))
+        except ApiError as error:
+            number = cast(dict[str, Any], given).get("id") if isinstance(given, dict) else None
+            await self._send(dump(refusal(number, error)))
+
+    async def _subscribe(self, number: int, params: Any) -> None:
+        if len(self._subscriptions) >= _MOST:
+            raise ApiError(422, f"A connection has at most {_MOST} subscriptions; end one, or open another.")
+        batches = await asking(open_events, EVENTS)(_request(self._socket, dump(params)))
+        name = str(uuid4())
+        await self._send(dump(success(number, {"subscription_id": name})))
+        self._subscriptions[name] = self._group.create_task(self._tell(batches))
+
+    async def _unsubscribe(self, number: int, params: Any) -> None:
+        name = cast(dict[str, Any], params).get("subscription_id") if isinstance(params, dict) else None
+        task = self._subscriptions.pop(str(name), None)
+        if task:
+            task.cancel()
+            await self._send(dump(success(number, {})))
+        else:
+            unknown = f"There is no subscription {str(name)[:100]!r}."
+            await self._send(dump(failure(number, "no_such_subscription", unknown)))
+
+    async def _tell(self, batches: Batches) -> None:
+        async with aclosing(batches) as opened:
+            async for events in opened:
+                for event in events:
+                    await self._send(dump(event))
+
+    async def _send(self, text: bytes) -> None:
+        # A client that has gone is noticed by who reads from it.
+        with suppress(WebSocketDisconnect):
+            await self._socket.send_text(text.decode())
+
+    def end(self) -> None:
+        """Tell nothing more."""
+        for task in self._subscriptions.values():
+            task.cancel()
+
+
+def _request(socket: WebSocket, body: bytes) -> Request:
+    """Show a message as the request that says the same; so it is bounded, asked about and refused alike."""
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return Request({**socket.scope, "type": "http", "method": "POST"}, receive)
+
+
+ROUTES: Final = [WebSocketRoute(EVENTS, converse)]
