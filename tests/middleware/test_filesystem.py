@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import SystemMessage
+from langchain_core.runnables import RunnableLambda
+from langchain_core.tools import StructuredTool
+from pydantic import ValidationError
 
-from deepagents import FilesystemMiddleware
+from deepagents import FilesystemMiddleware, SubAgentMiddleware
 from deepagents.backends import (
     BackendProtocol,
     CompositeBackend,
@@ -19,6 +22,7 @@ from deepagents.backends import (
 )
 from deepagents.backends.protocol import GrepResult, LsResult
 from deepagents.errors import ConfigError
+from deepagents.middleware import TodoListMiddleware
 from deepagents.testing import ScriptedModel, call
 from tests.conftest import CallMode
 
@@ -41,6 +45,22 @@ def test_tools_that_are_alike_share_their_schemas() -> None:
     assert [name for name in one if one[name] is not other[name]] == []
     assert [name for name in one if one[name] is not named[name]] == ["ls"]
     assert named["ls"].model_json_schema()["description"] == "Look around."
+
+
+def test_a_model_is_given_the_schemas_that_langchain_would_make() -> None:
+    worker: Any = {"name": "worker", "description": "Works.", "runnable": RunnableLambda(dict)}
+    brought = (FilesystemMiddleware(), TodoListMiddleware(), SubAgentMiddleware(subagents=[worker]))
+    tools: list[Any] = [tool for middleware in brought for tool in middleware.tools]
+    for each in tools:
+        usual = StructuredTool(name=each.name, description=each.description, args_schema=each.args_schema)
+        shown: Any = each.tool_call_schema
+        wanted: Any = usual.tool_call_schema
+
+        assert shown.model_json_schema() == wanted.model_json_schema()
+        assert shown.model_json_schema(by_alias=False) == wanted.model_json_schema(by_alias=False)
+        assert (shown.__name__, shown.__doc__) == (wanted.__name__, wanted.__doc__)
+        with pytest.raises(ValidationError):
+            shown.model_validate({name: object() for name in wanted.model_fields} or None)
 
 
 def test_it_works_alone_with_create_agent(call_mode: CallMode) -> None:

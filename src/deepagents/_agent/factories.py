@@ -222,8 +222,10 @@ def _make_worker(child: AgentPlan | Worker, parent: Build) -> Worker:
         with already_warned():
             # Made for their errors alone; the graph gets its own when it is compiled.
             limits(build, build.overrides.get(LIMITS))
-            filesystem(build, build.overrides.get(FILES))
             skills(build, build.overrides.get("SkillsMiddleware"))
+            # Only rules can be wrong here, and to make the tools takes a third of the time of this check.
+            if build.rules:
+                filesystem(build, build.overrides.get(FILES))
 
     def make(response_format: Any) -> Runnable[Any, Any]:
         wanted = build if response_format is None else build.answering_in(response_format)

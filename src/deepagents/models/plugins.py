@@ -84,16 +84,13 @@ def _find_all() -> list[EntryPoint]:
         # Reading the entry points of every installed package takes four times as long as looking for ours.
         names = {each.name for each in distributions() if _NAMESPACE in (each.read_text(_FILE) or "")}
         # By name again: of a package that is installed twice, the first on the path counts.
-        points = [point for name in names for point in distribution(name).entry_points]
-        return sorted((each for each in points if each.group in _GROUPS), key=_rank)
+        found = [(name, point) for name in names for point in distribution(name).entry_points]
+        ours = [(_GROUPS.index(point.group), name, point) for name, point in found if point.group in _GROUPS]
+        return [point for _, _, point in sorted(ours, key=lambda each: (*each[:2], each[2].name))]
     except Exception as error:
         _logger.exception("Failed to enumerate entry points of %s", ", ".join(_GROUPS))
         warn_caller(f"Failed to enumerate the entry points of {_GROUPS!r}, so none is used: {error!r}")
         return []
-
-
-def _rank(point: EntryPoint) -> tuple[int, str, str]:
-    return _GROUPS.index(point.group), _distribution(point), point.name
 
 
 def _run(point: EntryPoint) -> None:
