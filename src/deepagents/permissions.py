@@ -27,8 +27,8 @@ _BLIND_TO_CASE: Final = sys.platform in ("darwin", "win32")
 _SEPARATOR = re.compile(r"[/\\]")
 # A backslash before a letter separates names on Windows; before anything else it escapes.
 _FOREIGN_SEPARATOR = re.compile(r"\\(?=[\w.]|$)")
-# Private-use characters: a name that no pattern names, so only wildcards match it.
-_ANY_NAME: Final = "\ue000\ue001"
+ANY_NAME: Final = "\ue000\ue001"
+"""Private-use characters: a name that no pattern names, so only wildcards match it."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class Rules:
 
     def waits(self, operation: FilesystemOperation, directory: str) -> bool:
         """Return whether a path itself, or any name right below it, waits for a person."""
-        below = f"{directory.rstrip('/')}/{_ANY_NAME}"
+        below = f"{directory.rstrip('/')}/{ANY_NAME}"
         return "interrupt" in (self.decide(operation, directory), self.decide(operation, below))
 
     def place(self, directory: str) -> Place:

@@ -26,6 +26,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.config import get_config, get_stream_writer
 from langgraph.graph import message as langgraph_message
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import Runtime, get_runtime
 
 _log = logging.getLogger(__name__)
 Channel: TypeAlias = BaseChannel[Any, Any, Any]
@@ -114,6 +115,15 @@ def in_graph() -> bool:
         return _READ in _configurable()
     except RuntimeError:
         return False
+
+
+def runtime_of_run() -> Runtime[Any] | None:
+    """Return the runtime of the run that this code is part of."""
+    try:
+        return get_runtime()
+    # LangGraph raises either of them outside a run, depending on what of a run there is.
+    except (RuntimeError, KeyError):
+        return None
 
 
 def is_saved() -> bool:

@@ -7,6 +7,7 @@ import codecs
 import errno
 import os
 import re
+from contextlib import suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,6 +88,27 @@ def whole_characters(data: bytes) -> bytes:
             needed = 1 if byte < 0xC0 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
             return data[:-back] if needed > back else data
     return data
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Write all of some bytes, for the system may take a part at a time."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(fd, rest) :]
+
+
+def append_whole(fd: int, data: bytes) -> str:
+    """Add bytes at the end of an open file, take them back if not all fit, and return the new version."""
+    size = os.fstat(fd).st_size
+    try:
+        write_all(fd, data)
+        os.fsync(fd)
+    except BaseException:
+        with suppress(OSError):
+            # A full disk may have taken a part, and half an addition is worse than none.
+            os.ftruncate(fd, size)
+        raise
+    return version_of(os.fstat(fd))
 
 
 class Blocks:

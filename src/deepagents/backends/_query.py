@@ -23,9 +23,6 @@ _REPEATS = re.compile(r"\{(\d+)")
 # With the flag x, blanks between a brace and its number would hide repeats from the count.
 _VERBOSE = re.compile(r"\(\?[A-Za-z0-9]*x")
 
-
-_PROBLEMS_SHOWN: Final = 10
-
 Numbered = Sequence[tuple[int, str]]
 
 
@@ -112,16 +109,6 @@ def make_match(path: str, line: int, text: str, around: tuple[Numbered, Numbered
         match["context_before"] = [{"line": number, "text": text} for number, text in around[0]]
         match["context_after"] = [{"line": number, "text": text} for number, text in around[1]]
     return match
-
-
-def describe_unread(problems: Sequence[str]) -> str | None:
-    """Say which files could not be searched, if there are such, and why; of many, the first ten."""
-    if not problems:
-        return None
-    more = len(problems) - _PROBLEMS_SHOWN
-    rest = [f"- and {more} more"] if more > 0 else []
-    shown = [f"- {each}" for each in problems[:_PROBLEMS_SHOWN]]
-    return "\n".join(["Some files could not be fully searched:", *shown, *rest])
 
 
 def _matching(lines: list[str], query: Query) -> Iterable[int]:

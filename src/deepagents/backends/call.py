@@ -7,7 +7,7 @@ import os
 from collections.abc import Collection
 from dataclasses import replace
 from math import ceil
-from typing import Any, Final, cast, get_args
+from typing import Any, Final
 
 from langgraph.errors import GraphBubbleUp
 
@@ -33,7 +33,7 @@ from deepagents.backends.operations import (
     Write,
 )
 from deepagents.backends.protocol import Allowed, BackendProtocol, cap_matches
-from deepagents.backends.results import FileUploadResponse, ReadResult, WriteResult
+from deepagents.backends.results import FileUploadResponse, ReadResult, WriteResult, transfer_code
 from deepagents.errors import BackendError, CodedError, ErrorCode
 
 _ALL_LINES: Final = 1_000_000_000
@@ -297,5 +297,4 @@ def _as_text(path: str, whole: bytes) -> str:
 
 def transfer_failure(path: str, error: str) -> BackendError:
     """Make the error for a file that could not be moved."""
-    code = cast("ErrorCode", error) if error in get_args(ErrorCode) else "io_error"
-    return BackendError(code, f"File {path!r}: {error}")
+    return BackendError(transfer_code(error), f"File {path!r}: {error}")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from langgraph.errors import GraphBubbleUp
 
@@ -26,7 +26,6 @@ from deepagents.backends.results import (
 )
 from deepagents.errors import BackendError
 
-Found = TypeVar("Found", bound=Mapping[str, Any])
 _PARTLY: Final = "Some of it could not be read."
 _MOST_DIRECTORIES: Final = 32
 _MOST_FILES: Final = 256

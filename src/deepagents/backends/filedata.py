@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, cast
 from deepagents._text import keep_line_endings, replace_exact, window
 from deepagents.backends._bytes import BINARY_HEAD
 from deepagents.backends._refusals import not_text, stale_version
-from deepagents.backends.results import FileData, FileDownloadResponse, ReadResult
+from deepagents.backends.results import FileData, FileDownloadResponse, ReadResult, page_result
 from deepagents.errors import BackendError
 
 FileKind = Literal["text", "image", "audio", "video", "file"]
@@ -33,6 +33,7 @@ KIND_OF_SUFFIX: Final[Mapping[str, FileKind]] = MappingProxyType(
 # Four characters carry three bytes; four more, so that the head is never one byte short.
 _BASE64_HEAD: Final = BINARY_HEAD // 3 * 4 + 4
 _SHORTEST_MEDIUM: Final = 12
+MAX_VIDEO_INPUT_BYTES: Final = 1 << 30
 _VERSION_LENGTH: Final = 16
 
 
@@ -149,8 +150,13 @@ def file_size(file_data: FileData) -> int:
     if content is None:
         return 0
     if is_base64(file_data):
-        return len(content) // 4 * 3 - content[-2:].count("=")
+        return size_of_base64(content)
     return len(content) if content.isascii() else len(content.encode("utf-8", "surrogatepass"))
+
+
+def size_of_base64(content: str) -> int:
+    """Return how many bytes stand in base64."""
+    return len(content) // 4 * 3 - content[-2:].count("=")
 
 
 def is_text(path: str, file_data: Mapping[str, Any]) -> bool:
@@ -318,15 +324,7 @@ def read_page(path: str, current: FileData, offset: int, limit: int) -> ReadResu
         encoded = base64.b64encode(file_data_to_bytes(data)).decode()
         return ReadResult(file_data=_as_base64(data, encoded), version=version)
     shown = window(content, int(offset), int(limit))
-    return ReadResult(
-        file_data={**data, "content": shown.text, "encoding": "utf-8"},
-        total_lines=shown.total,
-        start_line=shown.start,
-        end_line=shown.end,
-        next_offset=shown.next_offset,
-        no_lines_requested=shown.no_lines_requested,
-        version=version,
-    )
+    return page_result({**data, "content": shown.text, "encoding": "utf-8"}, shown, version)
 
 
 def _readable(path: str, data: FileData) -> str:

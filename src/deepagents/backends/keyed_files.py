@@ -32,12 +32,12 @@ from deepagents.backends.results import (
     LsResult,
     ReadResult,
     WriteResult,
+    describe_unread,
 )
 from deepagents.errors import BackendError, ErrorCode
 
 T = TypeVar("T")
 _Files: TypeAlias = Mapping[str, Any]
-_MOST_NAMED: Final = 10
 _MOST_DESCRIBED: Final = 1000
 
 
@@ -306,7 +306,7 @@ def _describe_all(keys: Iterable[str], files: _Files, unread: list[str]) -> list
         try:
             found.append(_describe(key, files[key]))
         except TypeError as error:
-            unread.append(f"- {key}: {error}")
+            unread.append(f"{key}: {error}")
     return found
 
 
@@ -331,17 +331,14 @@ def _find_allowed(files: _Files, base: str, allowed: Allowed | None) -> Iterable
     return filter(allowed, below)
 
 
-class _Problem(TypedDict, total=False):
-    error: str
-    code: ErrorCode
+class _Problem(TypedDict):
+    error: str | None
+    code: ErrorCode | None
 
 
 def _as_problem(unread: list[str]) -> _Problem:
-    if not unread:
-        return {}
-    rest = [f"- and {len(unread) - _MOST_NAMED} more"] if len(unread) > _MOST_NAMED else []
-    text = "\n".join(["Some files could not be read:", *unread[:_MOST_NAMED], *rest])
-    return {"error": text, "code": "io_error"}
+    error = describe_unread(unread, "read")
+    return {"error": error, "code": "io_error" if error else None}
 
 
 def search_files(
@@ -360,7 +357,7 @@ def search_files(
         try:
             matches += matches_in(filedata.searchable_bytes(files[key]), key, query)
         except TypeError as error:
-            unread.append(f"- {key}: {error}")
+            unread.append(f"{key}: {error}")
         # Only a match too many shows that some are left out.
         if max_count is not None and len(matches) > max_count:
             matches, truncated = matches[:max_count], True

@@ -9,15 +9,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from itertools import groupby
-from typing import Any, Final, Literal, NotRequired, ParamSpec, TypeVar, cast
+from typing import Any, Final, Literal, NotRequired, cast, get_args
 
 from typing_extensions import TypedDict
 
 from deepagents._deprecation import warn_legacy
+from deepagents._text import Window
 from deepagents.errors import BackendError, ErrorCode
-
-P = ParamSpec("P")
-Result_co = TypeVar("Result_co", covariant=True)
 
 FILE_NOT_FOUND: Final = "file_not_found"
 PERMISSION_DENIED: Final = "permission_denied"
@@ -29,6 +27,8 @@ GlobTruncationReason = Literal["budget", "unreadable", "transport"]
 
 
 NO_MATCHES = "No matches found"
+EMPTY_FILE: Final = "System reminder: File exists but has empty contents"
+_PROBLEMS_SHOWN: Final = 10
 _LOOKS_LIKE_REGEX = re.compile(r"\\[|.*+?()\[\]{}^$wdsbWDSB]|\.[*+]|\|")
 
 
@@ -136,6 +136,19 @@ class ReadResult:
         if self.next_offset is not None and self.next_offset != end:
             return f"next_offset {self.next_offset} must equal end_line {end}"
         return None
+
+
+def page_result(file: FileData | None, page: Window, version: str | None = None) -> ReadResult:
+    """Make the result of reading some lines of a file."""
+    return ReadResult(
+        file_data=file,
+        total_lines=page.total,
+        start_line=page.start,
+        end_line=page.end,
+        next_offset=page.next_offset,
+        no_lines_requested=page.no_lines_requested,
+        version=version,
+    )
 
 
 @dataclass
@@ -272,6 +285,11 @@ def transfer_error(error: BackendError) -> FileOperationError | str:
             return error.text
 
 
+def transfer_code(error: str) -> ErrorCode:
+    """Return the code for the error of one file of a transfer, which may be a code itself."""
+    return cast("ErrorCode", error) if error in get_args(ErrorCode) else "io_error"
+
+
 def format_grep_matches(matches: Sequence[GrepMatch], output_mode: OutputMode = "files_with_matches") -> str:
     """Show matches as paths, as counts for each path, or as the lines themselves."""
     if not matches:
@@ -285,6 +303,16 @@ def format_grep_matches(matches: Sequence[GrepMatch], output_mode: OutputMode = 
             return "\n".join(f"{path}: {len(group)}" for path, group in by_path)
         case "content":
             return "\n".join(line for path, group in by_path for line in (f"{path}:", *_lines(group)))
+
+
+def describe_unread(problems: Sequence[str], what_not: str = "fully searched") -> str | None:
+    """Say which files could not be searched or read, if there are such, and why; of many, the first ten."""
+    if not problems:
+        return None
+    more = len(problems) - _PROBLEMS_SHOWN
+    rest = [f"- and {more} more"] if more > 0 else []
+    shown = [f"- {each}" for each in problems[:_PROBLEMS_SHOWN]]
+    return "\n".join([f"Some files could not be {what_not}:", *shown, *rest])
 
 
 def regex_literal_hint(pattern: str) -> str | None:

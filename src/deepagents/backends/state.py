@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, cast
 
 from deepagents._deprecation import warn_legacy
 from deepagents._state.runtime import read_channel, write_channel
@@ -27,7 +27,6 @@ from deepagents.backends.operations import Operation, TransferBackend
 from deepagents.backends.results import FileData
 from deepagents.errors import BackendError
 
-T = TypeVar("T")
 CHANNEL: Final = "files"
 # Characters. The base is kept with each write, so above this the thread would grow twice as fast.
 _MAX_BASE: Final = 100_000

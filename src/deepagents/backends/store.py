@@ -11,12 +11,12 @@ from typing import Any, Final, TypeAlias, TypeVar, cast
 
 from langgraph.config import get_config, get_store
 from langgraph.errors import GraphBubbleUp
-from langgraph.runtime import Runtime, get_runtime
+from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 
 from deepagents._async import Coro, IOCall, arun, finish_first, run
 from deepagents._deprecation import warn_legacy
-from deepagents._state.runtime import read_state
+from deepagents._state.runtime import read_state, runtime_of_run
 from deepagents.backends._locks import shared_locks
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.keyed_files import KeyedFiles
@@ -335,7 +335,7 @@ def _call_factory(factory: NamespaceFactory, given: Any) -> Namespace:
     Raises:
         RuntimeError: outside a run, when the factory needs one.
     """
-    runtime = _runtime_of_run() or given
+    runtime = runtime_of_run() or given
     if runtime is None:
         try:
             return factory(cast("Runtime[Any]", None))
@@ -352,15 +352,6 @@ def _assistant_namespace(given: Any) -> Namespace:
         if assistant := metadata.get("assistant_id"):
             return (str(assistant), "filesystem")
     return ("filesystem",)
-
-
-def _runtime_of_run() -> Runtime[Any] | None:
-    """Return the runtime of the run that this code is part of."""
-    try:
-        return get_runtime()
-    # LangGraph raises either of them outside a run, depending on what of a run there is.
-    except (RuntimeError, KeyError):
-        return None
 
 
 def _current_config() -> Mapping[str, Any]:

@@ -22,6 +22,7 @@ from deepagents._text import (
 from deepagents.backends._query import Query
 from deepagents.backends.filedata import (
     KIND_OF_SUFFIX,
+    MAX_VIDEO_INPUT_BYTES,
     create_file_data,
     file_data_to_string,
     file_kind,
@@ -30,6 +31,7 @@ from deepagents.backends.filedata import (
 )
 from deepagents.backends.filedata import FileKind as FileType
 from deepagents.backends.keyed_files import find_files, search_files
+from deepagents.backends.results import EMPTY_FILE as EMPTY_CONTENT_WARNING
 from deepagents.backends.results import (
     FileData,
     FileInfo,
@@ -37,6 +39,7 @@ from deepagents.backends.results import (
     GrepResult,
     ReadResult,
     format_grep_matches,
+    page_result,
     regex_literal_hint,
 )
 from deepagents.errors import BackendError
@@ -73,11 +76,9 @@ __all__ = [
     "validate_path",
 ]
 
-EMPTY_CONTENT_WARNING: Final = "System reminder: File exists but has empty contents"
 TOOL_RESULT_TOKEN_LIMIT: Final = 20_000
 TRUNCATION_GUIDANCE: Final = "... [results truncated: narrow the request to see the rest]"
 TRUNCATION_MARKER_TEMPLATE: Final = "... [{omitted_lines} lines truncated] ..."
-MAX_VIDEO_INPUT_BYTES: Final = 1 << 30
 
 _CHARACTERS: Final = 4 * TOOL_RESULT_TOKEN_LIMIT
 _LONGEST_ID: Final = 128
@@ -121,14 +122,7 @@ def slice_read_response(file_data: FileData, offset: int, limit: int) -> ReadRes
         shown = window(file_data_to_string(file_data), *normalize_read_bounds(offset, limit))
     except BackendError as error:
         return ReadResult(error=error.text, code=error.code)
-    return ReadResult(
-        file_data={**file_data, "content": shown.text},
-        total_lines=shown.total,
-        start_line=shown.start,
-        end_line=shown.end,
-        next_offset=shown.next_offset,
-        no_lines_requested=shown.no_lines_requested,
-    )
+    return page_result({**file_data, "content": shown.text}, shown)
 
 
 def perform_string_replacement(

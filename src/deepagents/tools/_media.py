@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from deepagents._text import format_size
-from deepagents.backends.filedata import file_kind, looks_binary
+from deepagents.backends.filedata import file_kind, looks_binary, size_of_base64
 from deepagents.errors import ToolFailure
 
 MAX_INLINE_MEDIA_BYTES: Final = 10 * 1024 * 1024
@@ -114,7 +114,7 @@ def media_block(media: Media, path: str, base64_content: str) -> dict[str, Any]:
     Raises:
         ToolFailure: `too_large`, over `MAX_INLINE_MEDIA_BYTES`.
     """
-    size = len(base64_content) // 4 * 3 - base64_content[-2:].count("=")
+    size = size_of_base64(base64_content)
     if size > MAX_INLINE_MEDIA_BYTES:
         most = format_size(MAX_INLINE_MEDIA_BYTES)
         raise ToolFailure(

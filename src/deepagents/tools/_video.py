@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from deepagents._async import in_thread
 from deepagents._paths import parent
 from deepagents._text import format_size
+from deepagents.backends.filedata import MAX_VIDEO_INPUT_BYTES
 from deepagents.backends.handle import FileCalls
 from deepagents.errors import HarnessError, ToolFailure
 from deepagents.tools._tool import ToolOutput
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from av.container import InputContainer
     from av.video.stream import VideoStream
 
-MAX_VIDEO_INPUT_BYTES: Final = 1 << 30
 SAMPLING_RATE: Final = 0.5
 """Frames shown for each second of video."""
 

@@ -11,7 +11,7 @@ from deepagents._paths import normalise
 from deepagents._text import number_lines, truncate, window
 from deepagents.backends._older import NumberedRead
 from deepagents.backends.filedata import file_data_to_string, file_kind
-from deepagents.backends.results import ReadResult
+from deepagents.backends.results import EMPTY_FILE, ReadResult, page_result
 from deepagents.errors import BackendError, ToolFailure
 from deepagents.tools._media import media_block, media_in_text, media_of, text_inside
 from deepagents.tools._tool import ToolContext, ToolOutput, ToolSpec
@@ -20,7 +20,6 @@ from deepagents.tools._video import show_video, video_dependencies_available
 DEFAULT_READ_OFFSET: Final = 0
 DEFAULT_READ_LIMIT: Final = 100
 
-EMPTY_FILE: Final = "System reminder: File exists but has empty contents"
 NO_LINES: Final = "System reminder: no lines were read, because limit was {limit}"
 CUT: Final = "The page was cut to fit: call read_file again from the next offset, or with a smaller limit."
 _LONG_LINE: Final = (
@@ -103,14 +102,7 @@ def _show_bytes(context: ToolContext, path: str, content: str, offset: int, limi
         lines = window(text, offset, limit)
     except BackendError as error:
         raise ToolFailure(error.code, error.text) from error
-    page = ReadResult(
-        total_lines=lines.total,
-        start_line=lines.start,
-        end_line=lines.end,
-        next_offset=lines.next_offset,
-        no_lines_requested=lines.no_lines_requested,
-    )
-    return ToolOutput(_show_text(context, page, lines.text, limit))
+    return ToolOutput(_show_text(context, page_result(None, lines), lines.text, limit))
 
 
 def _show_media(path: str, base64_content: str) -> ToolOutput:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from types import CoroutineType
 from typing import Any
@@ -72,11 +73,9 @@ class CompositeBackend(TransferBackend):
         here = self._routes.can(served, served.key(where))
         below = [(route, self._routes.can(route, "/")) for route in self._routes.below(where)]
         parts = [(served, here), *below]
-        return Capabilities(
-            execute=default.execute,
-            background=default.background,
-            keeps_commands=default.keeps_commands,
-            not_held=default.not_held,
+        # Commands run on the default backend, so what is said of them is what that says.
+        return replace(
+            default,
             delete=any(can.delete for _, can in parts),
             versions=here.versions,
             state_files=any(can.state_files for _, can in parts),
@@ -86,9 +85,6 @@ class CompositeBackend(TransferBackend):
             in_process=all(can.in_process for _, can in parts),
             capture=default.capture and served == self._routes.default,
             apart=self._apart(default) if default.execute else (),
-            ruled=default.ruled,
-            command_root=default.command_root,
-            working_directory=default.working_directory,
             part=f"{where}/**" if below else served.path(here.part),
         )
 

@@ -9,11 +9,11 @@ from functools import partial
 from typing import Any, Final
 
 from langgraph.errors import GraphBubbleUp
-from langgraph.runtime import get_runtime
 
 from deepagents._async import as_io_call, gather, gather_threads
 from deepagents._globs import EVERY_FILE, GlobPattern, parse_glob
 from deepagents._paths import is_within, normalise
+from deepagents._state.runtime import runtime_of_run
 from deepagents.backends import operations as ops
 from deepagents.backends._resolve import is_factory, resolve_backend
 from deepagents.backends.call import check_answer, without_slash
@@ -128,7 +128,7 @@ class Routes:
         given = self.given.get(route.prefix)
         if given is not None:
             return given
-        runtime = _runtime()
+        runtime = runtime_of_run()
         last = self._made.get(route.prefix)
         # A factory may make another backend for each run, and within one task it must stay the same.
         if runtime is None or last is None or last[0] is not runtime:
@@ -137,7 +137,7 @@ class Routes:
 
     def can(self, route: Route, key: str) -> Capabilities:
         """Return what can be done at a path of a route."""
-        if route.prefix not in self.given and _runtime() is None:
+        if route.prefix not in self.given and runtime_of_run() is None:
             return _UNKNOWN
         try:
             return self.backend_of(route).capabilities(key)
@@ -156,13 +156,6 @@ def _make(route: Route, runtime: Any) -> BackendProtocol:
     except Exception as error:
         text = f"The backend of '{route.root}' could not be made: {type(error).__name__}: {error}"
         raise BackendError("io_error", text) from error
-
-
-def _runtime() -> Any:
-    try:
-        return get_runtime()
-    except (RuntimeError, KeyError):
-        return None
 
 
 def _prefix(key: str) -> str:

@@ -12,14 +12,12 @@ from datetime import UTC, datetime
 from deepagents._text import format_size
 from deepagents.backends._bytes import code_of, is_binary, is_temporary, version_of
 from deepagents.backends._refusals import not_a_file, not_listable
-from deepagents.backends.filedata import FileKind, file_kind
+from deepagents.backends.filedata import MAX_VIDEO_INPUT_BYTES, FileKind, file_kind
 from deepagents.backends.filesystem.confined_dir import explain, translate_os_errors
 from deepagents.backends.filesystem.pages import LineMarks, read_all, read_head, read_page
 from deepagents.backends.filesystem.paths import ResolvedPath
-from deepagents.backends.results import FileData, FileInfo, LsResult, ReadResult
+from deepagents.backends.results import FileData, FileInfo, LsResult, ReadResult, page_result
 from deepagents.errors import BackendError
-
-MAX_VIDEO_INPUT_BYTES = 1 << 30
 
 
 def read(path: ResolvedPath, offset: int, limit: int, largest: int, marks: LineMarks) -> ReadResult:
@@ -31,15 +29,8 @@ def read(path: ResolvedPath, offset: int, limit: int, largest: int, marks: LineM
             _check_size(about.st_size, kind, largest)
             return ReadResult(file_data=_encode(read_all(fd), about), version=version_of(about))
         page = read_page(fd, int(offset), int(limit), largest, marks)
-    return ReadResult(
-        file_data=FileData(content=page.text, encoding="utf-8", modified_at=format_time(about)),
-        total_lines=page.total,
-        start_line=page.start,
-        end_line=page.end,
-        next_offset=page.next_offset,
-        no_lines_requested=page.no_lines_requested,
-        version=version_of(about),
-    )
+    file = FileData(content=page.text, encoding="utf-8", modified_at=format_time(about))
+    return page_result(file, page, version_of(about))
 
 
 def download(path: ResolvedPath) -> bytes:

@@ -21,13 +21,13 @@ from pathlib import Path
 from deepagents._globs import GlobPattern, parse_glob
 from deepagents.backends._bytes import BINARY_HEAD, is_temporary, reason_of
 from deepagents.backends._directory import Directory, FilesBelow
-from deepagents.backends._query import Query, describe_unread, matches_in
+from deepagents.backends._query import Query, matches_in
 from deepagents.backends._ripgrep import find_candidates
 from deepagents.backends.filesystem.confined_dir import translate_os_errors
 from deepagents.backends.filesystem.paths import ResolvedPath
 from deepagents.backends.filesystem.reading import format_time
 from deepagents.backends.filesystem.walk import Known, Unread, walk
-from deepagents.backends.results import FileInfo, GlobResult, GrepMatch, GrepResult
+from deepagents.backends.results import FileInfo, GlobResult, GrepMatch, GrepResult, describe_unread
 from deepagents.errors import BackendError
 
 _FIRST = 1 << 16

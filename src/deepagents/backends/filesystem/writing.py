@@ -20,7 +20,14 @@ from pathlib import Path
 from typing import Final
 
 from deepagents._text import format_size, keep_line_endings, replace_exact
-from deepagents.backends._bytes import is_binary, is_temporary, temporary_name, version_of
+from deepagents.backends._bytes import (
+    append_whole,
+    is_binary,
+    is_temporary,
+    temporary_name,
+    version_of,
+    write_all,
+)
 from deepagents.backends._directory import Directory
 from deepagents.backends._refusals import not_text, stale_version, undeletable_root
 from deepagents.backends.filedata import encode_text, file_kind, validate_addition, validate_bytes
@@ -210,7 +217,7 @@ def _replace(entry: Entry, data: bytes, before: os.stat_result | None) -> str:
     fd = entry.above.open(temporary, _NEW, 0o644 if before is None else 0o600)
     try:
         try:
-            _write_all(fd, data)
+            write_all(fd, data)
             _copy_owner_and_mode(fd, before)
             # Two writes within one tick of the file system's clock would get the same version.
             if os.utime in os.supports_fd:
@@ -233,19 +240,9 @@ def _replace(entry: Entry, data: bytes, before: os.stat_result | None) -> str:
 
 
 def _append(entry: Entry, data: bytes) -> str:
-    """Add `data` at the end of a file, take it back if not all of it fits, and return the new version."""
     fd = entry.above.open(entry.name, os.O_WRONLY | os.O_APPEND)
     try:
-        size = os.fstat(fd).st_size
-        try:
-            _write_all(fd, data)
-            os.fsync(fd)
-        except BaseException:
-            with suppress(OSError):
-                # A full disk may have taken a part, and half an addition is worse than none.
-                os.ftruncate(fd, size)
-            raise
-        return version_of(os.fstat(fd))
+        return append_whole(fd, data)
     finally:
         os.close(fd)
 
@@ -281,12 +278,6 @@ def _hold_lock(directory: Directory, path: Path) -> Generator[None]:
         yield
     finally:
         lock.release()
-
-
-def _write_all(fd: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(fd, rest) :]
 
 
 def _copy_owner_and_mode(fd: int, before: os.stat_result | None) -> None:

@@ -35,10 +35,11 @@ from deepagents.backends.results import (
     LsResult,
     ReadResult,
     WriteResult,
+    transfer_code,
 )
 from deepagents.backends.sandbox import results
 from deepagents.backends.sandbox.codec import Answer, NoAnswerError, ProgramName, command, decode
-from deepagents.errors import BackendError, ErrorCode
+from deepagents.errors import BackendError
 
 MAX_BINARY_BYTES: Final = 500 * 1024
 MAX_OUTPUT_BYTES: Final = 500 * 1024
@@ -262,7 +263,7 @@ class Operations:
         )
         error = done[0].error if done else "the sandbox did not answer"
         if error:
-            raise BackendError(_transfer_code(error), f"Failed to write {what[0].lower()}{what[1:]}: {error}")
+            raise BackendError(transfer_code(error), f"Failed to write {what[0].lower()}{what[1:]}: {error}")
 
     async def _download(self, path: str, what: str) -> bytes:
         done = await IOCall(
@@ -270,7 +271,7 @@ class Operations:
         )
         error = (done[0].error or "") if done else "the sandbox did not answer"
         if error or done[0].content is None:
-            raise BackendError(_transfer_code(error), f"Failed to read {what[0].lower()}{what[1:]}: {error}")
+            raise BackendError(transfer_code(error), f"Failed to read {what[0].lower()}{what[1:]}: {error}")
         return done[0].content
 
     async def _ask_for_files(self, start: str | None, pattern: str) -> Answer:
@@ -333,12 +334,3 @@ def _encode_addition(shown: str, content: str | bytes) -> dict[str, str]:
     if isinstance(given, str):
         return {"content": given}
     return {"base64": base64.b64encode(given).decode()}
-
-
-def _transfer_code(error: str) -> ErrorCode:
-    """Return the code for a failed upload."""
-    match error:
-        case "file_not_found" | "permission_denied" | "is_directory" | "invalid_path":
-            return error
-        case _:
-            return "io_error"

@@ -9,7 +9,7 @@ from typing import Any
 
 from deepagents._text import past_end, replace_exact, to_lf
 from deepagents.backends._bytes import whole_characters
-from deepagents.backends._query import describe_unread, make_match
+from deepagents.backends._query import make_match
 from deepagents.backends._refusals import not_a_file, not_listable, not_text, stale_version
 from deepagents.backends.operations import Edit
 from deepagents.backends.protocol import Allowed
@@ -20,6 +20,7 @@ from deepagents.backends.results import (
     GrepResult,
     LsResult,
     ReadResult,
+    describe_unread,
 )
 from deepagents.backends.sandbox.codec import Answer, join_chunks, unpack
 from deepagents.errors import BackendError, ErrorCode

@@ -176,6 +176,12 @@ class Called:
             pytest.skip(f"{self._type.__name__}.{method} does not take {option!r}")
 
 
+def found_in(found: Any) -> list[str]:
+    """Return in which files something was found."""
+    assert found.error is None, found.error
+    return sorted(match["path"] for match in found.matches)
+
+
 class ContractBase:
     """Makes the backend and runs the checks where it can work."""
 

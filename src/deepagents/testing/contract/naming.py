@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from deepagents.testing.contract.base import Called, ContractBase
+from deepagents.testing.contract.base import Called, ContractBase, found_in
 
 NAMES = [
     " leading", "trailing ", "it's \"hi\".txt", "foo..bar.txt", "...", ".env", "-rf", "--", "日本語 🙂 ü.md",
@@ -18,12 +16,6 @@ REFUSED = [
     "../x", "/../x", "/a/../../x", "/a/..", "..", "a\\..\\..\\x", "~", "~/x", "~root/x", "C:\\x", "c:/x",
     "/a\x00b", "/a\nb", "/a\x1bb",
 ]  # fmt: skip
-
-
-def found_in(found: Any) -> list[str]:
-    """Return in which files something was found."""
-    assert found.error is None, found.error
-    return sorted(match["path"] for match in found.matches)
 
 
 class NamingContract(ContractBase):

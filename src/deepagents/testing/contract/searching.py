@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from deepagents.testing.contract.base import Called, ContractBase
+from deepagents.testing.contract.base import Called, ContractBase, found_in
 
 TREE = [
     "/README.md", "/a.py", "/b.txt", "/.env", "/.github/workflows/ci.yml", "/src/a.py", "/src/b.md",
@@ -53,11 +53,6 @@ LITERAL = [
 ]  # fmt: skip
 
 
-def paths(found: Any) -> list[str]:
-    assert found.error is None, found.error
-    return sorted(match["path"] for match in found.matches)
-
-
 def lines(found: Any) -> list[tuple[str, int, str]]:
     assert found.error is None, found.error
     return [(match["path"], match["line"], match["text"]) for match in found.matches]
@@ -69,7 +64,7 @@ class SearchingContract(ContractBase):
     def test_patterns_find_files(self, files: Called) -> None:
         files.uploaded(dict.fromkeys(TREE, b"x"))
 
-        found = {(pattern, path): paths(files.glob(pattern, path)) for pattern, path, _ in GLOBS}
+        found = {(pattern, path): found_in(files.glob(pattern, path)) for pattern, path, _ in GLOBS}
 
         assert found == {(pattern, path): expected for pattern, path, expected in GLOBS}
 

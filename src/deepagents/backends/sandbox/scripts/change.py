@@ -10,7 +10,7 @@ from contextlib import suppress
 from itertools import islice
 
 from deepagents._text.endings import keep_line_endings, replace_text
-from deepagents.backends._bytes import is_binary, is_temporary, temporary_name, version_of
+from deepagents.backends._bytes import append_whole, is_binary, is_temporary, temporary_name, version_of
 from deepagents.backends.sandbox.scripts.common import (
     LARGEST,
     Refused,
@@ -237,16 +237,6 @@ def extend(target: bytes, data: bytes) -> str:
     """Write at the end; take it back if not all of it fits."""
     fd = os.open(target, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        size = os.fstat(fd).st_size
-        try:
-            rest = memoryview(data)
-            while rest:
-                rest = rest[os.write(fd, rest) :]
-            os.fsync(fd)
-        except BaseException:
-            with suppress(OSError):
-                os.ftruncate(fd, size)
-            raise
-        return version_of(os.fstat(fd))
+        return append_whole(fd, data)
     finally:
         os.close(fd)
