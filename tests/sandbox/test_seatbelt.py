@@ -17,7 +17,7 @@ from deepagents.backends.local_sandbox.platforms import find_confinement, find_n
 from deepagents.backends.local_sandbox.seatbelt import Rules, Seatbelt, command_line, find, write_profile
 
 ROOT = Path("/Users/me/project")
-RULES = Rules(ROOT, protected=[ROOT / ".git/hooks"])
+RULES = Rules(ROOT, {ROOT: "writable"}, [ROOT / ".git/hooks"])
 
 
 def in_full(rules: Rules) -> str:
@@ -89,8 +89,12 @@ def test_a_command_reaches_its_root_and_the_system_and_changes_nothing_protected
 def test_the_innermost_directory_decides_and_rules_decide_after_it() -> None:
     rules = Rules(
         ROOT,
-        readable=[ROOT / "vendor", Path("/data")],
-        writable=[ROOT / "vendor/cache"],
+        {
+            ROOT / "vendor": "readable",
+            Path("/data"): "readable",
+            ROOT / "vendor/cache": "writable",
+            ROOT: "writable",
+        },
         modes={
             ROOT / "secrets": "hidden",
             ROOT / "secrets/open.txt": "readable",
@@ -140,7 +144,7 @@ def test_a_port_that_is_none_is_refused(port: int) -> None:
 )  # fmt: skip
 def test_no_path_is_read_as_a_part_of_the_profile(name: str) -> None:
     root = Path("/Users/me") / name
-    hostile, plain = (Rules(each, protected=[each / ".git/hooks"]) for each in (root, ROOT))
+    hostile, plain = (Rules(each, {each: "writable"}, [each / ".git/hooks"]) for each in (root, ROOT))
 
     if len(root.parts) == len(ROOT.parts):
         assert write_profile(hostile) == write_profile(plain)
@@ -151,7 +155,7 @@ def test_no_path_is_read_as_a_part_of_the_profile(name: str) -> None:
 
 def test_a_path_that_no_system_has_is_refused() -> None:
     with pytest.raises(ValueError, match="NUL"):
-        write_profile(Rules(Path("/a\0b")))
+        write_profile(Rules(ROOT, {Path("/a\0b"): "writable"}))
 
 
 def test_the_program_and_its_arguments_come_last_and_as_they_are() -> None:

@@ -76,7 +76,8 @@ class FilesystemBackend(TransferBackend):
         Raises:
             BackendError: when there is no such path, or none inside the root.
         """
-        return self._paths.name_of(self._paths.resolve(path).real_parts())
+        resolved = self._paths.resolve(path)
+        return resolved.name_of(resolved.real_parts())
 
     async def _perform(self, op: Operation) -> Any:
         def work() -> Any:
@@ -119,7 +120,9 @@ class FilesystemBackend(TransferBackend):
                 return DeleteResult(path=path.shown)
 
     def _search(self, op: ops.Glob | ops.Grep) -> GlobResult | GrepResult:
-        start = replace(self._paths.resolve_start(op.path), allowed=op.allowed)
+        # For paths of this machine, `/` means the working directory here too.
+        path = self._paths.start if op.path in (None, "", "/") else op.path
+        start = replace(self._paths.resolve(path), allowed=op.allowed)
         if isinstance(op, ops.Glob):
             return search.glob(start, op.pattern, DEFAULT_GLOB_TIMEOUT)
         wanted = search.Search(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from deepagents._paths import normalise
 from deepagents._text import escape_controls
@@ -149,18 +149,12 @@ class ResolvedPath:
 
 
 class Paths(Protocol):
-    """How a backend names the files of this machine."""
+    """How a backend names the files of this machine; `start` is where a search begins that names no path."""
+
+    start: ClassVar[str]
 
     def resolve(self, path: str) -> ResolvedPath:
         """Resolve a path that a caller named, or raise `BackendError`."""
-        ...
-
-    def resolve_start(self, path: str | None) -> ResolvedPath:
-        """Resolve the path where a search begins."""
-        ...
-
-    def name_of(self, parts: tuple[str, ...]) -> str:
-        """Return the name of resolved parts."""
         ...
 
     def is_undeletable(self, parts: tuple[str, ...]) -> bool:
@@ -173,6 +167,7 @@ class VirtualPaths:
     """Paths that start at `/`, which is the root directory."""
 
     root: Path
+    start: ClassVar[str] = "/"
 
     def resolve(self, path: str) -> ResolvedPath:
         """Resolve a virtual path.
@@ -184,10 +179,6 @@ class VirtualPaths:
         _check_encoding(path)
         parts = tuple(shown.split("/")[1:])
         return ResolvedPath(ConfinedDirectory(self.root), parts, shown, self.name_of, self._hint(shown))
-
-    def resolve_start(self, path: str | None) -> ResolvedPath:
-        """Resolve the path where a search begins."""
-        return self.resolve(path or "/")
 
     def name_of(self, parts: tuple[str, ...]) -> str:
         """Return the virtual path of resolved parts."""
@@ -212,6 +203,7 @@ class HostPaths:
     """Paths of this machine; relative ones start at `cwd`."""
 
     cwd: Path
+    start: ClassVar[str] = "."
 
     def resolve(self, path: str) -> ResolvedPath:
         """Resolve a path of this machine.
@@ -223,10 +215,6 @@ class HostPaths:
         full = self.cwd / path
         shown = Path(os.path.normpath(full)).as_posix()
         return ResolvedPath(ConfinedDirectory(Path(full.anchor)), full.parts[1:], shown, self.name_of)
-
-    def resolve_start(self, path: str | None) -> ResolvedPath:
-        """Resolve the path where a search begins; `/` means the working directory here too."""
-        return self.resolve("." if path in (None, "", "/") else path)
 
     def name_of(self, parts: tuple[str, ...]) -> str:
         """Return the path of resolved parts on this machine."""

@@ -6,7 +6,7 @@ import os
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
@@ -14,12 +14,18 @@ from typing import Final, Literal, TypeAlias
 from deepagents.backends._signatures import method_facts
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.filesystem import FilesystemBackend
-from deepagents.backends.filesystem.confined_dir import ConfinedDirectory
-from deepagents.backends.filesystem.paths import ResolvedPath, check_path
+from deepagents.backends.filesystem.paths import ResolvedPath
 from deepagents.backends.local_sandbox import seatbelt
 from deepagents.backends.local_sandbox.bridge import Bridge
 from deepagents.backends.local_sandbox.bubblewrap import Bubblewrap
 from deepagents.backends.local_sandbox.first_process import FirstProcess
+from deepagents.backends.local_sandbox.given import (
+    MayChange,
+    MountedPaths,
+    find_given,
+    is_of_the_machine,
+    parse_protected,
+)
 from deepagents.backends.local_sandbox.guard import guard
 from deepagents.backends.local_sandbox.held import Held
 from deepagents.backends.local_sandbox.leftovers import hold_devices
@@ -28,7 +34,6 @@ from deepagents.backends.local_sandbox.macos import run_under_seatbelt
 from deepagents.backends.local_sandbox.mounts import HOME, Descriptors, View
 from deepagents.backends.local_sandbox.network import HostRule, HostRules
 from deepagents.backends.local_sandbox.platforms import find_confinement, find_not_held
-from deepagents.backends.local_sandbox.rules import Mode
 from deepagents.backends.local_sandbox.seatbelt import Seatbelt
 from deepagents.backends.local_sandbox.seccomp import build_filter
 from deepagents.backends.local_sandbox.session import Life, Session
@@ -36,9 +41,9 @@ from deepagents.backends.local_shell.background import Background, BackgroundCom
 from deepagents.backends.local_shell.commands import DEFAULT_EXECUTE_TIMEOUT, Commands, Start
 from deepagents.backends.local_shell.process import Control, Ended, run_command
 from deepagents.backends.operations import Operation
-from deepagents.backends.protocol import Allowed, OnOutput
+from deepagents.backends.protocol import OnOutput
 from deepagents.backends.results import ExecuteResponse
-from deepagents.errors import BackendError, ConfigError
+from deepagents.errors import ConfigError
 from deepagents.permissions import CommandAccess
 
 PROTECTED: Final = (
@@ -49,91 +54,7 @@ PROTECTED: Final = (
 _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _DEFAULT_PROCESSES: Final = 512
 _DEFAULT_DISK: Final = 4 << 30
-_NOT_GIVEN: Final = ("/dev", "/proc", "/sys")
 Network: TypeAlias = Literal["none", "all"] | Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
-class MountedPaths:
-    """The paths of this machine that a sandbox was given; relative ones start at its root."""
-
-    cwd: Path
-    directories: tuple[Path, ...]
-
-    def resolve(self, path: str) -> ResolvedPath:
-        """Resolve a path of this machine.
-
-        Raises:
-            BackendError: `invalid_path`, or `permission_denied` for what the sandbox was not given.
-        """
-        check_path(path)
-        full = Path(os.path.normpath(self.cwd / path))
-        for directory in self.directories:
-            if full.is_relative_to(directory):
-                # A file that was given is reached from its directory, by its name alone.
-                top = directory.parent if full == directory and directory.is_file() else directory
-                return ResolvedPath(
-                    ConfinedDirectory(top),
-                    full.relative_to(top).parts,
-                    full.as_posix(),
-                    partial(_name_in, top),
-                )
-        given = ", ".join(map(str, self.directories))
-        raise BackendError("permission_denied", f"'{full}' is outside of the sandbox, which has {given}.")
-
-    def resolve_start(self, path: str | None) -> ResolvedPath:
-        """Resolve the path where a search begins; `/` means the root here too."""
-        return self.resolve("." if path in (None, "", "/") else path)
-
-    def name_of(self, parts: tuple[str, ...]) -> str:
-        """Return the path of resolved parts below the root."""
-        return self.cwd.joinpath(*parts).as_posix()
-
-    def is_undeletable(self, parts: tuple[str, ...]) -> bool:
-        """Return whether this may never be deleted: a directory that was given."""
-        return not parts
-
-
-@dataclass(frozen=True, slots=True)
-class MayChange:
-    """An `Allowed` for changes: nothing protected, nothing outside of what is writable."""
-
-    writable: tuple[str, ...]
-    readable: tuple[str, ...]
-    protected: tuple[str, ...]
-    further: Allowed | None
-
-    def __call__(self, path: str) -> bool:
-        """Return whether one path may be changed."""
-        # The innermost directory decides: one to read may lie in one to write, and the other way round.
-        given = [each for each in (*self.writable, *self.readable) if _is_below(path, each)]
-        return (
-            max(given, key=len, default=None) in self.writable
-            and not _is_in(path, self.protected)
-            and (self.further is None or self.further(path))
-        )
-
-    def all_below(self, directory: str) -> bool:
-        """Return whether everything below a directory may be changed."""
-        return (
-            self(directory)
-            and not any(_is_in(each, (directory,)) for each in (*self.protected, *self.readable))
-            and (self.further is None or self.further.all_below(directory))
-        )
-
-
-def _name_in(directory: Path, parts: tuple[str, ...]) -> str:
-    return directory.joinpath(*parts).as_posix()
-
-
-def _is_below(path: str, directory: str) -> bool:
-    return path == directory or path.startswith(f"{directory.rstrip('/')}/")
-
-
-def _is_in(path: str, directories: Sequence[str]) -> bool:
-    # Whether this file system ignores case is not known, and then `.GIT/hooks` would be the protected one.
-    folded = f"{path.rstrip('/')}/".casefold()
-    return any(folded.startswith(f"{each.rstrip('/')}/".casefold()) for each in directories)
 
 
 class LocalSandbox(FilesystemBackend, BackgroundCommands):
@@ -180,16 +101,16 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
                 f"root_dir must be a directory that is there, got {str(self.cwd)!r}; make it first"
             )
         is_shared_memory = self.cwd.is_relative_to("/dev/shm") and self.cwd != Path("/dev/shm")
-        if not is_shared_memory and _is_of_the_machine(self.cwd):
+        if not is_shared_memory and is_of_the_machine(self.cwd):
             raise ConfigError(f"root_dir must be a directory of its own, got {str(self.cwd)!r}")
         if session and isinstance(found, Seatbelt):
             raise ConfigError(
                 "session=True is for Linux: on macOS each command starts in a sandbox of its own"
             )
         self._program: Bubblewrap | Seatbelt = found
-        self._readable = tuple(map(_directory, readable))
-        self._writable = tuple(map(_directory, writable))
-        self._protected = tuple(map(_relative, protected))
+        self._given = find_given(self.cwd, readable, writable)
+        self._writable = [path for path, mode in self._given.items() if mode == "writable"]
+        self._protected = tuple(map(parse_protected, protected))
         self._network = network
         self._rules = _host_rules(network, self.may_reach)
         self._env = {"PATH": _PATH, "HOME": HOME, "LANG": "C.UTF-8", "TERM": "dumb", **_variables(env or {})}
@@ -198,17 +119,11 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
             _positive("processes", processes) or _DEFAULT_PROCESSES,
             _positive("disk", disk) or _DEFAULT_DISK,
         )
-        directories = sorted({self.cwd, *self._readable, *self._writable}, key=lambda each: -len(each.parts))
-        self._paths = MountedPaths(self.cwd, tuple(directories))
+        self._paths = MountedPaths(self.cwd, self._given)
+        kept = self._protected if self.protects_from_tools else ()
         self._may_change = MayChange(
-            tuple(map(str, (self.cwd, *self._writable))),
-            tuple(str(each) for each in self._readable if each not in (self.cwd, *self._writable)),
-            tuple(
-                str(top / each)
-                for top in (self.cwd, *self._writable)
-                for each in (self._protected if self.protects_from_tools else ())
-            ),
-            None,
+            {str(path): mode for path, mode in self._given.items()},
+            [str(top / each) for top in self._writable for each in kept],
         )
         self._commands = Commands(self._start, timeout, max_output_bytes)
         self._background = Background(self._start)
@@ -238,7 +153,7 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
         """Return what this backend can do: all that a directory can, and `execute`."""
         # A subclass with an `execute` of its own, which takes no `allowed`, would go past the rules.
         keeps = all(method_facts(type(self), each).enforces for each in ("execute", "start_command"))
-        ruled = tuple(map(str, (self.cwd, *self._writable, *self._readable)))
+        ruled = tuple(map(str, self._given))
         return replace(
             super().capabilities(path),
             execute=True,
@@ -249,15 +164,6 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
             not_held=find_not_held(self._program, find_controllers(), self._network),
             working_directory=str(self.cwd),
         )
-
-    def real_path(self, path: str) -> str:
-        """Return where a path leads once every link on the way is resolved.
-
-        Raises:
-            BackendError: when there is no such path, or none that the sandbox was given.
-        """
-        resolved = self._paths.resolve(path)
-        return resolved.root.path_of(resolved.real_parts()).as_posix()
 
     def execute(
         self,
@@ -303,11 +209,6 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
     def _start_under(self, allowed: CommandAccess | None) -> Start:
         return self._start if allowed is None else partial(self._start, allowed=allowed)
 
-    def _given(self) -> dict[Path, Mode]:
-        given: dict[Path, Mode] = dict.fromkeys(self._readable, "readable")
-        given |= dict.fromkeys((*self._writable, self.cwd), "writable")
-        return given
-
     def _resolve(self, op: Operation, path: str) -> ResolvedPath:
         resolved = super()._resolve(op, path)
         if op.right == "read":
@@ -333,7 +234,7 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
         return replace(ended, notes=(*ended.notes, *held.notes))
 
     def _look(self, allowed: CommandAccess | None) -> Held:
-        return Held.look(self._protected, self._given(), allowed)
+        return Held.look(self._protected, self._given, allowed)
 
     def _confine(
         self,
@@ -360,8 +261,7 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
             first = stack.enter_context(FirstProcess())
             view = View(
                 self.cwd,
-                [*self._readable, *needs, *(bridge.needs if bridge else ())],
-                self._writable,
+                {**dict.fromkeys((*needs, *(bridge.needs if bridge else ())), "readable"), **self._given},
                 frozen,
                 held.marks.modes,
                 shares_network=self._network == "all",
@@ -378,9 +278,7 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
             options += ("--seccomp", descriptors.hold(build_filter(no_shared_memory=no_shared_memory)))
             # Nothing of a command line is hidden from other processes, so the options are not on it.
             packed = descriptors.hold(b"".join(os.fsencode(each) + b"\0" for each in options))
-            watchdog = Watchdog(
-                self._limits, (self.cwd, *self._writable), watches_processes=not controllers.is_complete
-            )
+            watchdog = Watchdog(self._limits, self._writable, watches_processes=not controllers.is_complete)
             ended = run_command(
                 (
                     *group.enter(), bubblewrap.path, "--args", packed, "--",
@@ -409,7 +307,7 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
             return run_under_seatbelt(
                 command,
                 seatbelt.Rules(
-                    self.cwd, self._readable, self._writable, frozen, held.marks.modes,
+                    self.cwd, self._given, frozen, held.marks.modes,
                     "all" if self._network == "all" else "none",
                 ),
                 self._rules,
@@ -445,21 +343,6 @@ _SHELL: Final = (
 )
 
 
-def _directory(path: str | Path) -> Path:
-    full = Path(path).expanduser().resolve()
-    if not full.exists():
-        raise ConfigError(f"{str(path)!r} does not exist; a sandbox can be given existing paths only")
-    if _is_of_the_machine(full):
-        raise ConfigError(
-            f"{str(path)!r} holds processes and devices of this machine; give directories of files"
-        )
-    return full
-
-
-def _is_of_the_machine(path: Path) -> bool:
-    return path.parent == path or any(path.is_relative_to(each) for each in _NOT_GIVEN)
-
-
 def _positive(name: str, bound: int | None) -> int | None:
     if bound is not None and bound <= 0:
         raise ConfigError(f"{name} must be positive, got {bound!r}")
@@ -479,10 +362,3 @@ def _host_rules(network: Network, may_reach: Callable[[str], bool]) -> HostRules
     if isinstance(network, str):
         raise ConfigError(f"network must be 'none', 'all' or a list of host names, got {network!r}")
     return HostRules(tuple(map(HostRule.parse, network)), is_further=may_reach)
-
-
-def _relative(path: str) -> str:
-    normal = os.path.normpath(path)
-    if normal in (".", "..") or normal.startswith(("../", "/")):
-        raise ConfigError(f"protected must hold paths below root_dir, such as '.git/hooks', got {path!r}")
-    return normal

@@ -9,13 +9,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from deepagents.backends.local_sandbox.inside import PORT
 from deepagents.backends.local_sandbox.mounts import find_interpreter
 from deepagents.backends.local_sandbox.network import HostRules
 from deepagents.backends.local_sandbox.proxy import Proxy
 from deepagents.backends.local_shell.process import Refusals
 
 _INSIDE: Final = Path(__file__).with_name("inside.py")
-_PORT_INSIDE: Final = 3128
 _DIRECT: Final = "localhost,127.0.0.1,::1"
 
 
@@ -36,7 +36,7 @@ class Bridge:
     """The proxy of one command: what starts in the sandbox before it, and what it needs there."""
 
     def __init__(self, rules: HostRules, refused: Refusals) -> None:
-        self.env = proxy_variables(_PORT_INSIDE)
+        self.env = proxy_variables(PORT)
         self._python, self.needs = find_interpreter()
         self._proxy = Proxy(rules, refused.note)
         self._outside, self._inside = socket.socketpair()

@@ -24,6 +24,7 @@ from deepagents.backends.local_sandbox.bridge import Loopback
 from deepagents.backends.local_sandbox.limits import Limits, Watchdog
 from deepagents.backends.local_sandbox.mounts import HOME
 from deepagents.backends.local_sandbox.network import HostRules
+from deepagents.backends.local_sandbox.rules import Mode
 from deepagents.backends.local_sandbox.seatbelt import Rules, command_line
 from deepagents.backends.local_shell.process import Control, Ended, run_command
 
@@ -63,8 +64,9 @@ def run_under_seatbelt(
 ) -> Ended:
     """Run a shell command under a profile; with `hosts`, it reaches a proxy of its own and nothing else."""
     with _temporary() as temporary, Loopback(hosts, control.refused) if hosts else nullcontext() as proxy:
-        writable = [*rules.writable, temporary]
-        rules = replace(rules, writable=writable, network=proxy.port if proxy else rules.network)
+        writable = [*(path for path, mode in rules.given.items() if mode == "writable"), temporary]
+        given: dict[Path, Mode] = {**rules.given, temporary: "writable"}
+        rules = replace(rules, given=given, network=proxy.port if proxy else rules.network)
         variables = {"TMPDIR": str(temporary), **(proxy.env if proxy else {}), **env}
         if env.get("HOME") == HOME:
             variables["HOME"] = str(temporary)
@@ -79,7 +81,7 @@ def run_under_seatbelt(
             seconds,
             most_bytes,
             control,
-            describe_excess=ProcessTableWatchdog(limits, (rules.root, *writable)).describe_excess,
+            describe_excess=ProcessTableWatchdog(limits, writable).describe_excess,
         )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -45,13 +45,12 @@ _FILES: Final = {
 class View:
     """What a command sees: real paths, each at its own place.
 
-    `frozen` are existing paths in those directories that cannot be changed, and `modes` says of others there
+    `frozen` are existing paths in what it is `given` that cannot be changed, and `modes` says of others there
     what rules make of them.
     """
 
     root: Path
-    readable: Sequence[Path] = ()
-    writable: Sequence[Path] = ()
+    given: Mapping[Path, Mode]
     frozen: Sequence[Path] = ()
     modes: Mapping[Path, Mode] = field(default_factory=dict[Path, Mode])
     shares_network: bool = False
@@ -78,13 +77,11 @@ class View:
         # Copies, for bubblewrap takes its time for each mount.
         for place, content in files.items():
             yield from ("--perms", "0444", "--file", descriptor(content), place)
-        yield from self._given()
+        yield from self._mount_given()
         yield from ("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", str(self.root))
 
-    def _given(self) -> Iterator[str]:
-        given: dict[Path, Mode] = dict.fromkeys(self.readable, "readable")
-        given |= dict.fromkeys((*self.writable, self.root), "writable")
-        modes: dict[Path, Mode] = {**given, **self.modes}
+    def _mount_given(self) -> Iterator[str]:
+        modes: dict[Path, Mode] = {**self.given, **self.modes}
         modes |= {path: "readable" for path in self.frozen if modes.get(path) != "hidden"}
         done: dict[Path, Mode] = {}
         sealed: list[str] = []
@@ -92,9 +89,9 @@ class View:
         for path in sorted(modes, key=lambda each: len(each.parts)):
             above = _mode_above(path, done)
             # In a hidden directory there is nothing; one that was given on its own is there all the same.
-            if path not in given and above == "hidden":
+            if path not in self.given and above == "hidden":
                 continue
-            yield from self._hold_parents(path, given, done)
+            yield from self._hold_parents(path, done)
             done[path] = modes[path]
             if modes[path] != "hidden":
                 yield from self._mount(modes[path], path)
@@ -113,14 +110,14 @@ class View:
         else:
             yield from (option, str(path), str(path))
 
-    def _hold_parents(self, path: Path, given: Collection[Path], done: dict[Path, Mode]) -> Iterator[str]:
+    def _hold_parents(self, path: Path, done: dict[Path, Mode]) -> Iterator[str]:
         """Mount each directory between a mount and what lies in it on itself: a mount cannot be renamed.
 
         Else `mv .git old && mkdir -p .git/hooks` would go round a hook directory that is read-only.
         """
         for parent in reversed(path.parents):
             above = _mode_above(parent, done) or "writable"
-            inside = any(each in parent.parents for each in given)
+            inside = any(each in parent.parents for each in self.given)
             if inside and parent not in done and above != "hidden":
                 done[parent] = above
                 yield from self._mount(above, parent)

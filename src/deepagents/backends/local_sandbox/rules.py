@@ -17,13 +17,11 @@ from deepagents._globs import Place
 from deepagents._text import escape_controls
 from deepagents.backends.local_sandbox.leftovers import opened, remove
 from deepagents.errors import BackendError
-from deepagents.permissions import Access, CommandAccess, Rules
+from deepagents.permissions import ANY_NAME, Access, CommandAccess, Rules
 
 Mode: TypeAlias = Literal["writable", "readable", "hidden"]
 MOST_MARKS: Final = 300
 """Mounts that one command may need for its rules: each one makes the next slower."""
-# Private-use characters: a name that no pattern names, so only wildcards match it.
-_NEW_NAME: Final = "\ue000\ue001"
 _MOST_NAMED: Final = 10
 
 
@@ -45,7 +43,7 @@ class _Below:
         return cls(
             _is_closed(read, directory),
             read.all_below(directory),
-            write(f"{directory}/{_NEW_NAME}"),
+            write(f"{directory}/{ANY_NAME}"),
             _is_closed(write, directory),
             write.all_below(directory),
             allowed.rules.doubtful_names(directory),
@@ -253,7 +251,7 @@ def _entries(path: str) -> list[os.DirEntry[str]]:
 
 def _is_closed(access: Access, directory: str) -> bool:
     # Where a new name is allowed not all is denied, and asking about one name is fast.
-    return not access(f"{directory}/{_NEW_NAME}") and access.none_below(directory)
+    return not access(f"{directory}/{ANY_NAME}") and access.none_below(directory)
 
 
 def _target(path: str) -> str | None:

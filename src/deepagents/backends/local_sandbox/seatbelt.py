@@ -64,23 +64,16 @@ _RESOLVER: Final = "/private/var/run/mDNSResponder"
 class Rules:
     """What a command may do, by paths without links: Seatbelt compares with the real path of a file.
 
-    `modes` says of paths in those directories what rules make of them. `protected` cannot be changed, nor can
-    a directory between it and what holds it be renamed or removed.
+    `given` says what there is of the files of this machine, and `modes` of paths in there what rules make of
+    them. `protected` cannot be changed, nor can a directory between it and what holds it be renamed or
+    removed.
     """
 
     root: Path
-    readable: Sequence[Path] = ()
-    writable: Sequence[Path] = ()
+    given: Mapping[Path, Mode]
     protected: Sequence[Path] = ()
     modes: Mapping[Path, Mode] = field(default_factory=dict[Path, Mode])
     network: Ways = "none"
-
-    @property
-    def given(self) -> dict[Path, Mode]:
-        """What there is of the files of this machine, and what a command may do there."""
-        found: dict[Path, Mode] = dict.fromkeys(self.readable, "readable")
-        found |= dict.fromkeys((*self.writable, self.root), "writable")
-        return found
 
 
 @dataclass(frozen=True, slots=True)

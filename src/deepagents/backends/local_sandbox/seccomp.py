@@ -77,10 +77,9 @@ def is_supported() -> bool:
 
 
 @lru_cache(maxsize=4)
-def build_filter(*, no_fallocate: bool = True, no_shared_memory: bool = False) -> bytes:
+def build_filter(*, no_shared_memory: bool) -> bytes:
     """Build the filter for this machine.
 
-    `no_fallocate` makes programs write what they would reserve, so that a limit on disk sees it in time;
     `no_shared_memory` refuses System V segments, which outlive a process and are seen by no watchdog.
 
     Raises:
@@ -119,8 +118,8 @@ def build_filter(*, no_fallocate: bool = True, no_shared_memory: bool = False) -
     deny("socketpair", errno.EAFNOSUPPORT, test=_is_none_of(0, (_AF_UNIX,)))
     deny("socketpair", errno.EPROTONOSUPPORT, test=_DATAGRAMS)
     deny("personality", test=_is_none_of(0, _PERSONALITIES))
-    if no_fallocate:
-        deny("fallocate", errno.EOPNOTSUPP)
+    # Programs then write what they would reserve, so that a limit on disk sees it in time.
+    deny("fallocate", errno.EOPNOTSUPP)
     if no_shared_memory:
         deny("shmget")
     code.append((_RETURN, 0, 0, _ALLOW))

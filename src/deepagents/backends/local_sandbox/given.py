@@ -1,0 +1,131 @@
+"""The paths of this machine that a sandbox was given, and what of them the file tools may change."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import ClassVar, Final
+
+from deepagents._paths import is_within
+from deepagents.backends.filesystem.confined_dir import ConfinedDirectory
+from deepagents.backends.filesystem.paths import ResolvedPath, check_path
+from deepagents.backends.local_sandbox.rules import Mode
+from deepagents.backends.protocol import Allowed
+from deepagents.errors import BackendError, ConfigError
+
+_NOT_GIVEN: Final = ("/dev", "/proc", "/sys")
+
+
+def find_given(
+    root: Path, readable: Sequence[str | Path], writable: Sequence[str | Path]
+) -> dict[Path, Mode]:
+    """Return what a sandbox is given, the root first; what is in both lists is writable.
+
+    Raises:
+        ConfigError: for what is not there, or is no place for files.
+    """
+    given: dict[Path, Mode] = dict.fromkeys((root, *map(_existing, writable)), "writable")
+    for path in map(_existing, readable):
+        given.setdefault(path, "readable")
+    return given
+
+
+@dataclass(frozen=True, slots=True)
+class MountedPaths:
+    """The paths of this machine that a sandbox was given; relative ones start at its root."""
+
+    cwd: Path
+    given: Mapping[Path, Mode]
+    start: ClassVar[str] = "."
+
+    def resolve(self, path: str) -> ResolvedPath:
+        """Resolve a path of this machine.
+
+        Raises:
+            BackendError: `invalid_path`, or `permission_denied` for what the sandbox was not given.
+        """
+        check_path(path)
+        full = Path(os.path.normpath(self.cwd / path))
+        holding = [each for each in self.given if full.is_relative_to(each)]
+        if not holding:
+            given = ", ".join(map(str, self.given))
+            raise BackendError("permission_denied", f"'{full}' is outside of the sandbox, which has {given}.")
+        top = max(holding, key=lambda each: len(each.parts))
+        if top == full and top.is_file():
+            # A file that was given is reached from its directory, by its name alone.
+            top = top.parent
+        parts = full.relative_to(top).parts
+        return ResolvedPath(ConfinedDirectory(top), parts, full.as_posix(), partial(_name_in, top))
+
+    def is_undeletable(self, parts: tuple[str, ...]) -> bool:
+        """Return whether this may never be deleted: a directory that was given."""
+        return not parts
+
+
+@dataclass(frozen=True, slots=True)
+class MayChange:
+    """An `Allowed` for changes: nothing protected, nothing outside of what is writable."""
+
+    given: Mapping[str, Mode]
+    protected: Sequence[str]
+    further: Allowed | None = None
+
+    def __call__(self, path: str) -> bool:
+        """Return whether one path may be changed."""
+        # The innermost directory decides: one to read may lie in one to write, and the other way round.
+        innermost = max((each for each in self.given if is_within(path, each)), key=len, default="")
+        return (
+            self.given.get(innermost) == "writable"
+            and not _is_in(path, self.protected)
+            and (self.further is None or self.further(path))
+        )
+
+    def all_below(self, directory: str) -> bool:
+        """Return whether everything below a directory may be changed."""
+        readable = [path for path, mode in self.given.items() if mode == "readable"]
+        return (
+            self(directory)
+            and not any(_is_in(each, (directory,)) for each in (*self.protected, *readable))
+            and (self.further is None or self.further.all_below(directory))
+        )
+
+
+def _name_in(directory: Path, parts: tuple[str, ...]) -> str:
+    return directory.joinpath(*parts).as_posix()
+
+
+def _is_in(path: str, directories: Sequence[str]) -> bool:
+    # Whether this file system ignores case is not known, and then `.GIT/hooks` would be the protected one.
+    folded = f"{path.rstrip('/')}/".casefold()
+    return any(folded.startswith(f"{each.rstrip('/')}/".casefold()) for each in directories)
+
+
+def _existing(path: str | Path) -> Path:
+    full = Path(path).expanduser().resolve()
+    if not full.exists():
+        raise ConfigError(f"{str(path)!r} does not exist; a sandbox can be given existing paths only")
+    if is_of_the_machine(full):
+        raise ConfigError(
+            f"{str(path)!r} holds processes and devices of this machine; give directories of files"
+        )
+    return full
+
+
+def is_of_the_machine(path: Path) -> bool:
+    """Return whether a path is the root of this machine, or holds its processes and devices."""
+    return path.parent == path or any(path.is_relative_to(each) for each in _NOT_GIVEN)
+
+
+def parse_protected(path: str) -> str:
+    """Return a path below the root in its normal form.
+
+    Raises:
+        ConfigError: for any other.
+    """
+    normal = os.path.normpath(path)
+    if normal in (".", "..") or normal.startswith(("../", "/")):
+        raise ConfigError(f"protected must hold paths below root_dir, such as '.git/hooks', got {path!r}")
+    return normal
