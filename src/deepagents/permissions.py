@@ -39,8 +39,8 @@ class FilesystemPermission:
     `interrupt` makes a call wait until a person approves it.
 
     Raises:
-        ConfigError: for an unknown operation or mode, and for a pattern that does not start with `/`, has a
-            `..` component, is separated by `\\` or is no pattern at all.
+        ConfigError: for an unknown operation or mode, and for a pattern that is not text, does not start with
+            `/`, has a `..` component, is separated by `\\` or is no pattern at all.
         NotImplementedError: for a pattern with a `~` component.
     """
 
@@ -339,7 +339,9 @@ def _fold_name(text: str) -> str:
     return unicodedata.normalize("NFC", text).casefold()
 
 
-def _check_pattern(path: str) -> None:
+def _check_pattern(path: object) -> None:
+    if not isinstance(path, str):
+        raise ConfigError(f"a permission path must be text such as '/secrets/**', got {path!r}")
     if not path.startswith("/"):
         raise ConfigError(f"a permission path must start with '/', got {path!r}")
     components = _SEPARATOR.split(path)

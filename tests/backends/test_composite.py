@@ -70,8 +70,8 @@ def test_the_parts_can_be_looked_up() -> None:
     )
 
 
-@pytest.mark.parametrize("key", ["/", "", "/../x", "~/x", "C:/x", "/a\n"])
-def test_a_route_that_is_no_directory_is_refused(key: str) -> None:
+@pytest.mark.parametrize("key", ["/", "", "/../x", "~/x", "C:/x", "/a\n", Path("/a")])
+def test_a_route_that_is_no_directory_is_refused(key: Any) -> None:
     with pytest.raises(ConfigError, match="route"):
         CompositeBackend(FlatBackend(), {key: FlatBackend()})
 

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -287,3 +288,9 @@ def test_it_can_execute_and_has_a_name_of_its_own(tmp_path: Path) -> None:
 def test_one_name_of_the_environment_is_given_as_a_list(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"inherit_env must be a list of names, got 'WANTED'"):
         LocalShellBackend(tmp_path, inherit_env="WANTED")
+
+
+@pytest.mark.parametrize("env", [{"PORT": 80}, {"A=B": "x"}, {"": "x"}, {"A": "x\0"}])
+def test_a_variable_that_is_none_is_refused_before_any_command(tmp_path: Path, env: Any) -> None:
+    with pytest.raises(ConfigError, match="env must map names to text"):
+        LocalShellBackend(tmp_path, env=env)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -97,6 +98,7 @@ def test_where_names_differ_by_more_than_case_only_so_do_patterns() -> None:
         ({"paths": ["/a/x\\.env"]}, ConfigError, "write '/a/x/.env'"),
         ({"paths": ["/a\\"]}, ConfigError, "write '/a/'"),
         ({"paths": "/a"}, ConfigError, "must be a list"),
+        ({"paths": [Path("/a")]}, ConfigError, r"must be text such as '/secrets/\*\*', got .*Path\('/a'\)"),
         ({"paths": []}, ConfigError, "names something"),
         ({"operations": ["execute"]}, ConfigError, "known are"),
         ({"operations": "read"}, ConfigError, "must be a list"),

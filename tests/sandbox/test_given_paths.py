@@ -54,6 +54,13 @@ def test_what_holds_processes_and_devices_is_not_given(tmp_path: Path, path: str
         LocalSandbox(tmp_path, readable=[path])
 
 
+@pytest.mark.parametrize("name", ["readable", "writable", "protected"])
+def test_one_path_is_given_as_a_list(tmp_path: Path, name: str) -> None:
+    given: Any = {name: "src"}
+    with pytest.raises(ConfigError, match=rf"{name} must be a list of paths, got 'src'; write \['src'\]"):
+        LocalSandbox(tmp_path, **given)
+
+
 @pytest.mark.parametrize("path", ["/", "/proc", "/dev", "/sys"])
 def test_what_holds_processes_and_devices_is_no_root(path: str) -> None:
     with pytest.raises(ConfigError, match="root_dir must be a directory of its own"):
@@ -95,8 +102,8 @@ def test_a_bound_is_positive(tmp_path: Path, bound: str) -> None:
         LocalSandbox(tmp_path, **given)
 
 
-@pytest.mark.parametrize("env", [{"A": "x\0--bind\0/\0/mnt"}, {"A=B": "x"}, {"": "x"}])
-def test_variables_are_names_and_text(tmp_path: Path, env: dict[str, str]) -> None:
+@pytest.mark.parametrize("env", [{"A": "x\0--bind\0/\0/mnt"}, {"A=B": "x"}, {"": "x"}, {"A": 1}])
+def test_variables_are_names_and_text(tmp_path: Path, env: Any) -> None:
     with pytest.raises(ConfigError, match="env must map names to text"):
         LocalSandbox(tmp_path, env=env)
 

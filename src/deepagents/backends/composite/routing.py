@@ -158,7 +158,9 @@ def _make(route: Route, runtime: Any) -> BackendProtocol:
         raise BackendError("io_error", text) from error
 
 
-def _prefix(key: str) -> str:
+def _prefix(key: object) -> str:
+    if not isinstance(key, str):
+        raise ConfigError(f"route {key!r} is no text; write the path of a directory, such as '/memories/'")
     try:
         prefix = normalise(key)
     except BackendError as error:

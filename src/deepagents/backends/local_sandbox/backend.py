@@ -38,7 +38,7 @@ from deepagents.backends.local_sandbox.seatbelt import Seatbelt
 from deepagents.backends.local_sandbox.seccomp import build_filter
 from deepagents.backends.local_sandbox.session import Life, Session
 from deepagents.backends.local_shell.background import Background, BackgroundCommands
-from deepagents.backends.local_shell.commands import DEFAULT_EXECUTE_TIMEOUT, Commands, Start
+from deepagents.backends.local_shell.commands import DEFAULT_EXECUTE_TIMEOUT, Commands, Start, check_variables
 from deepagents.backends.local_shell.process import Control, Ended, run_command
 from deepagents.backends.operations import Operation
 from deepagents.backends.protocol import OnOutput
@@ -110,10 +110,10 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
         self._program: Bubblewrap | Seatbelt = found
         self._given = find_given(self.cwd, readable, writable)
         self._writable = [path for path, mode in self._given.items() if mode == "writable"]
-        self._protected = tuple(map(parse_protected, protected))
+        self._protected = parse_protected(protected)
         self._network = network
         self._rules = _host_rules(network, self.may_reach)
-        self._env = {"PATH": _PATH, "HOME": HOME, "LANG": "C.UTF-8", "TERM": "dumb", **_variables(env or {})}
+        self._env = {"PATH": _PATH, "HOME": HOME, "LANG": "C.UTF-8", "TERM": "dumb", **check_variables(env)}
         self._limits = Limits(
             _positive("memory", memory) or os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2,
             _positive("processes", processes) or _DEFAULT_PROCESSES,
@@ -347,13 +347,6 @@ def _positive(name: str, bound: int | None) -> int | None:
     if bound is not None and bound <= 0:
         raise ConfigError(f"{name} must be positive, got {bound!r}")
     return bound
-
-
-def _variables(env: Mapping[str, str]) -> Mapping[str, str]:
-    for name, value in env.items():
-        if not name or "=" in name or "\0" in name + value:
-            raise ConfigError(f"env must map names to text without NUL characters, got {name!r}: {value!r}")
-    return env
 
 
 def _host_rules(network: Network, may_reach: Callable[[str], bool]) -> HostRules | None:

@@ -27,6 +27,8 @@ def find_given(
     Raises:
         ConfigError: for what is not there, or is no place for files.
     """
+    _check_list("readable", readable)
+    _check_list("writable", writable)
     given: dict[Path, Mode] = dict.fromkeys((root, *map(_existing, writable)), "writable")
     for path in map(_existing, readable):
         given.setdefault(path, "readable")
@@ -119,13 +121,21 @@ def is_of_the_machine(path: Path) -> bool:
     return path.parent == path or any(path.is_relative_to(each) for each in _NOT_GIVEN)
 
 
-def parse_protected(path: str) -> str:
-    """Return a path below the root in its normal form.
+def parse_protected(paths: Sequence[str]) -> list[str]:
+    """Return paths below a root in their normal form.
 
     Raises:
-        ConfigError: for any other.
+        ConfigError: for any others.
     """
-    normal = os.path.normpath(path)
-    if normal in (".", "..") or normal.startswith(("../", "/")):
-        raise ConfigError(f"protected must hold paths below root_dir, such as '.git/hooks', got {path!r}")
+    _check_list("protected", paths)
+    normal = [os.path.normpath(each) for each in paths]
+    for path, each in zip(paths, normal, strict=True):
+        if each in (".", "..") or each.startswith(("../", "/")):
+            raise ConfigError(f"protected must hold paths below root_dir, such as '.git/hooks', got {path!r}")
     return normal
+
+
+def _check_list(name: str, paths: object) -> None:
+    # One path alone would be taken for a list of its letters.
+    if isinstance(paths, (str, Path)):
+        raise ConfigError(f"{name} must be a list of paths, got {paths!r}; write [{paths!r}]")

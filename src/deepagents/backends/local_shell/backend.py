@@ -13,7 +13,12 @@ from pathlib import Path
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.filesystem import FilesystemBackend
 from deepagents.backends.local_shell.background import Background, BackgroundCommands
-from deepagents.backends.local_shell.commands import DEFAULT_EXECUTE_TIMEOUT, Commands, positive
+from deepagents.backends.local_shell.commands import (
+    DEFAULT_EXECUTE_TIMEOUT,
+    Commands,
+    check_variables,
+    positive,
+)
 from deepagents.backends.local_shell.process import Control, Ended, run_command
 from deepagents.backends.protocol import OnOutput
 from deepagents.backends.results import ExecuteResponse
@@ -52,7 +57,7 @@ class LocalShellBackend(FilesystemBackend, BackgroundCommands):
         self._default_timeout = positive(timeout)
         self._max_output_bytes = max_output_bytes
         self._background = Background(partial(self._start, leaves_nothing=True))
-        self._env = {**_inherit(inherit_env), **(env or {})}
+        self._env = {**_inherit(inherit_env), **check_variables(env)}
         self._id = f"local-{uuid.uuid4().hex[:8]}"
 
     @property

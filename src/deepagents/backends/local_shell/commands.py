@@ -6,15 +6,16 @@ import asyncio
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 from deepagents.backends.local_shell.process import Control, Ended
 from deepagents.backends.protocol import OnOutput
 from deepagents.backends.results import ExecuteResponse
+from deepagents.errors import ConfigError
 
 DEFAULT_EXECUTE_TIMEOUT = 120
 """Seconds that a command may take by default."""
@@ -136,6 +137,19 @@ def positive(timeout: int) -> int:
     if timeout <= 0:
         raise ValueError(f"timeout must be positive, got {timeout!r}")
     return timeout
+
+
+def check_variables(env: Mapping[str, str] | None) -> Mapping[str, str]:
+    """Return the variables for commands.
+
+    Raises:
+        ConfigError: for what no program can be given.
+    """
+    for name, value in (env or {}).items():
+        valid = isinstance(cast("object", value), str) and name and "=" not in name
+        if not valid or "\0" in name + value:
+            raise ConfigError(f"env must map names to text without NUL characters, got {name!r}: {value!r}")
+    return env or {}
 
 
 def find_problem(command: object) -> str | None:
