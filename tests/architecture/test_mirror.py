@@ -57,6 +57,7 @@ TESTED_BY: dict[str, str] = {
     "deepagents/backends/local_sandbox/bridge.py": "sandbox/test_network.py",
     "deepagents/backends/local_sandbox/bubblewrap.py": "sandbox/test_escapes.py",
     "deepagents/backends/local_sandbox/first_process.py": "sandbox/test_killed.py",
+    "deepagents/backends/local_sandbox/given.py": "sandbox/test_given_paths.py",
     "deepagents/backends/local_sandbox/guard.py": "sandbox/test_killed.py",
     "deepagents/backends/local_sandbox/held.py": "sandbox/test_session.py",
     "deepagents/backends/local_sandbox/inside.py": "sandbox/test_network.py",
