@@ -39,6 +39,7 @@ TESTED_BY: dict[str, str] = {
     "deepagents_server/api/app.py": "server/test_system.py",
     "deepagents_server/api/bodies.py": "server/test_system.py",
     "deepagents_server/api/common.py": "server/test_threads.py",
+    "deepagents_server/database/fenced.py": "server/test_database.py",
     "deepagents_server/database/filters.py": "server/test_threads.py",
     "deepagents_server/database/notices.py": "server/test_workers.py",
     "deepagents_server/runs/liveness.py": "server/test_workers.py",

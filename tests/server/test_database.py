@@ -1,16 +1,29 @@
 from __future__ import annotations
 
+import operator
+import threading
+from collections import Counter
 from pathlib import Path
 from sqlite3 import IntegrityError
-from typing import Any
+from typing import Annotated, Any, TypedDict
+from uuid import uuid4
 
 import pytest
 import sqlalchemy as sa
 from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.graph import START, StateGraph
+from psycopg import OperationalError
+from sqlalchemy import event
 
 from deepagents_server.database import open_database
-from deepagents_server.database.tables import leases
+from deepagents_server.database.runs import Claim, claim, new_run
+from deepagents_server.database.tables import leases, runs
 from deepagents_server.errors import ServeError
+from deepagents_server.serialize import now
+
+
+class Notes(TypedDict):
+    notes: Annotated[list[str], operator.add]
 
 
 def address(directory: Path) -> str:
@@ -57,3 +70,61 @@ async def test_who_lost_a_thread_can_write_no_checkpoint(tmp_path: Path) -> None
         await write(2)
         with pytest.raises(IntegrityError, match="lease lost"):
             await write(1)
+
+
+async def test_who_lost_a_thread_can_keep_no_result_of_a_task(postgres: str) -> None:
+    """A worker that slept while a node worked, and woke up when another had the thread."""
+    host = dict(part.split("=") for part in postgres.split())["host"]
+    async with open_database(f"postgresql://postgres@/postgres?host={host}") as database:
+        thread = str(uuid4())
+        await database.execute(leases.insert().values(thread_id=thread, token=1))
+        taken = leases.update().where(leases.c.thread_id == thread).values(token=2)
+
+        async def work(state: Notes) -> Notes:
+            await database.execute(taken)
+            return {"notes": ["late"]}
+
+        builder = StateGraph(Notes)
+        builder.add_node("work", work)
+        builder.add_edge(START, "work")
+        graph = builder.compile(checkpointer=database.saver)
+        config: Any = {"configurable": {"thread_id": thread}, "metadata": {"lease": 1}}
+
+        with pytest.raises(OperationalError, match="lease lost"):
+            await graph.ainvoke({"notes": []}, config, durability="sync")
+
+        (task,) = (await graph.aget_state(config)).tasks
+        assert task.result is None, "the worker that has the thread now would believe it"
+
+
+async def test_thousands_of_runs_that_wait_do_not_hold_up_the_event_loop(tmp_path: Path) -> None:
+    """All but two wait for their thread; the urgent one of the two begins."""
+    async with open_database(address(tmp_path)) as database:
+        busy = [{"thread_id": "busy", "run_id": "at work"}, {"thread_id": "a"}, {"thread_id": "b"}]
+        plain = new_run({"assistant_id": "", "graph_id": "echo", "metadata": {}}, {})
+        waiting = [
+            {**plain, "run_id": str(number), "thread_id": "busy", "created_at": now(number / 1e6)}
+            for number in range(3000)
+        ]
+        free = [
+            {**plain, "run_id": name, "thread_id": name, "priority": rank, "created_at": now(1)}
+            for name, rank in (("a", 0), ("b", 5))
+        ]
+        async with database.write() as connection:
+            for each in busy:
+                await connection.execute(leases.insert().values(each))
+            await connection.execute(runs.insert(), waiting)
+            for each in free:
+                await connection.execute(runs.insert().values(each))
+
+        steps: Counter[str] = Counter()
+
+        @event.listens_for(database.engine.sync_engine, "checkout")
+        def watch(connection: Any, *_: Any) -> None:
+            connection.set_progress_handler(lambda: steps.update([threading.current_thread().name]), 100)
+
+        (taken,) = await claim(database, Claim("worker", ["echo"], "1", 1))
+
+        assert taken[0]["run_id"] == "b"
+        assert steps.total() > 300, "all of them were looked at"
+        assert steps["MainThread"] < 100, "and not while the event loop waited"

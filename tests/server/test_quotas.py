@@ -93,6 +93,39 @@ def test_a_run_ends_where_the_rest_of_a_quota_does(shop: Shop) -> None:
         assert (ended["status"], ended["error"]["error"]) == ("error", "LimitExceeded")
 
 
+def test_runs_that_began_at_once_do_not_use_the_same_rest(shop: Shop) -> None:
+    """Each alone would have had enough."""
+    with shop.client("fay", "--tokens", "1000000") as fay, shop.client("ben") as other:
+
+        def open_gate(name: str) -> None:
+            other.runs.wait(None, "gate", input=say(name))
+
+        def begin(name: str) -> tuple[str, str]:
+            thread = fay.threads.create()["thread_id"]
+            run = fay.runs.create(
+                thread, "waiter", input=say(name), stream_mode="custom", stream_resumable=True
+            )
+            for part in fay.runs.join_stream(thread, run["run_id"], last_event_id="-1"):
+                if part.event == "custom":
+                    break
+            return thread, run["run_id"]
+
+        open_gate("quota 0")
+        fay.runs.join(*begin("quota 0"))
+        with closing(sqlite3.connect(shop.place / ".deepagents" / "server.db")) as database:
+            ((used,),) = database.execute("SELECT used_tokens FROM quotas WHERE owner = 'fay'").fetchall()
+        assert shop.keys("limit", "fay", "--tokens", str(2 * used)) == 0
+
+        both = [begin(name) for name in ("quota 1", "quota 2")]
+        for name, run in zip(("quota 1", "quota 2"), both, strict=True):
+            open_gate(name)
+            fay.runs.join(*run)
+
+        ended: Any = [fay.runs.get(*run) for run in both]
+        assert [each["status"] for each in ended] == ["success", "error"]
+        assert ended[1]["error"]["error"] == "LimitExceeded"
+
+
 def test_money_is_counted_by_the_prices_of_models(shop: Shop) -> None:
     with shop.client("eve", "--cost", "0.01", "--per", "month") as client:
         assert client.runs.wait(None, "priced", input=say("hello"))

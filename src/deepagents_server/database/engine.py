@@ -226,10 +226,11 @@ async def _connect(path: Path) -> AsyncGenerator[aiosqlite.Connection]:
 
 async def _open_postgres(url: str, stack: AsyncExitStack, memory: Mapping[str, Any]) -> Database:
     import psycopg
-    from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
     from langgraph.store.postgres.aio import AsyncPostgresStore
     from psycopg.rows import dict_row
     from psycopg_pool import AsyncConnectionPool
+
+    from deepagents_server.database.fenced import FencedPostgresSaver
 
     plain = make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
     # Connections are asked before they are used: after a restart of the database all of them are dead.
@@ -241,7 +242,7 @@ async def _open_postgres(url: str, stack: AsyncExitStack, memory: Mapping[str, A
     alive = AsyncConnectionPool.check_connection
     pool: Any = AsyncConnectionPool(plain, min_size=2, max_size=20, open=False, kwargs=options, check=alive)
     await stack.enter_async_context(pool)
-    saver = AsyncPostgresSaver(pool)
+    saver = FencedPostgresSaver(pool)
     store = AsyncPostgresStore(pool, **_options(memory))
     async with _one_at_a_time(engine):
         await saver.setup()

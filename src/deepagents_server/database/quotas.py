@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -17,6 +17,9 @@ from deepagents_server.database.engine import Database, Row
 from deepagents_server.database.runs import ACTIVE, add
 from deepagents_server.database.tables import quotas, runs
 from deepagents_server.errors import ApiError
+
+_LEAST: Final = 1e-9
+"""Of amounts that were added up, seldom exactly nothing is left."""
 
 
 @dataclass(frozen=True)
@@ -83,24 +86,43 @@ async def find_rest(database: Database, owner: str) -> Limits | None:
     Raises:
         ApiError: 429, if nothing is left.
     """
-    quota = await database.row(sa.select(quotas).where(quotas.c.owner == owner)) if owner else None
-    if quota is None or (quota["tokens"] is None and quota["money"] is None):
-        return None
-    for used in _used_up(quota):
+    quota = await _read(database, owner) if owner else None
+    for used in _used_up(quota) if quota else ():
         raise ApiError(429, f"Used are {used}.")
-    tokens, money = (_left(quota, kind) for kind in ("tokens", "money"))
-    return Limits(tokens=None if tokens is None else int(tokens), money=money)
+    return _limits(quota, {})
 
 
-async def add_used(database: Database, owner: str, spent: Mapping[str, float]) -> None:
-    """Count what a run of an owner has spent."""
+async def add_used(
+    database: Database, owner: str, spent: Mapping[str, float], so_far: Mapping[str, float]
+) -> Limits | None:
+    """Count what a run of an owner has spent; return what it may use in all, having used `so_far`."""
+    if not any(spent.values()):
+        return _limits(await _read(database, owner), so_far)
     over, stamp = quotas.c.began_at + quotas.c.seconds <= time.time(), time.time()
     counted = {
         name: sa.case((over, 0), else_=quotas.c[name]) + spent.get(kind, 0)
         for kind, name in (("tokens", "used_tokens"), ("money", "used_money"))
     }
     began = sa.case((over, stamp), else_=quotas.c.began_at)
-    await database.execute(quotas.update().where(quotas.c.owner == owner).values(**counted, began_at=began))
+    added = quotas.update().where(quotas.c.owner == owner).values(**counted, began_at=began)
+    async with database.write() as connection:
+        found = (await connection.execute(added.returning(quotas))).mappings().first()
+    return _limits(found, so_far)
+
+
+async def _read(database: Database, owner: str) -> Row | None:
+    return await database.row(sa.select(quotas).where(quotas.c.owner == owner))
+
+
+def _limits(quota: Row | None, so_far: Mapping[str, float]) -> Limits | None:
+    """Return what a run may use in all; what is used up is as little as limits can say."""
+    if quota is None or (quota["tokens"] is None and quota["money"] is None):
+        return None
+    tokens, money = (_left(quota, kind) for kind in ("tokens", "money"))
+    return Limits(
+        tokens=None if tokens is None else max(1, int(so_far.get("tokens", 0) + max(tokens, 0))),
+        money=None if money is None else max(_LEAST, so_far.get("money", 0) + max(money, 0)),
+    )
 
 
 def describe_used(quota: Mapping[str, Any]) -> Iterator[str]:
@@ -113,8 +135,7 @@ def describe_used(quota: Mapping[str, Any]) -> Iterator[str]:
 def _used_up(quota: Mapping[str, Any]) -> Iterator[str]:
     limited = (kind for kind in ("tokens", "money") if quota[kind] is not None)
     for kind, used in zip(limited, describe_used(quota), strict=True):
-        # Of amounts that were added up, seldom exactly nothing is left.
-        if (_left(quota, kind) or 0) <= 1e-9:
+        if (_left(quota, kind) or 0) <= _LEAST:
             yield used
 
 

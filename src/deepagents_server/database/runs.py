@@ -12,7 +12,16 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from deepagents_server.database.engine import Database, Row
 from deepagents_server.database.leftovers import leftovers
-from deepagents_server.database.tables import commands, leases, run_events, runs, threads, webhooks, workers
+from deepagents_server.database.tables import (
+    PENDING,
+    commands,
+    leases,
+    run_events,
+    runs,
+    threads,
+    webhooks,
+    workers,
+)
 from deepagents_server.serialize import dump_text, load, now
 
 Ending = Literal["success", "error", "interrupted", "timeout"]
@@ -24,6 +33,7 @@ CHECKPOINT: Final = ("checkpoint_id", "checkpoint_ns", "checkpoint_map")
 """What names a checkpoint; its thread is said elsewhere."""
 ACTIVE: Final = ("pending", "running")
 _OWNERS_LOCK: Final = 0x6465_6572
+_FIRST: Final = runs.alias()
 
 
 async def add(connection: AsyncConnection, table: sa.Table, row: Row) -> bool:
@@ -68,19 +78,18 @@ class Claim:
 
 async def claim(database: Database, wanted: Claim) -> list[Taken]:
     """Take runs that may start: due, first on their thread, and the thread free; the urgent ones first."""
-    first = runs.alias()
     earlier = sa.exists().where(
-        first.c.thread_id == runs.c.thread_id,
-        first.c.status == "pending",
-        first.c.created_at < runs.c.created_at,
-        first.c.due_at <= now(),
+        _FIRST.c.thread_id == runs.c.thread_id,
+        _FIRST.c.status == PENDING,
+        _FIRST.c.created_at < runs.c.created_at,
+        _FIRST.c.due_at <= now(),
     )
-    chosen: list[sa.Column[Any]] = [runs.c.thread_id, runs.c.run_id, runs.c.owner]
+    columns: list[sa.Column[Any]] = [runs.c.thread_id, runs.c.run_id, runs.c.owner]
     query: sa.Select[Any] = (
-        sa.select(*chosen)
+        sa.select(*columns)
         .join(leases, leases.c.thread_id == runs.c.thread_id)
         .where(
-            runs.c.status == "pending",
+            runs.c.status == PENDING,
             runs.c.due_at <= now(),
             runs.c.graph_id.in_(wanted.graphs),
             runs.c.version == wanted.version,
@@ -88,21 +97,28 @@ async def claim(database: Database, wanted: Claim) -> list[Taken]:
             ~earlier,
         )
     )
+    if not database.is_shared:
+        # Among thousands that wait for their threads this takes long, so not while the event loop waits.
+        found = await database.rows(_most_urgent(query, wanted))
+        query = query.where(runs.c.run_id.in_([row["run_id"] for row in found]))
     async with database.write() as connection:
-        if wanted.owner_limit is not None:
-            query = await _within_limit(connection, query, wanted.owner_limit)
-        query = query.order_by(runs.c.priority.desc(), runs.c.created_at).limit(wanted.limit)
-        query = query.with_for_update(of=leases, skip_locked=True)
-        found = {row["thread_id"]: row["run_id"] for row in (await connection.execute(query)).mappings()}
-        taken = [await take(connection, run_id, wanted.worker) for run_id in found.values()]
+        if database.is_shared and wanted.owner_limit is not None:
+            # Two workers that count at once would both find room.
+            await connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_OWNERS_LOCK)))
+        locked = _most_urgent(query, wanted).with_for_update(of=leases, skip_locked=True)
+        chosen = {row["thread_id"]: row["run_id"] for row in (await connection.execute(locked)).mappings()}
+        taken = [await take(connection, run_id, wanted.worker) for run_id in chosen.values()]
     return [each for each in taken if each]
 
 
-async def _within_limit(connection: AsyncConnection, query: sa.Select[Any], limit: int) -> sa.Select[Any]:
+def _most_urgent(query: sa.Select[Any], wanted: Claim) -> sa.Select[Any]:
+    if wanted.owner_limit is not None:
+        query = _within_limit(query, wanted.owner_limit)
+    return query.order_by(runs.c.priority.desc(), runs.c.created_at).limit(wanted.limit)
+
+
+def _within_limit(query: sa.Select[Any], limit: int) -> sa.Select[Any]:
     """Leave out what would let an owner have more runs at work than its limit."""
-    if connection.dialect.name == "postgresql":
-        # Two workers that count at once would both find room.
-        await connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_OWNERS_LOCK)))
     working = runs.alias()
     at_work = (
         sa.select(sa.func.count())
@@ -149,10 +165,10 @@ def _lease(thread_id: str) -> sa.Update:
     return leases.update().where(leases.c.thread_id == thread_id)
 
 
-async def next_due(database: Database) -> str | None:
-    """Return when the next run that waits for a time is due."""
+async def first_due(database: Database, after: str = "") -> str | None:
+    """Return when the first of the runs that wait is due, of those that are due after a time."""
     query = sa.select(sa.func.min(runs.c.due_at).label("due")).where(
-        runs.c.status == "pending", runs.c.due_at > now()
+        runs.c.status == "pending", runs.c.due_at > after
     )
     row = await database.row(query)
     return row["due"] if row else None

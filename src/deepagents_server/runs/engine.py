@@ -27,9 +27,9 @@ from deepagents_server.database.runs import (
     Taken,
     cancel,
     claim,
+    first_due,
     hand_back,
     move_runs,
-    next_due,
     take_again,
     take_over,
 )
@@ -39,6 +39,7 @@ from deepagents_server.graphs import Graphs
 from deepagents_server.runs.execute import Attempt
 from deepagents_server.runs.liveness import BEAT, DEAD, beating, reap, runs_of
 from deepagents_server.runs.workflows import RECOVERY_QUEUE, launch
+from deepagents_server.serialize import now
 
 Action = Literal["interrupt", "rollback"]
 _LOOK_AGAIN: Final = 30.0
@@ -221,8 +222,7 @@ class RunEngine:
         while True:
             self._news.clear()
             try:
-                await self._start_what_may()
-                pause = await self._pause()
+                pause = await self._start_what_may()
             except Exception:  # noqa: BLE001
                 # Whatever it was: without this loop no run would begin any more.
                 _log.exception("Runs cannot be looked for")
@@ -231,11 +231,20 @@ class RunEngine:
                 async with asyncio.timeout(pause):
                     await self._news.wait()
 
-    async def _start_what_may(self) -> None:
-        if (room := self.room) > 0:
-            wanted = Claim(self.worker, [*self.graphs], self.version, room, self.owner_limit)
-            for taken in await claim(self.database, wanted):
-                self.start(taken)
+    async def _start_what_may(self) -> float:
+        """Take runs and start them; return the seconds to the next look."""
+        # Mostly nothing waits, and that is found without a transaction.
+        due, moment = await first_due(self.database), now()
+        if due and due <= moment:
+            if (room := self.room) > 0:
+                wanted = Claim(self.worker, [*self.graphs], self.version, room, self.owner_limit)
+                for taken in await claim(self.database, wanted):
+                    self.start(taken)
+            due = await first_due(self.database, moment)
+        if due is None:
+            return _LOOK_AGAIN
+        wait = datetime.fromisoformat(due).timestamp() - datetime.now().timestamp()
+        return max(0.01, min(wait, _LOOK_AGAIN))
 
     @property
     def room(self) -> int:
@@ -263,13 +272,6 @@ class RunEngine:
         except (DBAPIError, dbos_error.DBOSException) as error:
             _log.warning("Run %s goes on, though DBOS does not know of it: %s", run_id, error)
             self._driven.pop(workflow, None)
-
-    async def _pause(self) -> float:
-        due = await next_due(self.database)
-        if due is None:
-            return _LOOK_AGAIN
-        wait = datetime.fromisoformat(due).timestamp() - datetime.now().timestamp()
-        return max(0.01, min(wait, _LOOK_AGAIN))
 
     async def _run_workflow(self, run_id: str) -> None:
         workflow = str(DBOS.workflow_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, aclosing, nullcontext
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, cast
@@ -15,18 +15,17 @@ from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.errors import GraphRecursionError
 from langgraph.types import StateSnapshot
 
-from deepagents.middleware.limits import Budget, counting
 from deepagents.tools.execute import COMMAND_RECORD
 from deepagents_server.database import Database
 from deepagents_server.database.engine import Row
 from deepagents_server.database.leftovers import tables_of_savers
-from deepagents_server.database.quotas import add_used, find_rest
 from deepagents_server.database.runs import Ending, finish, show_run
 from deepagents_server.database.store import graphs_of
 from deepagents_server.events import EventLog
 from deepagents_server.graphs import Graph, Graphs
 from deepagents_server.loopback import act_for
 from deepagents_server.runs.commands import RunCommands
+from deepagents_server.runs.spending import Spending
 from deepagents_server.runs.stream import Request, stream_graph
 from deepagents_server.serialize import dump_text, load, now, show_interrupts
 
@@ -64,8 +63,7 @@ class Attempt:
         """Whether a run waits that is to take over at the next step."""
         self.gave_way = False
         self._values: Any = None
-        self._budget: Budget | None = None
-        self._noted: Mapping[str, float] = {}
+        self._spending = Spending(database, run["owner"])
         self._database = database
         self._graphs = graphs_of(graphs, run["owner"])
         self._events = events
@@ -98,7 +96,7 @@ class Attempt:
                     return
             request.ends_here = partial(self._gives_way, graph)
             request.on_result = self._note_result
-            with await self._counting():
+            async with self._spending.counted():
                 await self._stream(graph, request)
             self._values = visible_values(graph, request.last_values)
 
@@ -110,26 +108,9 @@ class Attempt:
         self.gave_way = not has_open_calls(state.values)
         return self.gave_way
 
-    async def _counting(self) -> AbstractContextManager[None]:
-        """Let the run use what is left of its owner's quota, and no more."""
-        rest = await find_rest(self._database, self.run["owner"])
-        if rest is None:
-            return nullcontext()
-        self._budget = Budget(limits=rest)
-        # What an agent restores of an earlier attempt was counted while it was used.
-        return counting(self._budget.for_background())
-
     async def _note_result(self) -> None:
         await self._events.flush(self.run_id)
-        await self._note_spent()
-
-    async def _note_spent(self) -> None:
-        """Count for the owner at each step, so that a crash makes nothing free."""
-        counts = dict(self._budget.counts) if self._budget else {}
-        spent = {kind: counts[kind] - self._noted.get(kind, 0) for kind in counts}
-        if spent.get("tokens") or spent.get("money"):
-            await add_used(self._database, self.run["owner"], spent)
-            self._noted = counts
+        await self._spending.note()
 
     def _is_kept(self) -> bool:
         wanted = self.kwargs.get("stream_resumable") or (
@@ -215,7 +196,7 @@ class Attempt:
 
     async def settle(self, outcome: Outcome) -> None:
         """Write how the run ended, and let its readers go, unless another worker has it now."""
-        await self._note_spent()
+        await self._spending.note()
         error = dump_text(outcome.error) if outcome.error else None
         values: dict[str, Any] = {"status": outcome.thread_status, "error": error}
         if outcome.values is not None:
