@@ -107,7 +107,7 @@ async def add_used(
     added = quotas.update().where(quotas.c.owner == owner).values(**counted, began_at=began)
     async with database.write() as connection:
         found = (await connection.execute(added.returning(quotas))).mappings().first()
-    return _limits(found, so_far)
+    return _limits(dict(found) if found else None, so_far)
 
 
 async def _read(database: Database, owner: str) -> Row | None:

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
 METADATA: Final = sa.MetaData()
-PENDING: Final = sa.literal_column("'pending'")
+PENDING: Final[sa.ColumnElement[Any]] = sa.literal_column("'pending'")
 """The status of a run that waits, as a literal: of a parameter, SQLite does not know that an index has it."""
 _WAITS: Final[dict[str, Any]] = {
     f"{name}_where": sa.text("status = 'pending'") for name in ("sqlite", "postgresql")
