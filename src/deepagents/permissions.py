@@ -12,7 +12,7 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Final, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from deepagents._globs import GlobPattern, Place, Places
@@ -84,7 +84,8 @@ class Rules:
             for operation in get_args(FilesystemOperation)
         }
         patterns = {text: _compile(text, fold).glob for rule in self.given for text in rule.paths}
-        self._places = Places([*patterns.values()])
+        self._globs = [*patterns.values()]
+        self._tests: dict[str, Callable[[str], object]] = {}
         restricting = [rule for rule in self.given if rule.mode != "allow"]
         self._restricting: dict[str | None, frozenset[int]] = {
             operation: frozenset(
@@ -94,7 +95,16 @@ class Rules:
             )
             for operation in (None, *get_args(FilesystemOperation))
         }
-        self._matches_any = {operation: _any_of(rules) for operation, rules in self._compiled.items()}
+
+    @cached_property
+    def _places(self) -> Places:
+        return Places(self._globs)
+
+    def _may_match(self, operation: FilesystemOperation, name: str) -> object:
+        # At the first path: many agents change nothing before their first answer, and this takes long.
+        if operation not in self._tests:
+            self._tests[operation] = _any_of(self._compiled[operation])
+        return self._tests[operation](name)
 
     def __bool__(self) -> bool:
         return bool(self.given)
@@ -108,7 +118,7 @@ class Rules:
     def match(self, operation: FilesystemOperation, path: str) -> Match | None:
         """Return the first rule that matches a path."""
         name = self._name(path)
-        if name and not self._matches_any[operation](name):
+        if name and not self._may_match(operation, name):
             return None
         for mode, patterns in self._compiled[operation]:
             for pattern in patterns:

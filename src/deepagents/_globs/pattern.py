@@ -42,7 +42,6 @@ class GlobPattern:
         self._by_name = "/" not in pattern
         self._alternatives = alternatives(pattern)
         self.expression = "|".join(path_expression(*each, dots) for each in self._groups) or NOTHING
-        self._match = re.compile(self.expression, re.DOTALL).fullmatch
         # Most patterns are such as `*.py`, for which comparing the end of a name is enough and cheap.
         self._ending = None if dots else _ending(pattern)
         self._names: dict[tuple[int, ...], Callable[[str], object]] = {}
@@ -55,6 +54,11 @@ class GlobPattern:
         return self._match(path.rpartition("/")[2] if self._by_name else path) is not None
 
     matches = __call__
+
+    @cached_property
+    def _match(self) -> Callable[[str], object]:
+        # At the first use: to compile a hundred names takes long, and rules ask one pattern seldom.
+        return re.compile(self.expression, re.DOTALL).fullmatch
 
     def describe(self) -> dict[str, str | bool | int | None]:
         """Describe this pattern for a matcher elsewhere that knows nothing but regular expressions.
