@@ -7,6 +7,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, Final
 
 from langchain.agents.middleware import AgentMiddleware
@@ -119,7 +120,9 @@ def make_files(directory: Path) -> FilesystemBackend:
 
 def make_shell(directory: Path) -> AskedShell:
     """Confine file tools to a directory, and let commands do all that this user may."""
-    return AskedShell(root_dir=directory, virtual_mode=True, inherit_env=_SHELL_SEES)
+    made = AskedShell(root_dir=directory, virtual_mode=True, inherit_env=_SHELL_SEES)
+    made.name_commands(_new_prefix())
+    return made
 
 
 def make_sandbox(
@@ -141,9 +144,16 @@ def make_sandbox(
     hosts = "all" if list(network) == ["all"] else [*network] if network or asks_hosts else "none"
     # So that programs of the directories in `read` are found as this user finds them.
     env = {"PATH": os.pathsep.join(filter(None, (os.environ.get("PATH"), os.defpath)))}
-    return GuardedSandbox(
+    made = GuardedSandbox(
         directory, readable=read, writable=write, network=hosts, env=env, protected=protected
     )
+    made.name_commands(_new_prefix())
+    return made
+
+
+def _new_prefix() -> str:
+    # Threads go on in other processes, which have commands of their own.
+    return f"command-{token_hex(2)}"
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from threading import Event
@@ -49,15 +50,17 @@ def runs_a_long_command() -> ScriptedModel:
 def serves(mark: str) -> ScriptedModel:
     """Start a command that answers a file, make that file, and read until the command has seen it."""
     command = f"until test -e new.md; do sleep 0.05; done; echo saw it; sleep {mark}"
+    ids: list[str] = []
 
     def work_on(asked: Asked) -> AIMessage | str:
         if asked.last == "go":
             return call("execute", command=command, background=True)
-        if "Started in the background" in asked.last:
+        if started := re.search(r"Started in the background: ([\w-]+)", asked.last):
+            ids.append(started[1])
             return call("write_file", file_path="new.md", content="hello\n")
         if "saw it" in asked.last:
             return f"Answer: {asked.last}"
-        return call("read_command", command_id="command-1", wait=1)
+        return call("read_command", command_id=ids[0], wait=1)
 
     return ScriptedModel(always=work_on)
 

@@ -112,6 +112,25 @@ def test_esc_ends_a_command_and_all_that_it_started(
     assert server.requests[-1].texts("user") == ["Wait.", "Never mind."]
 
 
+@needs_sandbox
+def test_a_command_of_another_process_is_not_taken_for_ones_own(
+    worker: Worker, start: StartWorker, server: OpenAIServer
+) -> None:
+    server.then(call("execute", command="sleep 600", background=True), "It runs.")
+    first = worker.open(mode="auto")["thread"]
+    worker.turn("Serve.")
+    worker.kill()
+
+    server.then(call("execute", command="sleep 600", background=True), "It runs.", "It is gone.")
+    again = start()
+    again.open(mode="auto")
+    again.turn("Serve in a session of your own.")
+    again.command("resume", first)
+    again.turn("Does it run?")
+
+    assert any("cannot be reached any more" in each for each in server.requests[-1].texts("user"))
+
+
 def test_a_screen_that_is_gone_ends_the_worker_and_the_thread_goes_on(
     worker: Worker, start: StartWorker, server: OpenAIServer
 ) -> None:

@@ -69,6 +69,7 @@ class Background:
 
     def __init__(self, start: Start) -> None:
         self._start = start
+        self.prefix = "command"
         self._commands: dict[str, _Running] = {}
         self._lock = threading.Lock()
         self._started = 0
@@ -89,7 +90,7 @@ class Background:
             atexit.unregister(self.close)
             atexit.register(self.close)
             self._started += 1
-            command_id = f"command-{self._started}"
+            command_id = f"{self.prefix}-{self._started}"
             reading, writing = os.pipe()
             os.set_blocking(writing, False)
             running = _Running(Control(stdin=reading), writing)
@@ -209,6 +210,14 @@ class BackgroundCommands(SandboxBackendProtocol):
 
     _background: Background
     _is_kept = False
+
+    def name_commands(self, prefix: str) -> None:
+        """Begin the ids of commands with this from now on.
+
+        A process that takes up threads of another needs a prefix of its own. Else it finds its own command
+        under the id of an earlier one.
+        """
+        self._background.prefix = prefix
 
     def start_command(self, command: str, *, timeout: int | None = None) -> str:
         """Start a command in the background, for at most `timeout` seconds, and return its id."""
