@@ -197,6 +197,7 @@ class Ask(TypedDict):
     id: str
     agent: str | None
     name: str
+    call_id: str | None
     title: str
     details: Sequence[str]
     language: Literal["diff", "sh", "json"]

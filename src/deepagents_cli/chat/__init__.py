@@ -52,8 +52,9 @@ def _converse(opening: Mapping[str, Any], worker: Sequence[str], typed: int) -> 
 
     from deepagents_cli.chat.screen import Screen
 
-    def start_again(thread: str | None) -> Link:
-        return start_worker(worker, {**opening, "thread": thread or opening["thread"]}, raw=True)
+    def start_again(thread: str | None, mode: str | None) -> Link:
+        present = {"thread": thread or opening["thread"], "mode": mode or opening["mode"]}
+        return start_worker(worker, {**opening, **present}, raw=True)
 
     return asyncio.run(Screen(start_again, link, Path(opening["directory"]), typed).run())
 

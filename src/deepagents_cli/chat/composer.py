@@ -39,7 +39,7 @@ class Composer:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         if picture := self._find_picture(text):
             return self._attach(picture)
-        lines = text.count("\n") + 1
+        lines = len(text.rstrip("\n").split("\n"))
         if lines < _FOLDED_LINES and len(text) < _FOLDED_LENGTH:
             return text
         mark = f"[pasted {lines:,} lines #{len(self._pasted) + 1}]"

@@ -44,7 +44,7 @@ class Conversation:
         leave: Callable[[int], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.transcript = Transcript(clock)
+        self.transcript = Transcript(self._now)
         self.ready: Message | None = None
         self.status: dict[str, Any] = {}
         self.queued: list[str] = []
@@ -61,7 +61,7 @@ class Conversation:
         self._kept = 0
         """How many of the queued texts the worker has kept in its record."""
         self._asked: dict[int, tuple[str, Sequence[str]]] = {}
-        self._worked = 0.0
+        self._worked = self._thought = 0.0
         self._begun = False
         self._thread = ""
         self._since = clock()
@@ -84,6 +84,10 @@ class Conversation:
         """Seconds of work, without those in which the person was asked."""
         running = self.working and not self.questions
         return self._worked + (self._clock() - self._since if running else 0.0)
+
+    def _now(self) -> float:
+        """Return the time of a clock that stands while the person is asked."""
+        return (self._since if self.questions else self._clock()) - self._thought
 
     def take(self, message: Message) -> None:
         """Take a message of the worker."""
@@ -302,26 +306,37 @@ class Conversation:
 
     def _open(self, ready: Message) -> None:
         self.transcript.end_turn()
+        # Another worker has opened the session that stands above.
+        again = self.ready is None and self._thread == ready.get("thread")
         self.ready = ready
         self._enter(str(ready.get("thread", "")))
         self._begun = self._begun or bool(ready.get("resumed"))
         self.status |= {key: ready.get(key) for key in ("model", "mode", "branch", "name")}
-        for past in ready.get("history", ()):
+        for past in () if again else ready.get("history", ()):
             self._say(_PAST.get(str(past.get("who")), "dim"), str(past.get("text", "")))
-        self._say("dim", f"{ready.get('model')} in {ready.get('directory')}")
-        for label, names in (("Memory", ready.get("memory")), ("Skills", ready.get("skills"))):
-            if names:
-                self._say("dim", f"{label}: {', '.join(map(str, names))}")
-        for notice in ready.get("notices", ()):
-            self._say("notice", str(notice))
-        if ready.get("waiting"):
-            self._say("notice", "The last step was interrupted. Send an empty line to go on with it.")
+        self._say_what_is_open(ready)
         held, self._held, self.queued = self._held, [], []
+        if ready.get("waiting") and not held:
+            self._say("notice", "The last step was interrupted. Send an empty line to go on with it.")
         for text, attachments in held:
             if not self.submit(text, attachments):
                 self.taken_back.append(text)
             # The rest is queued by the worker behind the first.
             self.working = self.working or not self._is_command(text)
+
+    def _say_what_is_open(self, ready: Message) -> None:
+        self._say("dim", f"{ready.get('model')} in {ready.get('directory')}")
+        found = {
+            "Session": [ready["name"]] if ready.get("resumed") and ready.get("name") else (),
+            "Memory": ready.get("memory"),
+            "Skills": ready.get("skills"),
+            "Agents": ready.get("agents"),
+        }
+        for label, names in found.items():
+            if names:
+                self._say("dim", f"{label}: {', '.join(map(str, names))}")
+        for notice in ready.get("notices", ()):
+            self._say("notice", str(notice))
 
     def _enter(self, thread: str) -> None:
         if thread != self._thread:
@@ -369,14 +384,14 @@ class Conversation:
             case "quit":
                 self._leave(0)
             case "help":
-                commands = [f"/{name:<14} {text}" for name, text in sorted(self.commands.items())]
-                keys = [f"{key:<28} {text}" for key, text in KEYS.items()]
-                self._say("plain", "\n".join([*commands, "", *keys]))
+                commands = [f"/{name}\t{text}" for name, text in sorted(self.commands.items())]
+                self._say("terms", "\n".join(commands))
+                self._say("terms", "\n".join(f"{key}\t{text}" for key, text in KEYS.items()))
             case _ if arguments in THEMES:
                 self._set_theme(arguments)
             case _:
                 rows = [Row(each, each) for each in THEMES]
-                self.picker = Picker("/theme", rows, self._set_theme)
+                self.picker = Picker("/theme", rows, lambda theme: self._command_again("theme", theme))
 
     def _is_command(self, text: str) -> bool:
         """Tell whether a text is a command: a path such as /etc/hosts is none."""
@@ -387,5 +402,7 @@ class Conversation:
         self.transcript.add(kind, text)
 
     def _count_time(self) -> None:
-        """Add up the time of work before something changes that starts or stops its clock."""
-        self._worked, self._since = self.worked, self._clock()
+        """Add up the times of work and of thought before something changes that starts or stops a clock."""
+        worked, now = self.worked, self._clock()
+        self._thought += now - self._since if self.questions else 0.0
+        self._worked, self._since = worked, now

@@ -47,6 +47,8 @@ def _bind_leaving(keys: KeyBindings, screen: Screen) -> None:
     @keys.add("c-l")
     def clear(event: KeyPressEvent) -> None:
         event.app.renderer.clear()
+        # Not in the first row: a tmux that is to erase a whole screen keeps it as history.
+        event.app.output.write_raw("\n")
 
 
 def _bind_input(keys: KeyBindings, screen: Screen) -> None:

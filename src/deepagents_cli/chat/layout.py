@@ -101,10 +101,11 @@ class View:
         picker = self._screen.talk.picker
         if picker is None:
             return []
-        lines: StyleAndTextTuples = [("bold", fit(picker.title, self._width))]
+        hint = "  type to filter, Enter takes it, Esc leaves"
+        lines: StyleAndTextTuples = [("bold", fit(picker.title, self._width)), ("dim", hint)]
         _, rows = self._screen.size
         for row, present in picker.window(min(_MENU, max(rows - 6, 1))):
-            style = "" if row.usable else "fg:ansibrightblack"
+            style = "" if row.usable else "dim"
             text = f"{'>' if present else ' '} {row.label}{'  ' if row.detail else ''}{row.detail}"
             lines.append((f"{style} reverse" if present else style, f"\n{fit(text, self._width)}"))
         if not picker.found:
@@ -125,7 +126,7 @@ class View:
         for number, each in list(enumerate(state.completions))[first : first + _MENU]:
             meta = f"  {each.display_meta_text}" if each.display_meta_text else ""
             text = fit(f"  {each.display_text}{meta}", self._width)
-            lines.append(("reverse" if number == at else "fg:ansibrightblack", f"{text}\n"))
+            lines.append(("reverse" if number == at else "dim", f"{text}\n"))
         return [*lines[:-1], (lines[-1][0], lines[-1][1].rstrip("\n"))] if lines else []
 
     def _status(self) -> AnyFormattedText:
@@ -133,12 +134,8 @@ class View:
         if screen.note:
             return [("", fit(screen.note, self._width))]
         parts: Sequence[tuple[int, str]] = status_parts(screen.talk.status, screen.talk.worked)
-        return [
-            (
-                "fg:ansibrightblack",
-                fit(status_line(parts, self._width, screen.renderer.look.dot), self._width),
-            )
-        ]
+        # Grey colours are black on black in some terminals.
+        return [("dim", fit(status_line(parts, self._width, screen.renderer.look.dot), self._width))]
 
     @property
     def _width(self) -> int:

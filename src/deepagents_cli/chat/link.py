@@ -49,6 +49,8 @@ class Link:
         os.set_blocking(self._from, False)
         self._unsent = b""
         self._unread = b""
+        self._known = 0
+        """How much of the log tells of turns that have ended, and how each did was shown."""
         self._loop: AbstractEventLoop | None = None
         self.ended = False
 
@@ -85,8 +87,8 @@ class Link:
         self._wait_or_kill()
         code = self._process.returncode
         how = f"by signal {-code}" if code < 0 else f"with code {code}"
-        lines = self._log.read_text("utf-8", "replace").splitlines()[-_TAIL_LINES:]
-        return f"The agent's process has ended {how}.", "\n".join(lines)
+        lines = self._log.read_bytes()[self._known :].decode("utf-8", "replace").splitlines()
+        return f"The agent's process has ended {how}.", "\n".join(lines[-_TAIL_LINES:])
 
     def _wait_or_kill(self) -> None:
         try:
@@ -108,6 +110,8 @@ class Link:
         *lines, self._unread = (self._unread + piece).split(b"\n")
         for line in lines:
             if message := read(line):
+                if message.get("is") == "idle":
+                    self._known = self._log.stat().st_size
                 take(message)
 
     def _flush(self) -> None:

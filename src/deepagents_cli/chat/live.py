@@ -24,18 +24,20 @@ def draw_live(talk: Conversation, renderer: Renderer, rows: int) -> list[str]:
         lines.append(renderer.line(transcript.thinking[-300:].split("\n")[-1], "dim italic"))
     if piece := transcript.open_piece(max(min(rows, _TEXT_LINES), 1)):
         lines += [*renderer.piece(piece), ""]
-    below = [*_calls(transcript, renderer), *_tree(transcript, renderer, None, "")]
+    # What waits for the person does not run, and the question shows the call that it is about.
+    asked = talk.question.message.get("call_id") if talk.question else None
+    mark = renderer.look.dot if talk.question else _spin(renderer)
+    below = [*_calls(transcript, renderer, mark, asked), *_tree(transcript, renderer, mark)]
     if talk.working and transcript.plan:
         below += renderer.plan(transcript.plan, _PLAN_LINES)
     below += [renderer.line(f"queued: {text}", "dim") for text in talk.queued[-3:]]
     if talk.working or (talk.ready is None and not talk.questions):
-        below.append(_spinner_line(talk, renderer))
+        below.append(_spinner_line(talk, renderer, mark))
     lines = [*lines[-max(rows - len(below), 1) :], *below] if below else lines[:-1]
     return lines[-max(rows, 1) :]
 
 
-def _spinner_line(talk: Conversation, renderer: Renderer) -> str:
-    mark = _spin(renderer)
+def _spinner_line(talk: Conversation, renderer: Renderer, mark: str) -> str:
     if talk.ready is None:
         return renderer.line(f"{mark} starting", "dim")
     doing = "waiting for you" if talk.questions else "working"
@@ -47,18 +49,20 @@ def _spin(renderer: Renderer) -> str:
     return marks[int(time.monotonic() * 10) % len(marks)]
 
 
-def _calls(transcript: Transcript, renderer: Renderer) -> Iterator[str]:
-    running = [call for call in transcript.calls.values() if call.agent is None]
+def _calls(transcript: Transcript, renderer: Renderer, mark: str, asked: object) -> Iterator[str]:
+    running = [call for number, call in transcript.calls.items() if call.agent is None and number != asked]
     running = [call for call in running if not (call.line.startswith("task ") and transcript.subagents)]
     now = transcript.clock()
     for call in [*running[-_CALLS:], *transcript.background.values()]:
         took = f" ({short_time(now - call.since)})" if now - call.since >= 1 else ""
-        yield renderer.line(f"{_spin(renderer)} {call.line}{took}")
-        for line in call.lines(_OUTPUT_LINES):
-            yield renderer.line(line.expandtabs(), "dim", "    ")
+        yield renderer.line(f"{mark} {call.line}{took}")
+        for line in call.lines()[-_OUTPUT_LINES:]:
+            yield renderer.output(line)
 
 
-def _tree(transcript: Transcript, renderer: Renderer, parent: str | None, indent: str) -> Iterator[str]:
+def _tree(
+    transcript: Transcript, renderer: Renderer, mark: str, parent: str | None = None, indent: str = ""
+) -> Iterator[str]:
     if len(indent) > 8:
         return
     now = transcript.clock()
@@ -67,7 +71,7 @@ def _tree(transcript: Transcript, renderer: Renderer, parent: str | None, indent
             continue
         took = short_time(now - each.since)
         calls = f"{each.calls} call{'s' * (each.calls > 1)}, " if each.calls else ""
-        yield renderer.line(f"{_spin(renderer)} {each.name} ({calls}{took}): {each.task}", "magenta", indent)
+        yield renderer.line(f"{mark} {each.name} ({calls}{took}): {each.task}", "magenta", indent)
         if each.last.strip():
             yield renderer.line(each.last.strip().split("\n")[-1], "dim", f"{indent}    ")
-        yield from _tree(transcript, renderer, label, f"{indent}  ")
+        yield from _tree(transcript, renderer, mark, label, f"{indent}  ")

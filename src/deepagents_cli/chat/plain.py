@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import Any, Final
 
 from deepagents_cli.chat.composer import Composer
@@ -43,7 +44,7 @@ class _Plain:
         self._talk = Conversation(link.send, set_theme=self._ignore_theme, leave=self._leave)
         self._composer = Composer(directory)
         look = replace(find_look(), colours=False, styled=False, prompt="> ", done="ok", failed="!!")
-        self._renderer = Renderer(look, _WIDTH)
+        self._renderer = Renderer(look, min(_WIDTH, get_terminal_size().columns))
         self._next: Callable[[str], None] | None = None
         self._edited: list[str] = []
         self._asked: Pending | None = None
@@ -240,7 +241,7 @@ class _Plain:
         self._talk.lose_worker()
         if self._talk.failed is None:
             self._talk.transcript.add("error", how)
-            self._talk.transcript.add("output", tail)
+            self._talk.transcript.add("dim", tail)
         self._show()
         self._leave(self._talk.failed or Exit.FAILED)
 

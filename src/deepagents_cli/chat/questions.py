@@ -89,8 +89,8 @@ class Pending:
         """Say what each key does."""
         answers = {key: one_line(f"{each['label']}: {each['detail']}") for key, each in self.answers.items()}
         meant = EXPLAINED | ({"r": "answer with a text of your own"} if answers else {}) | answers
-        lines = [f"{key:>3}  {meant[key]}" for key in [*(k for k in self.offered if k != "?"), "Esc"]]
-        return Block("dim", "\n".join(lines))
+        lines = [f"{key}\t{meant[key]}" for key in [*(k for k in self.offered if k != "?"), "Esc"]]
+        return Block("terms", "\n".join(lines))
 
     def edited_text(self) -> tuple[str, str]:
         """Return the text to be edited, and how its file ends."""
@@ -109,7 +109,8 @@ def read_question(message: Mapping[str, Any]) -> Pending:
             who = one_line(str(message.get("agent") or "The agent"))
             lines = clean(str(message.get("text", ""))).split("\n")
             if message.get("choices"):
-                return Pending("question", message, f"{who} asks:", lines, kind="markdown", may="r")
+                # So far only plans come with choices.
+                return Pending("question", message, f"{who} proposes a plan", lines, kind="markdown", may="r")
             return Pending("question", message, f"{who} asks:", lines)
         case "trust":
             title = f"Do you trust {one_line(str(message.get('directory', '')))}? It brings what can run:"

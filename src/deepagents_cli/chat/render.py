@@ -9,12 +9,14 @@ from typing import Final
 
 from rich.cells import cell_len, set_cell_size
 from rich.color import ColorSystem
-from rich.console import Console, RenderableType
-from rich.markdown import Heading, Markdown
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.markdown import CodeBlock, Heading, Markdown
 from rich.padding import Padding
 from rich.segment import Segment
 from rich.style import Style
 from rich.syntax import Syntax
+from rich.table import Table
+from rich.theme import Theme
 
 from deepagents_cli.chat.streaming import Piece
 from deepagents_cli.chat.theme import Look
@@ -29,6 +31,20 @@ _STYLES: Final[dict[Kind, str]] = {
 _TODOS: Final = {"completed": ("[x]", "green"), "in_progress": ("[>]", "bold")}
 _COLOURS_ONLY: Final = re.compile(r"\x1b\[[0-9;]*m")
 _INDENT: Final = 2
+_TYPED_LINES: Final = 12
+"""Of what a person has sent, more lines than these are left out: who has pasted a file knows it."""
+_MARKDOWN: Final = Theme(
+    # Without backgrounds, which are black on a light terminal, and without dark blue.
+    {
+        "markdown.code": "bold cyan",
+        "markdown.h2": "bold underline",
+        "markdown.h3": "bold",
+        "markdown.h4": "italic",
+        "markdown.block_quote": "italic",
+        "markdown.link": "cyan",
+        "markdown.link_url": "underline cyan",
+    }
+)
 _CLOSE: Final = frozenset({"call", "failed_call", "agent", "output", "dim", "notice", "plan"})
 
 
@@ -41,8 +57,21 @@ class _PlainHeading(Heading):
         yield self.text
 
 
+class _PlainCode(CodeBlock):
+    """Code as it is shown outside of Markdown too."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterable[RenderableType]:
+        """Yield the code without the lines above and below that rich adds."""
+        yield _code(str(self.text).rstrip(), self.lexer_name, self.theme, options.max_width)
+
+
 class _Markdown(Markdown):
-    elements = {**Markdown.elements, "heading_open": _PlainHeading}
+    elements = {
+        **Markdown.elements,
+        "heading_open": _PlainHeading,
+        "fence": _PlainCode,
+        "code_block": _PlainCode,
+    }
 
 
 class Renderer:
@@ -53,7 +82,9 @@ class Renderer:
         self.width = width
         self._last: Kind | None = None
         self._piece: tuple[object, list[str]] = (None, [])
-        self._console = Console(file=io.StringIO(), force_terminal=True, highlight=False, emoji=False)
+        self._console = Console(
+            file=io.StringIO(), force_terminal=True, highlight=False, emoji=False, theme=_MARKDOWN
+        )
 
     def blocks(self, blocks: Iterable[Block]) -> list[str]:
         """Render blocks below those before, each after an empty line unless it belongs to the last one."""
@@ -69,17 +100,22 @@ class Renderer:
         """Render a finished block."""
         match block.kind:
             case "markdown" | "code":
-                return self._paint(self._text(block.text, block.language))
+                lines = self._paint(self._text(block.text, block.language))
             case "call" | "failed_call" | "agent":
-                return self._call(block)
+                lines = self._call(block)
             case "plan":
-                return self.plan([each.split(" ", 1) for each in block.text.split("\n") if each])
+                lines = self.plan([each.split(" ", 1) for each in block.text.split("\n") if each])
             case "diff" | "sh" | "json":
-                return self._details(block)
+                lines = self._details(block)
+            case "terms":
+                lines = self._terms(block)
+            case "output":
+                lines = [self.output(line, _whose(block.agent)) for line in block.text.split("\n")]
             case "preformatted":
-                return [self._preformatted(line) for line in block.text.split("\n")]
+                lines = [self._preformatted(line) for line in block.text.split("\n")]
             case _:
-                return self._plain(block)
+                lines = self._plain(block)
+        return lines
 
     def piece(self, piece: Piece) -> list[str]:
         """Render the end of a block that is still written; the same again where nothing has changed."""
@@ -90,9 +126,11 @@ class Renderer:
 
     def line(self, text: str, style: str = "", indent: str = "") -> str:
         """Render one line, cut to the width."""
-        shown = style_text(one_line(text), style)
-        shown.truncate(max(self.width - cell_len(indent), 1), overflow="ellipsis")
-        return self._segments([Segment(indent), *shown.render(self._console)])
+        return self._cut(one_line(text), style, indent)
+
+    def output(self, text: str, whose: str = "") -> str:
+        """Render one line that a command has printed, with its columns, cut to the width."""
+        return self._cut(text.expandtabs(), "dim", f"{whose}    ")
 
     def plan(self, todos: Sequence[Sequence[str]], most: int = 1000) -> list[str]:
         """Render a checklist, at most so many lines of it: those around what is in progress."""
@@ -108,21 +146,26 @@ class Renderer:
         text = clean(text)
         if language is None:
             return _Markdown(text, code_theme=self.look.code, hyperlinks=False)
-        code = Syntax(
-            text, language or "text", theme=self.look.code, word_wrap=True, background_color="default"
-        )
-        return Padding(code, (0, 0, 0, min(_INDENT, max(self.width - 8, 0))))
+        return _code(text, language, self.look.code, self.width)
+
+    def _cut(self, text: str, style: str, indent: str) -> str:
+        shown = style_text(text, style)
+        shown.truncate(max(self.width - cell_len(indent), 1), overflow="ellipsis")
+        return self._segments([Segment(indent), *shown.render(self._console)])
 
     def _plain(self, block: Block) -> list[str]:
-        indent = self.look.prompt if block.kind == "person" else "    " if block.kind == "output" else ""
-        text = style_text(block.text.rstrip("\n"), _STYLES.get(block.kind, ""))
-        if block.kind == "output":
-            return [
-                self.line(line, "dim", f"{_whose(block.agent)}{indent}") for line in block.text.split("\n")
-            ]
-        room = max(self.width - len(indent), 8)
-        lines = self._paint(text, room)
+        indent, text = "", block.text.rstrip("\n")
+        if block.kind == "person":
+            indent, text = self.look.prompt, _fold(text)
+        lines = self._paint(style_text(text, _STYLES.get(block.kind, "")), max(self.width - len(indent), 8))
         return [f"{indent if not at else ' ' * len(indent)}{line}" for at, line in enumerate(lines)]
+
+    def _terms(self, block: Block) -> list[str]:
+        """Render lines of a term, a tab and what it means, these below each other."""
+        table = Table.grid(padding=(0, 2, 0, 0))
+        for line in block.text.split("\n"):
+            table.add_row(*(style_text(each, _STYLES.get(block.kind, "")) for each in line.split("\t", 1)))
+        return self._paint(table)
 
     def _call(self, block: Block) -> list[str]:
         call, _, result = block.text.partition("\n")
@@ -185,6 +228,19 @@ class Renderer:
         if not self.look.colours:
             style = style.without_color
         return style.render(text, color_system=ColorSystem.STANDARD)
+
+
+def _code(text: str, language: str, theme: str, width: int) -> RenderableType:
+    code = Syntax(text, language or "text", theme=theme, word_wrap=True, background_color="default")
+    return Padding(code, (0, 0, 0, min(_INDENT, max(width - 8, 0))))
+
+
+def _fold(text: str) -> str:
+    lines = text.split("\n")
+    if len(lines) <= _TYPED_LINES:
+        return text
+    left_out = len(lines) - _TYPED_LINES + 1
+    return "\n".join([*lines[: _TYPED_LINES - 1], f"... {left_out:,} more lines"])
 
 
 def _whose(agent: str | None) -> str:

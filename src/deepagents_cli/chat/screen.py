@@ -40,6 +40,8 @@ from deepagents_cli.settings import merge, read_user
 from deepagents_cli.threads import state_dir
 
 Mode: TypeAlias = Literal["input", "question", "picker", "entry"]
+Start: TypeAlias = Callable[[str | None, str | None], Link]
+"""Starts another worker, with the thread and the mode that are open."""
 _SPIN: Final = 0.1
 _AGAIN: Final = 2.0
 """Seconds in which a second Ctrl-C leaves."""
@@ -57,7 +59,7 @@ class Entry:
 class Screen:
     """Draws a conversation with prompt_toolkit, and hands it what the person does."""
 
-    def __init__(self, start: Callable[[str | None], Link], link: Link, directory: Path, typed: int) -> None:
+    def __init__(self, start: Start, link: Link, directory: Path, typed: int) -> None:
         self.talk = Conversation(link.send, set_theme=self._set_theme, leave=self.leave)
         self.entry: Entry | None = None
         self.note = ""
@@ -353,15 +355,18 @@ class Screen:
             how, tail = "The agent's process has ended.", ""
         self.talk.transcript.add("error", how)
         if tail:
-            self.talk.transcript.add("output", tail)
-        line = f"Go on with: {self.talk.way_on}" if self.talk.way_on else "Nothing was begun yet."
-        self.talk.transcript.add("notice", f"{line}  Or send a message: it starts the agent again.")
+            self.talk.transcript.add("dim", tail)
+        self.talk.transcript.add("notice", "Send a message: it starts the agent again.")
+        if self.talk.way_on:
+            self.talk.transcript.add("notice", f"Or go on later with: {self.talk.way_on}")
         self.changed()
 
     def _begin_again(self) -> None:
         self._link.close()
         thread = str(self.talk.ready["thread"]) if self.talk.ready else None
-        self._link = self._start(thread)
+        mode = self.talk.status.get("mode")
+        # To start in mode full gives commands more than to choose it later.
+        self._link = self._start(thread, mode if mode != "full" else None)
         self.talk.reopen(self._link.send)
         self._link.attach(asyncio.get_running_loop(), self._take, self._ended)
 

@@ -12,7 +12,7 @@ from deepagents_cli.terminal import one_line
 
 Kind: TypeAlias = Literal[
     "markdown", "code", "plain", "person", "call", "failed_call", "agent", "output", "plan", "notice",
-    "error", "title", "diff", "sh", "json", "preformatted", "dim",
+    "error", "title", "diff", "sh", "json", "preformatted", "dim", "terms",
 ]  # fmt: skip
 _SHOWN_OTHERWISE: Final = frozenset({"write_todos", "read_todos", "present_plan"})
 """Tools whose calls are seen as a checklist or as a question."""
@@ -40,16 +40,14 @@ class Call:
     agent: str | None
     since: float
     tail: str = ""
-    printed: int = 0
 
-    def lines(self, most: int) -> list[str]:
-        """Return the last lines of the output."""
+    def lines(self) -> list[str]:
+        """Return the last lines of the output that hold something."""
         lines = [each.rstrip("\r").rpartition("\r")[2] for each in self.tail.split("\n")]
-        return [each for each in lines if each.strip()][-most:]
+        return [each for each in lines if each.strip()]
 
     def add(self, text: str) -> None:
         """Take a piece of output and keep the end of all."""
-        self.printed += text.count("\n")
         self.tail = (self.tail + text[-_TAIL:])[-_TAIL:]
 
 
@@ -79,6 +77,8 @@ class Transcript:
     _plan_shown: tuple[tuple[str, str], ...] = ()
     _stream: MarkdownStream = field(default_factory=MarkdownStream)
     _written: str = ""
+    _stopped: set[str] = field(default_factory=set[str])
+    """The calls that were shown as stopped; what the model is told about them later is for the model."""
     _failure: str = ""
     """How the main agent's model has failed, until it is known whether the turn ends by it."""
 
@@ -128,6 +128,7 @@ class Transcript:
         self._written = self._failure = ""
         for call in self.calls.values():
             self.add("failed_call", f"{call.line}\nstopped", call.agent)
+        self._stopped.update(self.calls)
         for each in self.subagents.values():
             self.add("failed_call", f"{each.name} {each.task}\nstopped", each.parent)
         self.calls.clear()
@@ -190,22 +191,28 @@ class Transcript:
             running.last = f"{line or event.get('name')}\n"
         if event.get("name") not in _SHOWN_OTHERWISE:
             shown = line or str(event.get("name"))
-            self.calls[str(event.get("call_id"))] = Call(shown, agent, self.clock())
+            number = str(event.get("call_id"))
+            self.calls[number] = Call(shown, agent, self.clock())
+            self._stopped.discard(number)
 
     def _finished(self, event: Mapping[str, Any], line: str | None, details: Sequence[str]) -> None:
-        call = self.calls.pop(str(event.get("call_id")), None)
-        failed = event.get("status") == "error" or bool(event.get("exit_code"))
-        if call is None and not failed:
+        number = str(event.get("call_id"))
+        call, exit_code = self.calls.pop(number, None), event.get("exit_code")
+        failed = event.get("status") == "error" or bool(exit_code)
+        if call is None and (not failed or number in self._stopped):
             return
+        printed = call.lines() if call else []
+        if len(printed) > 1 and event.get("status") != "error":
+            # The line would say again what stands below it.
+            line = f"exit code {exit_code}" if exit_code else None
         what = call.line if call else str(event.get("name"))
         text = "\n".join(filter(None, [what, line]))
         self.add("failed_call" if failed else "call", text, event.get("agent"))
         if details:
             self.finished.append(Block("diff", "\n".join(details), follows=True))
-        if call and call.printed > 1:
-            kept = call.lines(_KEPT_OUTPUT)
-            more = max(call.printed - len(kept), 0)
-            shown = [*([f"... {more:,} lines before"] if more else []), *kept]
+        if len(printed) > 1:
+            # How many lines there were is not known: of a long output not all pieces come.
+            shown = ["...", *printed[-_KEPT_OUTPUT:]] if len(printed) > _KEPT_OUTPUT + 1 else printed
             self.finished.append(Block("output", "\n".join(shown), event.get("agent"), follows=True))
 
     def _printed(self, event: Mapping[str, Any]) -> None:

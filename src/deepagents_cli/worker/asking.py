@@ -69,6 +69,7 @@ class Asking:
         question = {
             "agent": None,
             "name": HOST,
+            "call_id": None,
             "title": f"wants its commands to reach {host}",
             "details": ["A command was kept from it. If you agree, commands reach it in this session."],
             "language": "text",
@@ -170,6 +171,7 @@ class Asking:
         return {
             "agent": None if agent is None else one_line(agent),
             "name": request.name,
+            "call_id": request.tool_call_id,
             "title": question.title,
             "details": [*question.details],
             "language": question.language,

@@ -14,6 +14,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from deepagents.events import Event, ToolCalled, ToolFinished, Usage
 from deepagents.models.traits import input_window
+from deepagents_cli.diffs import name_in
 from deepagents_cli.errors import CommandError, choose_exit_code, describe_error
 from deepagents_cli.file_commands import FileCommand
 from deepagents_cli.output import call_line, result_line
@@ -30,7 +31,7 @@ from deepagents_cli.worker.inbox import Inbox
 from deepagents_cli.worker.meter import Meter, cost_of, last_context
 from deepagents_cli.worker.proposal import Proposal
 from deepagents_cli.worker.repository import Repository
-from deepagents_cli.worker.steering import Steering
+from deepagents_cli.worker.steering import Steering, present_plan
 from deepagents_cli.worker.turns import Turns
 from deepagents_cli.worker.workplace import Workplace
 
@@ -319,7 +320,7 @@ class Conversation:
                 "directory": str(place.directory),
                 "branch": place.project.branch(),
                 "resumed": resumed,
-                "memory": [str(each) for each in place.project.memory()],
+                "memory": [name_in(str(each), str(place.directory)) for each in place.project.memory()],
                 "skills": [name for name, _ in find_skills(place.project)],
                 "agents": list(place.setup.agents),
                 "notices": place.notices,
@@ -340,4 +341,7 @@ def _show_past(message: BaseMessage) -> Iterator[PastMessage]:
         if text:
             yield {"who": "agent", "text": text}
         for call in message.tool_calls:
-            yield {"who": "tool", "text": call_line(call["name"], call["args"])}
+            if call["name"] == present_plan.name:
+                yield {"who": "agent", "text": clean(str(call["args"].get("plan", "")))}
+            else:
+                yield {"who": "tool", "text": call_line(call["name"], call["args"])}

@@ -122,7 +122,7 @@ def test_steps_are_shown_in_a_line_each(start: Start) -> None:
         terminal.wait_for(r"\[>\] mend")
 
     assert "✓ read_file a.py  12 lines" in shown
-    assert "✗ execute make  exit code 2: no rule\n    building\n    linking\n" in shown
+    assert "✗ execute make  exit code 2\n    building\n      linking       a.o\n" in shown
     assert "✓ reviewer  all is well" in shown
 
 
@@ -285,7 +285,7 @@ def test_a_worker_that_dies_is_explained_and_started_again(start: Start) -> None
         terminal.keys("Enter")
         terminal.wait_for("The agent's process has ended with code 3.")
         terminal.wait_for("Traceback: out of luck")
-        terminal.wait_for("Go on with: deepagents --continue")
+        terminal.wait_for("Or go on later with: deepagents --continue")
         terminal.type("say again")
         terminal.keys("Enter")
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deepagents_cli.chat.composer import Composer
+from deepagents_cli.chat.conversation import Conversation
 from deepagents_cli.chat.files import walk
 from deepagents_cli.chat.status import status_line, status_parts
 from deepagents_cli.chat.streaming import MarkdownStream, Piece
@@ -126,6 +127,33 @@ def test_a_failure_that_ends_the_turn_is_said_once_and_another_one_at_once() -> 
 
     said = [block.text for block in transcript.take_finished()]
     assert said == ["the model failed: OverloadedError", "The other model answers."]
+
+
+def test_a_call_that_was_stopped_is_shown_once() -> None:
+    transcript = Transcript()
+    transcript.take({"type": "tool_called", "name": "execute", "call_id": "1"}, "execute make")
+    transcript.end_turn()
+    cut_off = {"type": "tool_finished", "name": "execute", "call_id": "1", "status": "error"}
+    transcript.take(cut_off, "Error: this call was cancelled while it ran [cancelled]")
+
+    assert [block.text for block in transcript.take_finished()] == ["execute make\nstopped"]
+
+
+def test_no_clock_runs_while_the_person_is_asked() -> None:
+    now = [0.0]
+    talk = Conversation(lambda **_: None, set_theme=print, leave=print, clock=lambda: now[0])
+    talk.take({"is": "working"})
+    event = {"type": "tool_called", "name": "execute", "call_id": "1"}
+    talk.take({"is": "event", "event": event, "line": "execute make"})
+    now[0] = 2.0
+    talk.take({"is": "ask", "id": "ask-1", "title": "wants to run", "choices": ["approve"]})
+    now[0] = 60.0
+    talk.take({"is": "status", "model": "a:b"})
+    assert (talk.worked, talk.transcript.clock()) == (2.0, 2.0)
+    talk.press("y")
+    now[0] = 63.0
+
+    assert (talk.worked, talk.transcript.clock()) == (5.0, 5.0)
 
 
 def test_the_status_line_keeps_what_matters_most() -> None:

@@ -133,7 +133,7 @@ class Worker:
         self.event("tool_called", "read_file a.py", name="read_file", args={}, call_id="1")
         self.event("tool_finished", "12 lines", name="read_file", call_id="1", status="success", text="")
         self.event("tool_called", "execute make", name="execute", args={}, call_id="2")
-        self.event("command_output", call_id="2", text="building\nlinking\n", stream="stdout")
+        self.event("command_output", call_id="2", text="building\n\n  linking\ta.o\n", stream="stdout")
         self.event("tool_finished", "exit code 2: no rule", name="execute", call_id="2", status="success",
                    text="", exit_code=2)  # fmt: skip
         self.event("subagent_started", name="reviewer", task="look twice", call_id="3", label="reviewer")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tests.cli.openai_server import call
 from tests.cli.terminal.person import QUESTION, Person
 from tests.cli.test_sandbox import needs_sandbox
@@ -49,7 +51,8 @@ def test_a_change_is_edited_in_place_and_shown_again(person: Person) -> None:
 @needs_sandbox
 def test_a_reply_takes_the_place_of_the_result(person: Person) -> None:
     person.asks("Which version?", call("execute", command="cat VERSION"), "It is 7.")
-    person.sees("wants to run")
+    shown = person.sees("wants to run")
+    assert not re.search("^. execute", shown, re.MULTILINE), "it seems to run"
     person.answers("r")
     person.sees("^Reply in the tool's place")
     person.enters("version 7")
@@ -134,7 +137,7 @@ def test_a_plan_is_made_changed_approved_and_carried_out(person: Person) -> None
     person.sees("1 Write plan.md in Latin.")
     person.sees(r"^\[1\]")
     person.terminal.type("?")
-    person.sees("^  2  Carry it out: edits and confined commands need no approval")
+    person.sees("^2 +Carry it out: edits and confined commands need no approval")
     person.terminal.type("2")
 
     person.sees("^Carried out.")

@@ -66,7 +66,7 @@ def test_a_killed_worker_is_started_again_by_the_next_message(shell: Person) -> 
     shell.sees("^The model reads at each start")
     kill(find_worker(shell))
     shell.sees("^The agent's process ")
-    shell.sees("^Go on with: deepagents --continue")
+    shell.sees("^Or go on later with: deepagents --continue")
     shell.asks("Are you there?", "Yes, again.")
     shell.sees(QUESTION)
     shell.answers("y")
@@ -74,6 +74,8 @@ def test_a_killed_worker_is_started_again_by_the_next_message(shell: Person) -> 
     shell.sees("^Yes, again.")
     users = shell.server.requests[-1].texts("user")
     assert users == ["Hello?", "Tell me a story.", "And then?", "Are you there?"]
+    shown = shell.terminal.screen(history=True)
+    assert (shown.count("› Hello?"), shown.count("Send an empty line")) == (1, 0)
     shell.sees_gone("Esc stops")
     assert (shell.directory / "hooked").exists()
 

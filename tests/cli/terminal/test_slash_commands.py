@@ -59,6 +59,7 @@ def test_another_model_is_picked(person: Person) -> None:
 
     person.asks("Hi.", "Hello from the other one.")
     person.sees("^Hello from the other one")
+    person.sees_gone("Esc stops")
     assert person.server.requests[-1].body["model"] == "other"
     person.enters("/model local-server:scripted")
     person.sees("^From now on local-server:scripted")
@@ -192,7 +193,7 @@ def test_a_theme_without_colours_has_none(person: Person) -> None:
     person.enters("/theme")
     person.sees("^> light")
     person.presses("Down", "Down", "Enter")
-    person.sees_gone("^/theme")
+    person.sees("^› /theme none")
     person.asks("Colours?", "None, `none`.")
     person.sees("^None, none.")
     assert not re.search(r"\x1b\[[0-9;]*(3[0-7]|9[0-7])m", person.terminal.screen(colours=True))

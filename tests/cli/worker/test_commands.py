@@ -38,7 +38,7 @@ def test_what_is_here_is_listed_and_notes_are_written_once_they_were_seen(
     worker: Worker, server: OpenAIServer, project: Path
 ) -> None:
     ready = worker.open()
-    assert ready["memory"] == [str(project / "AGENTS.md")]
+    assert ready["memory"] == ["AGENTS.md"]
     assert (ready["skills"], ready["agents"]) == (["cook"], ["taster"])
     assert "greet" in [each["name"] for each in ready["commands"]]
 
@@ -130,10 +130,13 @@ def test_a_session_is_renamed_forked_exported_and_opened_again(
 ) -> None:
     server.then("One.", "Two.", "Another two.")
     first = worker.open()
+    for name in ("fork", "export"):
+        assert worker.command(name)["text"] == "Nothing was said in this session yet"
+    assert worker.command("compact")["text"] == "There is nothing to compact yet."
+    assert "now called counting" in worker.command("rename", "counting")["text"]
     worker.turn("Count to one.")
     worker.turn("And to two.")
 
-    assert "now called counting" in worker.command("rename", "counting")["text"]
     assert worker.last("status")["name"] == "counting"
     assert values(worker.command("fork")) == ["4", "3", "2", "1"]
     worker.command("fork", "2")

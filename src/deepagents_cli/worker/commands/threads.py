@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from asyncio import to_thread
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import BaseMessage, ToolMessage
 
 from deepagents_cli.errors import CommandError
 from deepagents_cli.protocol import MODES, Choice
@@ -25,6 +26,7 @@ _MODES: Final = {
     "full": "asks about nothing",
 }
 _LONGEST_LABEL: Final = 70
+_WHO: Final = {"human": "you", "ai": "the agent"}
 
 
 async def _mode(talk: Talk, wanted: str) -> Answer:
@@ -68,14 +70,17 @@ async def _resume(talk: Talk, wanted: str) -> Answer:
 async def _rename(talk: Talk, name: str) -> Answer:
     if not name:
         raise CommandError("Write the new name behind /rename")
-    await to_thread(talk.workplace.threads.rename, talk.thread, name)
+    threads, directory = talk.workplace.threads, talk.workplace.directory
+    # Before its first message a session is not in the list yet.
+    await to_thread(threads.note, talk.thread, directory, name)
+    await to_thread(threads.rename, talk.thread, name)
     talk.name = one_line(name)
     talk.say_status()
     return {"text": f"This session is now called {talk.name}."}
 
 
 async def _fork(talk: Talk, at: str) -> Answer:
-    messages = messages_in(await talk.session.read())
+    messages = await _messages(talk)
     if not at:
         # A copy can end where a step did, which is never between a call and its result.
         ends = [
@@ -85,7 +90,11 @@ async def _fork(talk: Talk, at: str) -> Answer:
         ]
         return {
             "choices": [
-                _choice(str(number), f"{number}. {one_line(each.text)[:_LONGEST_LABEL]}", each.type)
+                _choice(
+                    str(number),
+                    f"{number}. {one_line(each.text)[:_LONGEST_LABEL]}",
+                    _WHO.get(each.type, each.type),
+                )
                 for number, each in reversed(ends)
             ]
         }
@@ -99,10 +108,17 @@ async def _fork(talk: Talk, at: str) -> Answer:
 
 async def _export(talk: Talk, name: str) -> Answer:
     path = Path(name or f"session-{talk.thread}.md")
-    messages = messages_in(await talk.session.read())
+    messages = await _messages(talk)
     write = as_json if path.suffix == ".json" else as_markdown
     proposal = await to_thread(Proposal.of, talk.workplace.directory / path)
     return propose(proposal, write(_current(talk), messages))
+
+
+async def _messages(talk: Talk) -> Sequence[BaseMessage]:
+    messages = messages_in(await talk.session.read())
+    if not messages:
+        raise CommandError("Nothing was said in this session yet")
+    return messages
 
 
 def _current(talk: Talk) -> Thread:

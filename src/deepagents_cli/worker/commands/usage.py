@@ -29,6 +29,7 @@ _WIDTH: Final = 24
 _STYLES: Final = ("35", "34", "36", "33", "32", "31", "95", "94")
 _FREE: Final = "90"
 _KEPT: Final = 4
+_NOTHING_TO_COMPACT: Final = "There is nothing to compact yet."
 """Messages that stay whole when the context is made smaller."""
 
 
@@ -70,6 +71,8 @@ async def _compact(talk: Talk, arguments: str) -> Answer:
     talk.require_idle("compact the context")
     place, session = talk.workplace, talk.session
     state = await session.read()
+    if not messages_in(state):
+        return {"text": _NOTHING_TO_COMPACT}
     summarizing = SummarizationMiddleware(
         place.model, backend=place.policy.backend, trigger=("messages", 1), keep=("messages", _KEPT)
     )
@@ -77,7 +80,7 @@ async def _compact(talk: Talk, arguments: str) -> Answer:
     with set_config_context(session.config) as context:
         done = await create_task(summarizing.acompact(state.values), context=context)
     if done is None:
-        return {"text": "There is nothing to compact yet."}
+        return {"text": _NOTHING_TO_COMPACT}
     count, update = done
     await session.agent.aupdate_state(session.config, update, as_node=NODE)
     await session.agent.aupdate_state(session.config, None, as_node=END)
