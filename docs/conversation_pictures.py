@@ -14,7 +14,7 @@ from threading import Event
 from typing import Final
 
 from rich.console import Console
-from rich.terminal_theme import MONOKAI
+from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
 ROOT: Final = Path(__file__).parents[1]
@@ -25,6 +25,14 @@ from tests.cli.terminal.person import QUESTION, Home, Person  # noqa: E402
 
 PICTURES: Final = ROOT / "docs" / "concepts"
 MODEL: Final = "gpt-4o"
+# Red and magenta are two colours here, as in terminals; in themes that rich brings they are one, or faint.
+THEME: Final = TerminalTheme(
+    (12, 12, 12), (217, 217, 217),
+    [(0, 0, 0), (241, 76, 76), (35, 209, 139), (229, 192, 67),
+     (79, 155, 240), (198, 120, 221), (41, 184, 219), (229, 229, 229)],
+    [(118, 118, 118), (241, 76, 76), (35, 209, 139), (245, 245, 67),
+     (79, 155, 240), (214, 112, 214), (41, 184, 219), (255, 255, 255)],
+)  # fmt: skip
 COLUMNS: Final = 92
 NARROW: Final = 60
 FILES: Final = {
@@ -220,7 +228,7 @@ def draw(name: str, columns: int, screen: str) -> str:
     """Return a picture of a terminal; it names no address, so that showing it asks no server for anything."""
     console = Console(record=True, width=columns, file=io.StringIO(), force_terminal=True)
     console.print(Text.from_ansi(screen, no_wrap=True))
-    picture = console.export_svg(title="deepagents", theme=MONOKAI, unique_id=name)
+    picture = console.export_svg(title="deepagents", theme=THEME, unique_id=name)
     return re.sub(r"@font-face \{.*?\}\s*", "", picture, flags=re.DOTALL).replace("Fira Code", "monospace")
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -15,11 +17,14 @@ from deepagents_cli.chat.keyboard import HeldOutput
 from deepagents_cli.chat.layout import join_fragments
 from deepagents_cli.chat.live import draw_live
 from deepagents_cli.chat.render import Renderer
+from deepagents_cli.chat.transcript import Block
 
 _BETWEEN: Final = 0.05
 _REST: Final = 4
 _TYPING: Final = 0.12
 """Seconds between drawings while keys are pressed: a key is drawn at once."""
+_RENDERING: Final = 0.004
+"""Seconds for which blocks are rendered before keys are looked for."""
 _LIVE_ROWS: Final = 16
 
 
@@ -41,16 +46,20 @@ class Drawing:
         self._draw = draw
         self._is_typing = is_typing
         self._drawn_at = self._cost = 0.0
-        self._next: asyncio.TimerHandle | None = None
+        self._next: asyncio.Handle | None = None
+        self._rendering: asyncio.Handle | None = None
+        self._blocks: deque[Block] = deque()
         self._lines: list[str] = []
 
     def soon(self) -> None:
         """Draw as soon as the last drawing is long enough ago."""
+        if self._rendering is None and self._talk.transcript.finished:
+            self._rendering = asyncio.get_running_loop().call_soon(self._render)
         if self._next is None:
             # On a slow machine, keys must not wait for one drawing after the other.
             pause = max(_BETWEEN, _REST * self._cost, _TYPING * self._is_typing())
             wait = max(self._drawn_at + pause - time.monotonic(), 0)
-            self._next = asyncio.get_running_loop().call_later(wait, self.now)
+            self._next = asyncio.get_running_loop().call_later(wait, self._due)
 
     def now(self) -> None:
         """Draw."""
@@ -62,17 +71,30 @@ class Drawing:
 
     def stop(self) -> None:
         """Draw no more."""
-        if self._next is not None:
-            self._next.cancel()
+        for handle in (self._next, self._rendering):
+            if handle is not None:
+                handle.cancel()
 
-    def render_finished(self) -> None:
-        """Turn into lines what is finished; a key need not wait for several blocks at once."""
+    def _due(self) -> None:
+        if self._rendering is None:
+            self.now()
+        else:
+            self._next = asyncio.get_running_loop().call_soon(self._due)
+
+    def _render(self, seconds: float = _RENDERING) -> None:
+        """Turn into lines what is finished; when the time is over, keys go first."""
+        self._rendering = None
         self._renderer.width = max(self._output.get_size().columns - 1, 10)
-        self._lines += self._renderer.blocks(self._talk.transcript.take_finished())
+        self._blocks += self._talk.transcript.take_finished()
+        end = time.monotonic() + seconds
+        while self._blocks and time.monotonic() < end:
+            self._lines += self._renderer.blocks([self._blocks.popleft()])
+        if self._blocks:
+            self._rendering = asyncio.get_running_loop().call_soon(self._render)
 
     def show(self, app: Application[Any]) -> None:
         """Write what is finished into the scrollback, and keep what still changes as `live`."""
-        self.render_finished()
+        self._render(math.inf)
         if self._lines:
             self._output.held = True
             app.renderer.erase()

@@ -11,6 +11,7 @@ from deepagents_cli.terminal import clean, one_line
 
 Subject: TypeAlias = Literal["ask", "question", "trust", "write"]
 _SHOWN_LINES: Final = 500
+_BLOCK_LINES: Final = 100
 _CHOICES: Final = {"approve": "y", "reject": "n", "edit": "e", "respond": "r"}
 LABELS: Final = {
     "y": "[y]es", "n": "[n]o", "e": "[e]dit", "r": "[r]eply", "a": "[a]lways", "v": "[v]iew", "?": "[?]"
@@ -69,8 +70,10 @@ class Pending:
         blocks = [] if self.shown else [Block("title", self.title)]
         part = self.details[self.shown :] if self.shown else self.details[:_SHOWN_LINES]
         self.shown += len(part)
-        if part:
-            blocks.append(Block(self.kind, "\n".join(part), follows=True))
+        # Markdown is one text; of lines, a key need not wait for all.
+        size = len(part) if self.kind == "markdown" else _BLOCK_LINES
+        for at in range(0, len(part), size or 1):
+            blocks.append(Block(self.kind, "\n".join(part[at : at + size]), follows=True))
         if self.unseen:
             more = f"... {self.unseen:,} more lines; view them to agree"
             blocks.append(Block("notice", more, follows=True))

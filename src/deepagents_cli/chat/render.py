@@ -19,7 +19,7 @@ from rich.table import Table
 from rich.theme import Theme
 
 from deepagents_cli.chat.streaming import Piece
-from deepagents_cli.chat.theme import Look
+from deepagents_cli.chat.theme import Look, find_look
 from deepagents_cli.chat.transcript import Block, Kind
 from deepagents_cli.terminal import clean, one_line, style_text
 
@@ -149,9 +149,9 @@ class Renderer:
         return _code(text, language, self.look.code, self.width)
 
     def _cut(self, text: str, style: str, indent: str) -> str:
-        shown = style_text(text, style)
+        shown = style_text(text)
         shown.truncate(max(self.width - cell_len(indent), 1), overflow="ellipsis")
-        return self._segments([Segment(indent), *shown.render(self._console)])
+        return self._segments([Segment(indent), Segment(shown.plain, Style.parse(style))])
 
     def _plain(self, block: Block) -> list[str]:
         indent, text = "", block.text.rstrip("\n")
@@ -176,8 +176,8 @@ class Renderer:
         name, _, rest = call.partition(" ")
         room = max(self.width - cell_len(whose) - 2, 8)
         # A long call must not hide how it ended.
-        shown = style_text(name, "cyan" if block.kind != "agent" else "magenta")
-        shown.append(f" {rest}" if rest else "", "default")
+        shown = style_text("").append(name, "cyan" if block.kind != "agent" else "magenta")
+        shown.append(f" {rest}" if rest else "")
         if result and block.kind == "failed_call" and cell_len(call) + cell_len(result) + 2 > room:
             # Why something failed is shown whole.
             shown.truncate(room, overflow="ellipsis")
@@ -228,6 +228,14 @@ class Renderer:
         if not self.look.colours:
             style = style.without_color
         return style.render(text, color_system=ColorSystem.STANDARD)
+
+
+def warm_up() -> None:
+    """Import and compile what the first Markdown needs, and the first code in languages that take long."""
+    renderer = Renderer(find_look(), 80)
+    renderer.block(Block("markdown", "| `a` |\n|---|\n| 1 |\n"))
+    for language in ("python", "typescript", "css", "sql"):
+        renderer.block(Block("code", "x", language=language))
 
 
 def _code(text: str, language: str, theme: str, width: int) -> RenderableType:

@@ -32,7 +32,7 @@ from deepagents_cli.chat.link import Link
 from deepagents_cli.chat.patience import Patience
 from deepagents_cli.chat.picker import Picker
 from deepagents_cli.chat.questions import Pending
-from deepagents_cli.chat.render import Renderer
+from deepagents_cli.chat.render import Renderer, warm_up
 from deepagents_cli.chat.theme import ask_background, find_look
 from deepagents_cli.editor import edit_text, find_editor
 from deepagents_cli.errors import Exit
@@ -254,6 +254,8 @@ class Screen:
         loop.set_exception_handler(self._failed)
         # What was imported is no garbage, and to look through it would take longer than a key may.
         gc.freeze()
+        # In a thread: the first code of a language takes as long as several keys.
+        loop.run_in_executor(None, warm_up)
         self._spin()
 
     def _spin(self) -> None:
@@ -265,8 +267,6 @@ class Screen:
 
     def _take(self, message: Mapping[str, Any]) -> None:
         self.talk.take(message)
-        # At once, and not with the next drawing.
-        self._drawing.render_finished()
         self.changed()
 
     def _draw(self) -> None:

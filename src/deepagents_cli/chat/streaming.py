@@ -10,6 +10,7 @@ from typing import Final
 _FENCE: Final = re.compile(r" {0,3}(?P<mark>`{3,}|~{3,})\s*(?P<language>[^\s`]*)")
 _INNER_FENCE: Final = re.compile(r"\s*(?P<mark>`{3,}|~{3,})")
 _ITEM: Final = re.compile(r"\s{0,3}(?:[-*+]|\d{1,9}[.)])\s")
+_TABLE: Final = re.compile(r"\s{0,3}\|?[\s:|-]*-[\s:|-]*")
 _LONG_CODE: Final = 12
 """Lines: to colour one takes half a millisecond, and keys wait meanwhile."""
 _LONG_LIST: Final = 30
@@ -56,8 +57,13 @@ class MarkdownStream:
         text = [*self._lines, *([self._partial] if self._partial else [])]
         if not any(text):
             return None
+        if len(text) > max(lines, 2) and self._fence is None and _TABLE.fullmatch(text[1]):
+            # Rows are a table only below its head.
+            text = [*text[:2], *text[2 - max(lines, 3) :]]
+        else:
+            text = text[-lines:]
         # A line may be of any length, and only its end is on the screen.
-        tail = "\n".join(text[-lines:])[-200 * lines :]
+        tail = "\n".join(text)[-200 * lines :]
         return Piece(tail, self._language if self._fence else None, self._given)
 
     def _line(self, line: str) -> Iterator[Piece]:
@@ -79,7 +85,7 @@ class MarkdownStream:
             return
         # Cut before a line that begins anew: colours depend on what stands before.
         begins = bool(line) and not line[0].isspace()
-        if len(self._lines) >= _LONG_CODE and (begins or len(self._lines) >= 3 * _LONG_CODE):
+        if len(self._lines) >= _LONG_CODE and (begins or len(self._lines) >= 2 * _LONG_CODE):
             yield from self._cut()
             self._given = True
         self._lines.append(line)

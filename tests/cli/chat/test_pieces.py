@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import io
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from prompt_toolkit.data_structures import Size
 
 from deepagents_cli.chat.composer import Composer
 from deepagents_cli.chat.conversation import Conversation
+from deepagents_cli.chat.drawing import Drawing
 from deepagents_cli.chat.files import walk
+from deepagents_cli.chat.keyboard import HeldOutput
+from deepagents_cli.chat.render import Renderer
 from deepagents_cli.chat.status import status_line, status_parts
 from deepagents_cli.chat.streaming import MarkdownStream, Piece
-from deepagents_cli.chat.theme import take_answer
-from deepagents_cli.chat.transcript import Transcript
+from deepagents_cli.chat.theme import find_look, take_answer
+from deepagents_cli.chat.transcript import Block, Transcript
 
 ANSWER = """Intro
 goes on.
@@ -154,6 +160,38 @@ def test_no_clock_runs_while_the_person_is_asked() -> None:
     now[0] = 63.0
 
     assert (talk.worked, talk.transcript.clock()) == (5.0, 5.0)
+
+
+def test_a_key_waits_for_one_block_and_not_for_all() -> None:
+    rendered: list[Block] = []
+    seen: list[int] = []
+
+    class Counting(Renderer):
+        def block(self, block: Block) -> list[str]:
+            rendered.append(block)
+            return super().block(block)
+
+    async def press_a_key() -> None:
+        talk = Conversation(lambda **_: None, set_theme=print, leave=print)
+        for _ in range(50):
+            talk.transcript.add("markdown", "| `a` | b |\n|---|---|\n" + "| `row` | words |\n" * 30)
+        output = HeldOutput(io.StringIO(), lambda: Size(rows=24, columns=80))
+        drawing = Drawing(talk, Counting(find_look("dark", {}), 80), output, print, lambda: True)
+        drawing.soon()
+        await asyncio.sleep(0)
+        seen.append(len(rendered))
+        drawing.stop()
+
+    asyncio.run(press_a_key())
+
+    assert 0 < seen[0] < 50
+
+
+def test_the_end_of_a_table_is_drawn_below_its_head() -> None:
+    stream = MarkdownStream()
+    stream.feed("| a | b |\n|---|--:|\n" + "".join(f"| {number} | x |\n" for number in range(20)))
+
+    assert stream.open_piece(4) == Piece("| a | b |\n|---|--:|\n| 18 | x |\n| 19 | x |")
 
 
 def test_the_status_line_keeps_what_matters_most() -> None:

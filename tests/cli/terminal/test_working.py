@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from threading import Event
 
 from tests.cli.openai_server import Reply, call
@@ -94,6 +95,7 @@ def test_subagents_are_a_tree_and_the_plan_is_a_checklist(person: Person) -> Non
         r"^. taster \(1 call, \d+ s\): Taste the soup\n    Tasting\n"
         r"  \[x\] Cook\n  \[>\] Taste\n  \[ \] Serve\n"
     )
+    assert re.search(r"^  \x1b\[32m\[x\] Cook", person.terminal.screen(colours=True), re.MULTILINE)
     person.sees(r"^taster \| ✓ ls ")
     taste.set()
     person.sees("^✓ taster  Tasting it slowly")
