@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 
 from deepagents_cli.chat.picker import Picker, Row, read_rows
 from deepagents_cli.chat.questions import SCOPES, Pending, read_question
+from deepagents_cli.chat.status import describe_session
 from deepagents_cli.chat.theme import THEMES
 from deepagents_cli.chat.transcript import Kind, Transcript
 from deepagents_cli.protocol import Message
@@ -314,7 +315,9 @@ class Conversation:
         self.status |= {key: ready.get(key) for key in ("model", "mode", "branch", "name")}
         for past in () if again else ready.get("history", ()):
             self._say(_PAST.get(str(past.get("who")), "dim"), str(past.get("text", "")))
-        self._say_what_is_open(ready)
+        self._say("dim", "\n".join(describe_session(ready)))
+        for notice in ready.get("notices", ()):
+            self._say("notice", str(notice))
         held, self._held, self.queued = self._held, [], []
         if ready.get("waiting") and not held:
             self._say("notice", "The last step was interrupted. Send an empty line to go on with it.")
@@ -323,20 +326,6 @@ class Conversation:
                 self.taken_back.append(text)
             # The rest is queued by the worker behind the first.
             self.working = self.working or not self._is_command(text)
-
-    def _say_what_is_open(self, ready: Message) -> None:
-        self._say("dim", f"{ready.get('model')} in {ready.get('directory')}")
-        found = {
-            "Session": [ready["name"]] if ready.get("resumed") and ready.get("name") else (),
-            "Memory": ready.get("memory"),
-            "Skills": ready.get("skills"),
-            "Agents": ready.get("agents"),
-        }
-        for label, names in found.items():
-            if names:
-                self._say("dim", f"{label}: {', '.join(map(str, names))}")
-        for notice in ready.get("notices", ()):
-            self._say("notice", str(notice))
 
     def _enter(self, thread: str) -> None:
         if thread != self._thread:

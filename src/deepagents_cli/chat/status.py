@@ -1,4 +1,4 @@
-"""Write the status line, and leave out what has no room."""
+"""Write what a session is, when it is opened and in the status line."""
 
 from __future__ import annotations
 
@@ -6,6 +6,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from deepagents_cli.terminal import one_line
+
+
+def describe_session(ready: Mapping[str, Any]) -> list[str]:
+    """Return the lines below which a session begins or goes on."""
+    found = {
+        "Session": [ready["name"]] if ready.get("resumed") and ready.get("name") else (),
+        "Memory": ready.get("memory"),
+        "Skills": ready.get("skills"),
+        "Agents": ready.get("agents"),
+    }
+    listed = [f"{label}: {', '.join(map(str, names))}" for label, names in found.items() if names]
+    return [f"{ready.get('model')} in {ready.get('directory')}", *listed]
 
 
 def status_parts(status: Mapping[str, Any], seconds: float) -> list[tuple[int, str]]:
