@@ -13,7 +13,7 @@ import time
 import weakref
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import pytest
 from langchain.tools import ToolRuntime
@@ -23,6 +23,8 @@ from langchain_core.tools import BaseTool, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.graph import StateGraph
+from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 
 from deepagents import (
@@ -32,7 +34,7 @@ from deepagents import (
     SubAgentMiddleware,
     create_deep_agent,
 )
-from deepagents.backends import FilesystemBackend
+from deepagents.backends import FilesystemBackend, StoreBackend
 from deepagents.errors import ConfigError
 from deepagents.events import TaskChanged, Token, ToolCalled
 from deepagents.testing import ScriptedModel, call, calls
@@ -622,6 +624,46 @@ def test_a_call_that_cannot_be_parsed_does_not_end_the_run(call_mode: CallMode) 
     state = call_mode.invoke(agent, {"messages": "Dig!"})
 
     assert state["messages"][-1].text == "Mended."
+
+
+def test_a_task_has_the_store_of_its_caller(call_mode: CallMode) -> None:
+    work = ScriptedModel(call("write_file", file_path="/found.md", content="Gold."), "It stands there.")
+    spec: Any = {"name": "digger", "description": "Digs.", "model": work, "background": True}
+    agent = create_deep_agent(
+        ScriptedModel(START, on_task("wait_async_task"), call("read_file", file_path="/found.md"), "Gold."),
+        subagents=[spec],
+        backend=StoreBackend(namespace=lambda _: ("mine",)),
+        store=InMemoryStore(),
+    )
+    state = call_mode.invoke(agent, {"messages": "Dig!"})
+
+    assert "Gold." in results(state)[-1]
+
+
+def test_a_person_may_be_asked_before_the_agent_waits(call_mode: CallMode) -> None:
+    model = ScriptedModel(START, on_task("wait_async_task"))
+    asks: Any = {"wait_async_task": True}
+    spec = digger(ScriptedModel("Gold."))
+    agent = create_deep_agent(model, subagents=[spec], interrupt_on=asks, checkpointer=InMemorySaver())
+    asked = call_mode.invoke(agent, {"messages": "Dig!"}, THREAD)
+
+    (question,) = asked["__interrupt__"]
+    assert question.value["action_requests"][0]["name"] == "wait_async_task"
+
+
+def test_a_graph_without_messages_is_refused_with_a_reason(call_mode: CallMode) -> None:
+    class Shaft(TypedDict):
+        depth: int
+
+    builder: Any = StateGraph(Shaft)
+    builder.add_node("deepen", lambda _: {"depth": 1})
+    builder.add_edge("__start__", "deepen")
+    spec: Any = {"name": "digger", "description": "Digs.", "runnable": builder.compile(), "background": True}
+    model = ScriptedModel(START, "It cannot.")
+    state = call_mode.invoke(create_deep_agent(model, subagents=[spec]), {"messages": "Dig!"})
+
+    assert "the state of 'digger' has no 'messages'" in results(state)[-1]
+    assert not state["async_tasks"]
 
 
 def test_an_answer_from_before_an_update_is_not_told_as_its_result(call_mode: CallMode) -> None:

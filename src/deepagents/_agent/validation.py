@@ -18,6 +18,7 @@ from deepagents.middleware._base import BaseMiddleware, Middleware
 from deepagents.middleware._requests import names_of_tools
 from deepagents.middleware.approval import InterruptOn, validate_interrupt_on
 from deepagents.middleware.async_subagents.tools import TOOLS as ASYNC_TOOLS
+from deepagents.middleware.async_subagents.tools import WAIT
 from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.skills import SkillsMiddleware
 from deepagents.middleware.skills.load import source_path
@@ -26,9 +27,9 @@ from deepagents.middleware.todos import READ_TODOS, WRITE_TODOS
 from deepagents.profiles.harness.profile import leaves_out
 from deepagents.tools import FILE_TOOLS, specs_by_name
 
-_LIBRARY_TOOLS: Final = names_of_tools(FILE_TOOLS, (WRITE_TODOS, READ_TODOS, TASK), ASYNC_TOOLS) | frozenset(
-    {"compact_conversation"}
-)
+_LIBRARY_TOOLS: Final = names_of_tools(
+    FILE_TOOLS, (WRITE_TODOS, READ_TODOS, TASK, WAIT), ASYNC_TOOLS
+) | frozenset({"compact_conversation"})
 
 
 def validate(build: Build) -> None:

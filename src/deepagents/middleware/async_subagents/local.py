@@ -25,6 +25,7 @@ from deepagents._state.runtime import (
     config_to_outlast,
     outside_of_runs,
     running_saver,
+    runtime_of_run,
 )
 from deepagents.middleware._history import is_from_person
 from deepagents.middleware.async_subagents.client import RemoteFailure, Run
@@ -127,14 +128,23 @@ class LocalClient:
         return _show(made)
 
     async def _bind(self) -> Any:
-        """Return the agent's graph, which saves where the caller does unless it saves for itself."""
-        saver, make = running_saver() or self._runs.memory, self.agent.make
+        """Return the agent's graph, which has the caller's checkpointer and store unless it has its own."""
+        saver, caller, make = running_saver() or self._runs.memory, runtime_of_run(), self.agent.make
         # In a thread: to compile an agent would hold up all else on the event loop.
         made: Any = await in_thread(make) if make else None
         graph = made if channels_of(made) is not None else _as_graph(made)
+        if "messages" not in graph.channels:
+            raise RemoteFailure(
+                "not_supported",
+                f"the state of {self.agent.name!r} has no 'messages', so it can neither be given a task nor "
+                "answer: its graph must be compiled with a state that has them",
+                400,
+            )
+        given = {"store": graph.store or (caller and caller.store)}
         # `True` means the saver of a graph around it, and around this one there is none.
-        has_own = isinstance(graph.checkpointer, BaseCheckpointSaver)
-        return graph if has_own else graph.copy({"checkpointer": saver})
+        if not isinstance(graph.checkpointer, BaseCheckpointSaver):
+            given["checkpointer"] = saver
+        return graph.copy(given)
 
     async def _read(self, thread_id: str) -> StateSnapshot:
         # Not with the graph of a run: its checkpointer may have been closed when its request had ended.
