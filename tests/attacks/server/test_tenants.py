@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import psycopg
 import pytest
 from starlette.routing import WebSocketRoute
 from websockets.sync.client import connect
 
 from deepagents_server.api.app import ROUTES
-from tests.attacks.server.conftest import CANARY, World
+from tests.attacks.server.conftest import CANARY, World, inhabited
 from tests.server.test_runs import say
 
 Ids = dict[str, str]
@@ -194,6 +196,19 @@ def test_what_belongs_to_others_is_as_if_it_were_not_there(world: World, endpoin
             assert (refused, _blank(shown)) == (plain, _blank(expected))
 
     assert world.all_of_alice() == before
+
+
+def test_the_same_is_so_on_postgresql(tmp_path: Path, postgres: str) -> None:
+    host = dict(part.split("=") for part in postgres.split())["host"]
+    name = "attacked"
+    with psycopg.connect(postgres, autocommit=True) as opened:
+        opened.execute(f"CREATE DATABASE {name}")
+
+    with inhabited(tmp_path, "--database", f"postgresql://postgres@/{name}?host={host}") as world:
+        for endpoint in ATTACKS:
+            test_what_belongs_to_others_is_as_if_it_were_not_there(world, endpoint)
+        for path in SOCKETS:
+            test_a_connection_to_what_belongs_to_others_shows_and_changes_nothing(world, path)
 
 
 @pytest.mark.parametrize("path", SOCKETS)
