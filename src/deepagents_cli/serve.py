@@ -7,12 +7,14 @@ import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from deepagents_cli.db import add_ages
 from deepagents_cli.errors import CommandError, Exit
 from deepagents_cli.other_commands import add_debug
 from deepagents_cli.values import read_count, read_number
+
+_OF_SERVERS: Final = ("connections", "allow_anyone", "operator")
 
 
 def add_serve(commands: Any) -> None:
@@ -52,6 +54,11 @@ def add_serve(commands: Any) -> None:
         type=read_count,
         default=1000,
         help="how many connections may be open at once, streams among them (default: 1000)",
+    )
+    serve.add_argument(
+        "--operator",
+        metavar="OWNER",
+        help="the owner whose keys see at /metrics what belongs to all owners",
     )
     add_ages(serve)
     _add_limits(serve)
@@ -123,8 +130,7 @@ def run(arguments: argparse.Namespace, *, model: Any = None) -> int:
             slots=arguments.runs,
             version=arguments.code_version,
             owner_limit=arguments.runs_per_owner,
-            **({"connections": arguments.connections} if arguments.command == "serve" else {}),
-            allow_anyone=arguments.command == "serve" and arguments.allow_anyone,
+            **({name: getattr(arguments, name) for name in _OF_SERVERS if arguments.command == "serve"}),
         )
         if arguments.command == "worker":
             asyncio.run(work(config, settings, partial(_say, "Working as"), arguments.move_from))

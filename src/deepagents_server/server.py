@@ -39,6 +39,7 @@ class Server:
     loopback: Loopback
     handlers: Handlers | None = None
     scope: Scope = field(default_factory=Scope)
+    operator: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     """Those of the request that its runs are to find in their configuration."""
 
@@ -63,6 +64,8 @@ class Settings:
     """Seconds in which a request must have arrived whole."""
     version: str = "1"
     """Of the code that is served; runs stay with the version that they began with."""
+    operator: str | None = None
+    """The owner whose `/metrics` count what belongs to anybody."""
     owner_limit: int | None = None
     """How many runs of one owner may work at once, on all servers and workers."""
 
@@ -96,7 +99,8 @@ async def open_server(config: ServerConfig, settings: Settings) -> AsyncGenerato
         )
         await stack.enter_async_context(deliveries.running())
         await stack.enter_async_context(engine.running())
-        yield Server(config, database, graphs, events, engine, webhooks, keys, loopback, handlers)
+        server = Server(config, database, graphs, events, engine, webhooks, keys, loopback, handlers)
+        yield replace(server, operator=settings.operator)
 
 
 async def is_ready(server: Server) -> bool:

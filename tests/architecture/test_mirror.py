@@ -22,6 +22,7 @@ TESTED_BY: dict[str, str] = {
     "deepagents_server/api/access.py": "server/test_auth.py",
     "deepagents_server/api/forms.py": "server/test_mcp.py",
     "deepagents_server/api/gate.py": "server/test_keys.py",
+    "deepagents_server/api/openapi.py": "server/test_system.py",
     "deepagents_server/api/origins.py": "server/test_system.py",
     "deepagents_server/create.py": "server/test_runs.py",
     "deepagents_server/deliveries.py": "server/test_webhooks.py",

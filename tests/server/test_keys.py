@@ -24,7 +24,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def url(place: Path) -> Iterator[str]:
     make_key(place, "first")
-    process = Process(place)
+    process = Process(place, "--operator", "olga")
     yield process.start()
     process.close()
 
@@ -124,3 +124,19 @@ def test_what_a_run_asks_its_own_server_is_asked_for_its_owner(url: str, place: 
 
 def _answer(values: Any) -> str:
     return values["messages"][-1]["content"]
+
+
+def test_one_owner_counts_what_belongs_to_all(url: str, place: Path) -> None:
+    alice, other, olga = ({"x-api-key": make_key(place, name)} for name in ("anna", "otto", "olga"))
+    httpx.post(f"{url}/threads", json={}, headers=alice)
+
+    counted = {
+        name: httpx.get(f"{url}/metrics", headers=key).text
+        for name, key in (("alice", alice), ("other", other), ("olga", olga))
+    }
+
+    assert 'deepagents_threads{status="idle"} 1' in counted["alice"]
+    assert "deepagents_threads{" not in counted["other"]
+    assert "deepagents_threads{" in counted["olga"]
+    assert httpx.get(f"{url}/metrics").status_code == 401
+    assert httpx.post(f"{url}/threads/search", json={}, headers=olga).json() == []

@@ -1,9 +1,15 @@
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import httpx
 import pytest
+from starlette.routing import Route
 
-from deepagents_server.api.app import routes_of
+from deepagents_server.api import system
+from deepagents_server.api.app import ROUTES, routes_of
+from deepagents_server.api.openapi import BODIES, QUERIES
 from deepagents_server.api.origins import Origins
 from deepagents_server.errors import ServeError
 from deepagents_server.serve import check_host
@@ -89,6 +95,8 @@ def test_this_machine_does_not(host: str) -> None:
         (b'{"thread_id": "x"}', 422, "thread_id"),
         (b'{"metadata": ' + b'{"a":' * 300 + b"1" + b"}" * 301, 422, "200 levels"),
         (b'{"metadata": {"a": "\\u0000"}}', 422, "NUL"),
+        (b'{"metadata": {"a": [' + b"1," * 500_000 + b"1]}}", 422, "500,000 values"),
+        (b'{"metadata": {"a": [' + b'"\\\\",' * 2_000_000 + b"1]}}", 422, "500,000 values"),
     ],
 )
 def test_a_wrong_body_is_explained(url: str, body: bytes, status: int, said: str) -> None:
@@ -96,6 +104,12 @@ def test_a_wrong_body_is_explained(url: str, body: bytes, status: int, said: str
 
     assert refused.status_code == status
     assert said in refused.json()["detail"]
+
+
+def test_a_text_may_have_as_many_commas_as_it_likes(url: str) -> None:
+    text = 'a, [{"b", ' * 300_000
+
+    assert httpx.post(f"{url}/threads", json={"metadata": {"text": text}}).status_code == 200
 
 
 def test_what_has_no_form_in_a_path_is_refused(url: str) -> None:
@@ -114,10 +128,41 @@ def test_a_page_asks_nobody_else_for_anything(url: str, path: str) -> None:
     assert "<script" not in shown.text
 
 
-def test_endpoints_are_described_and_work_is_counted(url: str) -> None:
-    described = httpx.get(f"{url}/openapi.json").json()
+def test_work_is_counted(url: str) -> None:
     httpx.post(f"{url}/threads", json={})
     counted = httpx.get(f"{url}/metrics").text
 
-    assert described["paths"]["/threads/{thread_id}"]["get"]["summary"] == "Show a thread."
     assert 'deepagents_threads{status="idle"}' in counted
+
+
+def test_every_endpoint_is_described_with_what_it_takes(url: str) -> None:
+    described = httpx.get(f"{url}/openapi.json").json()
+    paths = described["paths"]
+    routes = [route for route in ROUTES if isinstance(route, Route)]
+
+    assert {(path, method) for path, each in paths.items() for method in each} == {
+        (route.path, name.lower()) for route in routes for name in route.methods or () if name != "HEAD"
+    }
+    assert {f"{method.upper()} {path}" for path, each in paths.items() for method in each} > {
+        *BODIES,
+        *QUERIES,
+    }
+    for path, each in paths.items():
+        for operation in each.values():
+            assert operation["summary"]
+            assert operation["responses"]
+            named = [one["name"] for one in operation.get("parameters", ()) if one["in"] == "path"]
+            assert named == re.findall(r"{(\w+)}", path)
+    start = paths["/threads/{thread_id}/runs"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    assert start == {"$ref": "#/components/schemas/RunBody"}
+    known = described["components"]["schemas"]
+    assert {*re.findall(r"#/components/schemas/(\w+)", httpx.get(f"{url}/openapi.json").text)} <= known.keys()
+
+
+def test_what_is_read_of_a_query_is_described() -> None:
+    sources = [path.read_text() for path in Path(system.__file__).parent.glob("*.py")]
+    read = re.compile(r"""query_params\.get(?:list)?\("(\w+)"|query_number\(request, "(\w+)\"""")
+
+    found = {name for text in sources for pair in read.findall(text) for name in pair if name}
+
+    assert found == {name for each in QUERIES.values() for name in each}

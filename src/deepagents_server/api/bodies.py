@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Annotated, Any, Literal, TypeVar, cast
 from uuid import UUID
@@ -17,6 +18,10 @@ from deepagents_server.errors import ApiError
 Body = TypeVar("Body", bound=BaseModel)
 MAX_BODY = 32_000_000
 _MAX_DEPTH = 200
+_MAX_VALUES = 500_000
+_VALUES = (b",", b"[", b"{")
+"""What begins a further value, outside of strings."""
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 
 Metadata = dict[str, Any]
 Id = Annotated[str, BeforeValidator(lambda value: str(UUID(str(value))))]
@@ -245,7 +250,7 @@ async def read_json(request: Request) -> Any:
     """Read the body of a request; nothing is `None`.
 
     Raises:
-        ApiError: if it is too large, too deep, or no JSON.
+        ApiError: if it is too large, too deep, no JSON, or has too many values.
     """
     taken = bytearray()
     try:
@@ -257,8 +262,11 @@ async def read_json(request: Request) -> Any:
         raise ApiError(400, "The request ended before its body.") from error
     if not taken:
         return None
+    body = bytes(taken)
+    if _has_many_values(body):
+        raise ApiError(422, f"The body has more than {_MAX_VALUES:,} values.")
     try:
-        read = orjson.loads(bytes(taken))
+        read = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise ApiError(422, f"The body is not JSON: {error.msg}.") from error
     if _is_deep(read):
@@ -280,11 +288,21 @@ def replay(request: Request, body: bytes) -> Callable[[], Awaitable[Message]]:
     return receive
 
 
+def _has_many_values(body: bytes) -> bool:
+    """Tell whether JSON has so many values that others would wait for seconds while it is read."""
+    if sum(map(body.count, _VALUES)) <= _MAX_VALUES:
+        return False
+    # Four for each value with a name. Texts are taken out only if there are few: that takes its time too.
+    if body.count(b'"') - body.count(b'\\"') > 4 * _MAX_VALUES:
+        return True
+    return sum(map(_STRING.sub(b"", body).count, _VALUES)) > _MAX_VALUES
+
+
 def _is_deep(value: Any) -> bool:
     """Tell whether a value has too many levels; what stores and shows it recurses."""
     level: list[Any] = [value]
     for _ in range(_MAX_DEPTH):
-        level = [inner for each in level for inner in _inside(each)]
+        level = [inner for each in level for inner in _inside(each) if isinstance(inner, dict | list)]
         if not level:
             return False
     return True

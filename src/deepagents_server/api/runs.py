@@ -40,7 +40,7 @@ _ALWAYS: Final = ("metadata", "error")
 SSE: Final = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 
-class _Batch(RootModel[list[BatchRunBody]]):
+class BatchBody(RootModel[list[BatchRunBody]]):
     """Several runs."""
 
 
@@ -52,7 +52,7 @@ async def create(request: Request) -> Response:
 
 async def create_batch(request: Request) -> Response:
     """Make several runs."""
-    given = await read_body(request, _Batch)
+    given = await read_body(request, BatchBody)
     server = serving(request)
     made = [
         await create_run(server, each.model_dump(exclude={"thread_id"}), each.thread_id)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from html import escape
 from importlib.metadata import version
 from typing import Any, Final
@@ -10,9 +9,10 @@ from typing import Any, Final
 import sqlalchemy as sa
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import Route
 
 from deepagents_server.api.common import answer, serving
+from deepagents_server.api.openapi import describe, operations, summary
 from deepagents_server.database.tables import runs, threads
 from deepagents_server.server import is_ready
 
@@ -68,39 +68,23 @@ async def page(request: Request) -> Response:
 async def docs(request: Request) -> Response:
     """List the endpoints, to a person with a browser."""
     found = [
-        (f"{method} {escape(route.path)}", escape(_purpose(route)))
-        for route in _routes(request.app.routes)
-        for method in sorted((route.methods or set()) - {"HEAD"})
+        (f"{method} {escape(route.path)}", escape(summary(route)))
+        for method, route in operations(request.app.routes)
     ]
     return _show("Endpoints", _table(found))
 
 
 async def openapi(request: Request) -> Response:
     """Describe the endpoints to programs."""
-    paths: dict[str, dict[str, Any]] = {}
-    for route in _routes(request.app.routes):
-        for method in sorted((route.methods or set()) - {"HEAD"}):
-            paths.setdefault(route.path, {})[method.lower()] = _operation(route)
-    about = {"title": "deepagents", "version": version("deepagents")}
-    return answer({"openapi": "3.1.0", "info": about, "paths": paths})
-
-
-def _operation(route: Route) -> dict[str, Any]:
-    described: dict[str, Any] = {
-        "summary": _purpose(route),
-        "responses": {"default": {"description": "JSON"}},
-    }
-    if names := list(route.param_convertors):
-        text = {"type": "string"}
-        described["parameters"] = [
-            {"name": name, "in": "path", "required": True, "schema": text} for name in names
-        ]
-    return described
+    return answer(describe(request.app.routes))
 
 
 async def metrics(request: Request) -> Response:
     """Count runs and threads, for Prometheus."""
     server = serving(request)
+    # What is no caller's own is seen by the operator alone.
+    sees_all = server.operator is not None and server.scope.owner == server.operator
+    database = server.engine.database if sees_all else server.database
     by_status = [
         ("deepagents_runs", "Runs by status.", runs.c.status),
         ("deepagents_threads", "Threads by status.", threads.c.status),
@@ -108,20 +92,12 @@ async def metrics(request: Request) -> Response:
     lines: list[str] = []
     for name, purpose, column in by_status:
         counted: Any = sa.select(column.label("status"), sa.func.count().label("n")).group_by(column)
-        rows = await server.database.rows(counted)
+        rows = await database.rows(counted)
         lines += [f"# HELP {name} {purpose}", f"# TYPE {name} gauge"]
         lines += [f'{name}{{status="{row["status"]}"}} {row["n"]}' for row in rows]
     lines += ["# HELP deepagents_room Runs that could begin here now.", "# TYPE deepagents_room gauge"]
     lines.append(f"deepagents_room {server.engine.room}")
     return PlainTextResponse("\n".join([*lines, ""]), media_type="text/plain; version=0.0.4")
-
-
-def _routes(routes: Sequence[BaseRoute]) -> list[Route]:
-    return [route for route in routes if isinstance(route, Route)]
-
-
-def _purpose(route: Route) -> str:
-    return (route.endpoint.__doc__ or "").strip().split("\n")[0]
 
 
 def _table(rows: Any) -> str:

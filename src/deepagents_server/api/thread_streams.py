@@ -280,6 +280,7 @@ def _branches(state: Any, namespace: list[str]) -> list[dict[str, Any]]:
 
 
 _COMMANDS: Final = {"run.start": _start, "input.respond": _respond, "agent.getTree": _tree}
+METHODS: Final = (*_COMMANDS,)
 
 ROUTES: Final = [
     Route("/threads/{thread_id}/stream", join_stream, methods=["GET"]),

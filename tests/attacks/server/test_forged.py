@@ -14,6 +14,8 @@ from pydantic import BaseModel
 
 from deepagents_cli.__main__ import main
 from deepagents_server import api
+from deepagents_server.api.openapi import BODIES
+from deepagents_server.api.thread_streams import EventsBody
 from tests.attacks.server.conftest import CANARY, World
 from tests.attacks.server.test_tenants import ATTACKS
 from tests.server.serving import make_key
@@ -97,35 +99,12 @@ def test_names_and_ids_bring_no_headers_into_an_answer(world: World) -> None:
         assert answered.status_code in (404, 422)
 
 
-ENDPOINTS = {
-    "RunBody": "POST /threads/{thread_id}/runs",
-    "BatchRunBody": "POST /runs/batch",
-    "_Batch": "POST /runs/batch",
-    "CronBody": "POST /threads/{thread_id}/runs/crons",
-    "CronChangeBody": "PATCH /runs/crons/{cron_id}",
-    "CronSearchBody": "POST /runs/crons/search",
-    "ThreadBody": "POST /threads",
-    "MetadataBody": "PATCH /threads/{thread_id}",
-    "ThreadSearchBody": "POST /threads/search",
-    "AssistantSearchBody": "POST /assistants/search",
-    "SearchBody": "POST /assistants/{assistant_id}/versions",
-    "PruneBody": "POST /threads/prune",
-    "StateBody": "POST /threads/{thread_id}/state",
-    "CheckpointBody": "POST /threads/{thread_id}/state/checkpoint",
-    "HistoryBody": "POST /threads/{thread_id}/history",
-    "AssistantBody": "POST /assistants",
-    "AssistantChangeBody": "PATCH /assistants/{assistant_id}",
-    "VersionBody": "POST /assistants/{assistant_id}/latest",
-    "CancelManyBody": "POST /runs/cancel",
-    "CompletionBody": "POST /v1/chat/completions",
-    "PutBody": "PUT /store/items",
-    "KeyBody": "DELETE /store/items",
-    "ItemSearchBody": "POST /store/items/search",
-    "NamespaceBody": "POST /store/namespaces",
-}
-"""Where the body of each model goes."""
-# Parts of other bodies, commands within one, and one whose answer is a stream without an end.
+ENDPOINTS = {model.__name__: name for name, model in reversed([*BODIES.items()])}
+del ENDPOINTS[EventsBody.__name__]
+"""Where the body of each model goes; the answer to one of them is a stream without an end."""
+# Parts of other bodies, and commands within one.
 _PARTS = {
+    "BatchRunBody",
     "Superstep",
     "TtlBody",
     "_StreamOptions",
