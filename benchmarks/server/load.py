@@ -16,6 +16,8 @@ from benchmarks.server.programs import Server
 
 _ASKED = {"messages": [{"role": "user", "content": "hello"}]}
 _STREAM = {"input": _ASKED, "stream_mode": ["values", "messages-tuple"]}
+_MINUTE = 60
+"""Seconds, and so many values of memory: one is read each second."""
 
 
 @dataclass
@@ -33,16 +35,15 @@ class Load:
 
     def lines(self) -> list[str]:
         """Say it."""
-        first, runs = _shown(self.first_events), _shown(self.runs)
-        half = self.memory[len(self.memory) // 2]
+        runs, seconds = len(self.runs), self.seconds
+        minutes = ", ".join(f"{each:.0f}" for each in [*self.memory[::_MINUTE], *self.memory[-1:]])
         return [
-            f"{self.clients} clients for {self.seconds:.0f} s: {len(self.runs)} runs,"
-            f" {len(self.runs) / self.seconds:.1f} a second, {self.failures} failures",
-            f"first event: {first}; whole run: {runs}",
-            f"events a second: {self.events / self.seconds:.0f};"
-            f" processor: {self.processor / self.seconds:.2f} cores",
-            f"memory: {self.memory[0]:.0f} MB at first, {half:.0f} MB after half,"
-            f" {self.memory[-1]:.0f} MB at the end",
+            f"{self.clients} clients for {seconds:.0f} s: {runs} runs, {runs / seconds:.1f} a second,"
+            f" {self.failures} failures",
+            f"first event: {_shown(self.first_events)}; whole run: {_shown(self.runs)}",
+            f"events a second: {self.events / seconds:.0f}; processor: {self.processor / seconds:.2f} cores,"
+            f" {1000 * self.processor / max(runs, 1):.0f} ms a run",
+            f"memory at first, after each minute and at the end: {minutes} MB",
         ]
 
 
@@ -116,9 +117,11 @@ async def load(server: Server, clients: int, seconds: float) -> Load:
 
 
 async def _watch(server: Server, found: Load) -> None:
+    began = time.monotonic()
     while True:
         found.memory.append(server.memory())
-        await asyncio.sleep(1)
+        # By the clock: with hundreds of clients a sleep of a second is longer.
+        await asyncio.sleep(began + len(found.memory) - time.monotonic())
 
 
 async def _stream_until(client: httpx.AsyncClient, end: float, found: Load) -> None:

@@ -14,8 +14,8 @@ from deepagents_server.database.assistants import get_assistant
 from deepagents_server.database.engine import Row
 from deepagents_server.database.filters import clean_metadata
 from deepagents_server.database.quotas import check_quota
-from deepagents_server.database.runs import AUTH, CHECKPOINT, Taken, active_runs, new_run, take
-from deepagents_server.database.tables import runs, threads
+from deepagents_server.database.runs import AUTH, CHECKPOINT, Taken, active_runs, add_run, new_run
+from deepagents_server.database.tables import threads
 from deepagents_server.database.threads import add_thread, get_thread
 from deepagents_server.errors import ApiError, not_found
 from deepagents_server.serialize import now
@@ -82,10 +82,9 @@ async def insert_run(
         )
     leaving = len(busy) if row["multitask_strategy"] in _REPLACES else 0
     await check_quota(connection, server.scope.owner, leaving)
-    await connection.execute(runs.insert().values(row))
-    await _mark_thread(connection, thread, assistant)
     begins = not busy and not given.get("after_seconds") and server.engine.takes_at_once
-    taken = await take(connection, row["run_id"], server.engine.worker) if begins else None
+    taken = await add_run(connection, row, server.engine.worker if begins else None)
+    await _mark_thread(connection, thread, assistant)
     return Inserted(row, busy, taken)
 
 
@@ -136,6 +135,7 @@ def _row(assistant: Row, thread: Row, given: Mapping[str, Any], server: Server) 
         kwargs["context"] = {**assistant["context"], **(given.get("context") or {})}
     values = {
         "run_id": str(uuid6()),
+        "owner": server.scope.owner,
         "thread_id": thread["thread_id"],
         "assistant_id": assistant["assistant_id"],
         "graph_id": assistant["graph_id"],

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -68,6 +69,11 @@ class _Channel:
         """Drop the oldest events that no reader will ask the memory for."""
         while self.size > _HELD and (self.held[0].seq <= self.kept or not (self.keep or self.readers)):
             self.size -= len(self.held.popleft().data)
+
+    def since(self, after: int) -> list[Event]:
+        """Return the events that are held after a number."""
+        # From the end: who reads along has all but the last of thousands.
+        return [*takewhile(lambda event: event.seq > after, reversed(self.held))][::-1]
 
     def wake(self) -> None:
         for news in self.readers:
@@ -219,7 +225,7 @@ class EventLog:
         if channel.works and after >= channel.seq:
             # To ask the database for each event whether there is a further one would be half of the work.
             return []
-        in_memory = [event for event in channel.held if event.seq > after]
+        in_memory = channel.since(after)
         if in_memory and (in_memory[0].seq == max(after, channel.start) + 1 or not channel.keep):
             return in_memory
         return await self._stored(run_id, after) or in_memory
@@ -247,7 +253,7 @@ class EventLog:
 
     async def _flush(self, run_id: str, channel: _Channel) -> None:
         async with channel.writing:
-            batch = [event for event in channel.held if event.seq > channel.kept]
+            batch = channel.since(channel.kept)
             if not batch:
                 return
             texts = (f"[{each.seq},{dump_text(each.name)},{each.data.decode()}]" for each in batch)

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import signal
+import sqlite3
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,14 @@ def newer(tmp_path: Path) -> Iterator[Process]:
     process.close()
 
 
+def _wait_until_dbos_knows(run: str, place: Path) -> None:
+    """Until then, the lease of a run is what brings it back."""
+    query = "SELECT 1 FROM workflow_status WHERE workflow_uuid LIKE ?"
+    with closing(sqlite3.connect(place / ".deepagents" / "server.db")) as database:
+        while not database.execute(query, (f"{run}:%",)).fetchall():
+            time.sleep(0.05)
+
+
 @pytest.mark.parametrize(("how", "changes"), [(signal.SIGKILL, False), (signal.SIGTERM, True)])
 def test_a_run_goes_on_where_the_server_ended(
     process: Process, newer: Process, tmp_path: Path, how: signal.Signals, *, changes: bool
@@ -50,6 +60,8 @@ def test_a_run_goes_on_where_the_server_ended(
             seen.append(part)
             if part.event == "custom":
                 break
+        if how == signal.SIGKILL:
+            _wait_until_dbos_knows(run, tmp_path)
         while not begun.exists():
             time.sleep(0.05)
         process.end(how)

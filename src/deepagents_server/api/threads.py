@@ -50,7 +50,7 @@ async def create(request: Request) -> Response:
     for step in given.supersteps or ():
         for update in step.updates:
             await update_state(server, row, update)
-    return answer(show_thread(await _thread(request, row["thread_id"])))
+    return answer(show_thread(await _thread(request, row["thread_id"]) if given.supersteps else row))
 
 
 async def _thread(request: Request, thread_id: str | None = None) -> Row:

@@ -147,18 +147,30 @@ async def take(connection: AsyncConnection, run_id: str, worker: str) -> Taken |
     row = (await connection.execute(started)).mappings().first()
     if row is None:
         return None
-    leased = (
-        _lease(row["thread_id"])
-        .where(sa.or_(leases.c.run_id == run_id, leases.c.run_id.is_(None)))
-        .values(run_id=run_id, worker=worker, token=leases.c.token + 1)
-        .returning(leases.c.token)
-    )
-    token = (await connection.execute(leased)).scalar()
+    token = await _take_lease(connection, row["thread_id"], run_id, worker)
     if token is None:
         put_back = runs.update().where(runs.c.run_id == run_id)
         await connection.execute(put_back.values(status="pending", attempt=runs.c.attempt - 1))
         return None
-    return dict(row), int(token)
+    return dict(row), token
+
+
+async def add_run(connection: AsyncConnection, row: Row, worker: str | None) -> Taken | None:
+    """Insert a run; with a worker, let it begin there if its thread is free."""
+    taken = worker and await _take_lease(connection, row["thread_id"], row["run_id"], worker)
+    begun = {**row, "status": "running", "attempt": 1} if taken else row
+    await connection.execute(runs.insert().values(dict(begun)))
+    return (begun, taken) if taken else None
+
+
+async def _take_lease(connection: AsyncConnection, thread_id: str, run_id: str, worker: str) -> int | None:
+    leased = (
+        _lease(thread_id)
+        .where(sa.or_(leases.c.run_id == run_id, leases.c.run_id.is_(None)))
+        .values(run_id=run_id, worker=worker, token=leases.c.token + 1)
+        .returning(leases.c.token)
+    )
+    return (await connection.execute(leased)).scalar()
 
 
 def _lease(thread_id: str) -> sa.Update:
@@ -244,12 +256,13 @@ async def finish(
             await delete_runs(connection, [run["run_id"]])
         elif webhook:
             await add(connection, webhooks, webhook)
-        waiting = await active_runs(connection, run["thread_id"])
-        status = {"status": "busy"} if waiting else {}
+        waits = sa.exists().where(runs.c.thread_id == run["thread_id"], runs.c.status.in_(ACTIVE))
         await connection.execute(
             threads.update()
             .where(threads.c.thread_id == run["thread_id"])
-            .values({**thread, **status, "updated_at": now()})
+            .values(
+                {**thread, "status": sa.case((waits, "busy"), else_=thread["status"]), "updated_at": now()}
+            )
         )
     return True
 

@@ -25,7 +25,7 @@ async def get_thread(connection: AsyncConnection, thread_id: str, *, changes: bo
         ApiError: if there is none that the caller may see.
     """
     query = sa.select(threads).where(threads.c.thread_id == thread_id)
-    if changes:
+    if changes and connection.dialect.name == "postgresql":
         # The lease first, as a run that ends does: in another order two would wait for each other.
         lease = sa.select(leases.c.token).where(leases.c.thread_id == thread_id)
         await connection.execute(lease.with_for_update())

@@ -44,6 +44,8 @@ from deepagents_server.serialize import now
 Action = Literal["interrupt", "rollback"]
 _LOOK_AGAIN: Final = 30.0
 """Seconds after which a worker looks for runs though nobody said that there are any."""
+_SHORT: Final = 1.0
+"""Seconds in which a run may end without being a workflow of DBOS; to record one costs two transactions."""
 _RETRY: Final = 0.5
 """Seconds between two tries to reach the database."""
 _log: Final = logging.getLogger("deepagents.server")
@@ -262,10 +264,19 @@ class RunEngine:
         # Each attempt is a workflow of its own; DBOS takes one up again under the same name.
         workflow = f"{run['run_id']}:{run['attempt']}"
         self._driven[workflow] = self._drive(taken, workflow)
-        # The run need not wait for DBOS: until that knows of it, the lease tells that it is at work here.
         self._in_background(self._record(workflow, run["run_id"]))
 
     async def _record(self, workflow: str, run_id: str) -> None:
+        """Let DBOS know of a run that does not end at once.
+
+        The run does not wait for that. Until then its lease tells that it is at work here, and where a lease
+        is found without a workflow after a crash, its run begins again.
+        """
+        driving = self._driven[workflow]
+        await asyncio.wait([driving], timeout=_SHORT)
+        if driving.done() or self._stopping:
+            del self._driven[workflow]
+            return
         try:
             with SetWorkflowID(workflow):
                 await DBOS.start_workflow_async(self._workflow, run_id)
