@@ -9,7 +9,6 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
-from datetime import UTC, datetime
 from typing import Final
 
 import sqlalchemy as sa
@@ -18,7 +17,7 @@ from deepagents_server.database import Database
 from deepagents_server.database.engine import Row
 from deepagents_server.database.tables import webhooks
 from deepagents_server.errors import ApiError
-from deepagents_server.serialize import now
+from deepagents_server.serialize import now, seconds_to
 from deepagents_server.webhooks import Webhooks
 
 _AT_ONCE: Final = 20
@@ -76,8 +75,7 @@ class Deliveries:
         first = await self._database.row(sa.select(sa.func.min(webhooks.c.due_at).label("due")))
         if first is None or first["due"] is None or len(self._sending) >= _AT_ONCE:
             return _LOOK_AGAIN
-        wait = (datetime.fromisoformat(first["due"]) - datetime.now(UTC)).total_seconds()
-        if wait > 0:
+        if (wait := seconds_to(first["due"])) > 0:
             return min(wait, _LOOK_AGAIN)
         for row in await self._take():
             task = asyncio.create_task(self._send(row))

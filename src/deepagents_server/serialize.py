@@ -23,6 +23,11 @@ def now(later: float = 0.0) -> str:
     return (datetime.now(UTC) + timedelta(seconds=later)).isoformat(timespec="microseconds")
 
 
+def seconds_to(moment: str) -> float:
+    """Return how long it is until a time that the tables have."""
+    return (datetime.fromisoformat(moment) - datetime.now(UTC)).total_seconds()
+
+
 def dump(value: Any) -> bytes:
     """Write JSON; what has no form in JSON is shown as text."""
     try:

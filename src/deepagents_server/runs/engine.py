@@ -9,7 +9,6 @@ import socket
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import partial
 from typing import Any, Final, Literal
 from uuid import uuid4
@@ -37,9 +36,9 @@ from deepagents_server.database.tables import leases, runs
 from deepagents_server.events import EventLog
 from deepagents_server.graphs import Graphs
 from deepagents_server.runs.execute import Attempt
-from deepagents_server.runs.liveness import BEAT, DEAD, beating, reap, runs_of
+from deepagents_server.runs.liveness import BEAT, DEAD, beating, hand_back_idle, reap
 from deepagents_server.runs.workflows import RECOVERY_QUEUE, launch
-from deepagents_server.serialize import now
+from deepagents_server.serialize import now, seconds_to
 
 Action = Literal["interrupt", "rollback"]
 _LOOK_AGAIN: Final = 30.0
@@ -200,25 +199,14 @@ class RunEngine:
         while True:
             await asyncio.sleep(BEAT)
             try:
-                if await reap(self.database, RECOVERY_QUEUE):
+                moved = await reap(self.database, RECOVERY_QUEUE)
+                idle, given_back = await hand_back_idle(self.database, self.worker, self._active, idle)
+                if moved or given_back:
                     await self.wake()
-                idle = await self._hand_back_idle(idle)
             except (DBAPIError, dbos_error.DBOSException) as error:
                 _log.warning("Lost workers cannot be looked for: %s", error)
                 # While the database was away nobody could show signs of life.
                 await asyncio.sleep(DEAD)
-
-    async def _hand_back_idle(self, before: set[str]) -> set[str]:
-        """Give back what this worker was given without hearing of it, as when a connection broke in a commit.
-
-        Twice idle in a row, since a run may just have been taken.
-        """
-        idle = await runs_of(self.database, self.worker) - {*self._active}
-        for run_id in idle & before:
-            _log.warning("Run %s was taken and did not begin; it is given back", run_id)
-            await hand_back(self.database, run_id)
-            await self.wake()
-        return idle - before
 
     async def _dispatch(self) -> None:
         while True:
@@ -245,8 +233,7 @@ class RunEngine:
             due = await first_due(self.database, moment)
         if due is None:
             return _LOOK_AGAIN
-        wait = datetime.fromisoformat(due).timestamp() - datetime.now().timestamp()
-        return max(0.01, min(wait, _LOOK_AGAIN))
+        return max(0.01, min(seconds_to(due), _LOOK_AGAIN))
 
     @property
     def room(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 import threading
-from collections.abc import Generator
+from collections.abc import Container, Generator
 from contextlib import contextmanager
 from typing import Final
 
@@ -100,3 +100,18 @@ async def runs_of(database: Database, worker: str) -> set[str]:
     """Return the runs that a worker has."""
     held = sa.select(leases.c.run_id).where(leases.c.worker == worker, leases.c.run_id.is_not(None))
     return {row["run_id"] for row in await database.rows(held)}
+
+
+async def hand_back_idle(
+    database: Database, worker: str, active: Container[str], before: set[str]
+) -> tuple[set[str], int]:
+    """Give back what a worker was given without hearing of it, as when a connection broke in a commit.
+
+    Twice idle in a row, since a run may just have been taken: return those that are so for the first time,
+    and how many were given back.
+    """
+    idle = {run_id for run_id in await runs_of(database, worker) if run_id not in active}
+    for run_id in idle & before:
+        _log.warning("Run %s was taken and did not begin; it is given back", run_id)
+        await hand_back(database, run_id)
+    return idle - before, len(idle & before)
