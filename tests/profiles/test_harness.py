@@ -91,6 +91,18 @@ def test_tools_are_described_anew_or_left_out() -> None:
     assert not {"glob", "sing"} & set(asked.tool_names)
 
 
+def test_tools_for_plans_and_tasks_are_described_anew_too() -> None:
+    words = {"read_todos": "Look at the plan.", "start_async_task": "Send one.", "wait_async_task": "Wait."}
+    worker: Any = {"name": "worker", "description": "Works.", "background": True}
+    register_harness_profile("auk", HarnessProfile(tool_description_overrides=words))
+    asked = first_request("auk", subagents=[worker])
+    register_harness_profile("asp", HarnessProfile(excluded_tools=frozenset({"start_async_task"})))
+
+    assert {name: description(asked, name) for name in words} == words
+    assert "start_async_task" in asked.system
+    assert "start_async_task" not in first_request("asp", subagents=[worker]).system
+
+
 def test_tools_in_the_form_of_a_dict_are_described_anew_or_left_out() -> None:
     def written(name: str) -> dict[str, Any]:
         return {"type": "function", "function": {"name": name, "description": "Old.", "parameters": {}}}

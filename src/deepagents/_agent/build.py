@@ -71,8 +71,12 @@ class Build:
     @cached_property
     def tools(self) -> list[ToolLike]:
         """The caller's tools, with the descriptions that the profile gives them."""
+        return self.describe(self.plan.tools)
+
+    def describe(self, tools: Sequence[ToolLike]) -> list[ToolLike]:
+        """Return tools with the descriptions that the profile gives them."""
         texts = self.plan.profile.tool_description_overrides
-        return [_describe_tool(tool, texts.get(tool_name(tool) or "")) for tool in self.plan.tools]
+        return [_describe_tool(tool, texts.get(tool_name(tool) or "")) for tool in tools]
 
     @cached_property
     def rules(self) -> Rules:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from langchain.agents.middleware import ModelFallbackMiddleware, ModelRetryMiddleware
 from langchain_core.runnables import Runnable
+from langchain_core.tools import BaseTool
 
 from deepagents._agent.artifacts import hide_artifacts
 from deepagents._agent.build import APPROVAL, ASYNC_SUBAGENTS, FILES, LIMITS, SUBAGENTS, Build
@@ -72,10 +73,12 @@ def forked_context(build: Build, given: Given) -> Middleware | None:
 
 
 def todos(build: Build, given: Given) -> Middleware:
-    profile = build.plan.profile
-    text: str = profile.tool_description_overrides.get("write_todos", WRITE_TODOS.description)
-    prompt = "" if "write_todos" in profile.excluded_tools else TODO_PROMPT
-    return given or TodoListMiddleware(system_prompt=prompt, tool_description=text)
+    if given:
+        return given
+    hidden = WRITE_TODOS.name in build.plan.profile.excluded_tools
+    made: Middleware = TodoListMiddleware(system_prompt="" if hidden else TODO_PROMPT)
+    made.tools = cast("list[BaseTool]", build.describe(made.tools))
+    return made
 
 
 def memory(build: Build, given: Given) -> Middleware | None:
@@ -244,6 +247,7 @@ def parent_notifier(build: Build, given: Given) -> Middleware | None:
 def async_subagents(build: Build, given: Given) -> Middleware | None:
     """Make the tools for tasks in the background; a fork has its caller's, and leaves their news to it."""
     plan = build.plan
+    brought = given
     if not given and plan.role == "forked" and build.parent:
         given = next((each for each in build.parent.stack if each.name == ASYNC_SUBAGENTS), None)
     elif not given and plan.async_subagents:
@@ -252,11 +256,15 @@ def async_subagents(build: Build, given: Given) -> Middleware | None:
             async_subagents=[
                 make_local(spec, made[spec["name"]]) if spec["name"] in made else spec
                 for spec in plan.async_subagents
-            ]
+            ],
+            system_prompt="" if "start_async_task" in plan.profile.excluded_tools else None,
         )
     if not isinstance(given, AsyncSubAgentMiddleware):
         return given
-    return given.in_agent(build.show_messages, announces=plan.role != "forked")
+    own = given.in_agent(build.show_messages, announces=plan.role != "forked")
+    if not brought:
+        own.tools = cast("list[BaseTool]", build.describe(own.tools))
+    return own
 
 
 def tool_exclusion(build: Build, given: Given) -> Middleware | None:
