@@ -13,15 +13,12 @@ from deepagents._deprecation import already_warned, warn_legacy
 from deepagents._state.runtime import has_channel, in_graph, write_channel
 from deepagents.backends._older import OLDER_NAME, coerce, complete_transfer, is_older
 from deepagents.backends._signatures import overrides
-from deepagents.backends.operations import Download, Operation, Upload
+from deepagents.backends.operations import METHODS, Download, Execute, Operation, Upload
 from deepagents.backends.protocol import BACKEND_TYPES, BackendProtocol, SandboxBackendProtocol
 from deepagents.errors import BackendError, ConfigError
 
 _FILES: Final = "files"
-_BLOCKING: Final = (
-    *("ls", "read", "grep", "glob", "write", "edit", "delete", "upload_files", "download_files", "execute"),
-    *OLDER_NAME.values(),
-)
+_BLOCKING: Final = (*METHODS, Execute.method, *OLDER_NAME.values())
 _METHODS: Final = (*_BLOCKING, *(f"a{name}" for name in _BLOCKING), "capabilities", "real_path", "id")
 
 

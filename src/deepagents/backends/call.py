@@ -20,6 +20,7 @@ from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.filedata import file_data_to_bytes, validate_addition
 from deepagents.backends.operations import (
     Append,
+    CommandOperation,
     Download,
     Execute,
     Grep,
@@ -115,8 +116,8 @@ async def _start(backend: BackendProtocol, facts: MethodFacts, op: Operation, in
     if in_process and facts.only_blocking and not isinstance(op, Grep):
         return block()
     awaiting = facts.awaiting
-    # The protocol's own `aexecute` takes none of the options that an `execute` may have.
-    if awaiting is None or (isinstance(op, Execute) and facts.only_blocking):
+    # The protocol's own awaiting methods for commands take none of the options that a blocking one may have.
+    if awaiting is None or (isinstance(op, CommandOperation) and facts.only_blocking):
         return await IOCall(block, lambda: await_thread(block))
     return await IOCall(block, lambda: awaiting.call(getattr(backend, f"a{op.method}"), *given))
 

@@ -200,12 +200,6 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
         """Start a command in the background, for at most `timeout` seconds, and return its id."""
         return self._background.start(command, timeout, self._start_under(allowed))
 
-    async def astart_command(
-        self, command: str, *, timeout: int | None = None, allowed: CommandAccess | None = None
-    ) -> str:
-        """Start a command in the background, and return its id."""
-        return self.start_command(command, timeout=timeout, allowed=allowed)
-
     def _start_under(self, allowed: CommandAccess | None) -> Start:
         return self._start if allowed is None else partial(self._start, allowed=allowed)
 
