@@ -60,8 +60,7 @@ class Query:
         try:
             return self.expression.search(line, timeout=max(self.ends - time.monotonic(), 0.001)) is not None
         except TimeoutError as error:
-            text = f"The expression {self.pattern!r} took longer than {_SECONDS:.0f} s. Simplify it."
-            raise BackendError("timeout", text) from error
+            raise too_slow(self.pattern, _SECONDS) from error
         except MemoryError as error:
             text = f"The expression {self.pattern!r} takes too much memory on {len(line):,} characters."
             raise BackendError("too_large", f"{text} Simplify it.") from error
@@ -84,6 +83,13 @@ def _check_cost(pattern: str) -> None:
         raise _refusal(pattern, "has the flag x, which is of no use within a line")
     if math.prod(int(count.lstrip("0")[:9] or 1) for count in _REPEATS.findall(pattern)) > _MOST_REPEATS:
         raise _refusal(pattern, f"repeats something more than {_MOST_REPEATS} times")
+
+
+def too_slow(pattern: str, seconds: float) -> BackendError:
+    """Make the error for an expression that took all its time."""
+    return BackendError(
+        "timeout", f"The expression {pattern!r} took longer than {seconds:.0f} s. Simplify it."
+    )
 
 
 def _refusal(pattern: str, why: str) -> BackendError:

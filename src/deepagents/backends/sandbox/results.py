@@ -9,7 +9,7 @@ from typing import Any
 
 from deepagents._text import past_end, replace_exact, to_lf
 from deepagents.backends._bytes import whole_characters
-from deepagents.backends._query import make_match
+from deepagents.backends._query import make_match, too_slow
 from deepagents.backends._refusals import not_a_file, not_listable, not_text, stale_version
 from deepagents.backends.operations import Edit
 from deepagents.backends.protocol import Allowed
@@ -213,9 +213,7 @@ def grep_result(answer: Answer, path: str, is_visible: IsVisible, context: int, 
         return GrepResult(matches=[])
     end = answer.end
     if end.get("code") == "timeout":
-        raise BackendError(
-            "timeout", f"The expression {pattern!r} took longer than {end['seconds']:.0f} s. Simplify it."
-        )
+        raise too_slow(pattern, end["seconds"])
     if end.get("code") == "invalid_pattern":
         raise BackendError(
             "invalid_pattern", f"The sandbox's Python cannot use the expression {pattern!r}: {end['text']}"
