@@ -73,17 +73,17 @@ class _ShowVersion(argparse.Action):
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """Read the command line; help, version and wrong usage end the program.
 
-    What begins with no command is a task for `run`.
+    What begins with no command is a task for `run`; so is standard input, where nothing was typed.
     """
     parser, commands = build_parser()
     typed = list(sys.argv[1:] if argv is None else argv)
     at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    if (not typed or typed[0] not in (*commands, "-h", "--help", "--version")) and at_terminal:
-        # Options alone open a conversation; what is left over is a task, or an option of `run`.
-        arguments, task = parser.parse_known_args(["chat", *typed])
-        if not task:
-            return _check(parser, arguments)
-    if typed and typed[0] not in (*commands, "-h", "--help", "--version"):
+    if not typed or typed[0] not in (*commands, "-h", "--help", "--version"):
+        if at_terminal:
+            # Options alone open a conversation; what is left over is a task, or an option of `run`.
+            arguments, task = parser.parse_known_args(["chat", *typed])
+            if not task:
+                return _check(parser, arguments)
         _check_mistyped(parser, typed, commands)
         typed = ["run", *typed]
     arguments = parser.parse_args(typed)
@@ -111,7 +111,7 @@ def _check(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> ar
 
 def _check_mistyped(parser: argparse.ArgumentParser, typed: Sequence[str], commands: Sequence[str]) -> None:
     """Refuse a single word that is nearly a command: a model would be asked, and paid, for a typing error."""
-    near = get_close_matches(typed[0], commands, n=1) if " " not in typed[0] else []
+    near = get_close_matches(typed[0], commands, n=1) if typed and " " not in typed[0] else []
     words = [each for each in typed if not each.startswith("-")]
     if near and len(words) == 1:
         parser.error(f"{typed[0]!r} is no command; is it {near[0]!r}? As a task: deepagents run {typed[0]!r}")

@@ -63,7 +63,6 @@ def test_continue_needs_no_task() -> None:
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        ([], "COMMAND"),
         (["models"], "VERB"),
         (["model"], "'model' is no command; is it 'models'?"),
         (["go", "--json", "-q"], "not allowed with"),

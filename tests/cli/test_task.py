@@ -23,6 +23,10 @@ def test_standard_input_is_the_task_where_none_was_typed(
 
     assert cli.run("-q", model=ECHO).out == "Say good morning.\n"
 
+    monkeypatch.setattr("sys.stdin", StringIO("Say good evening.\n"))
+    monkeypatch.chdir(cli.directory)
+    assert "\nSay good evening.\n" in cli(model=ECHO).out
+
 
 def test_standard_input_follows_the_task(cli: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", StringIO("-old\n+new\n"))
@@ -33,12 +37,9 @@ def test_standard_input_follows_the_task(cli: Command, monkeypatch: pytest.Monke
 
 
 def test_without_task_and_input_the_way_out_is_said(cli: Command) -> None:
-    ended = cli.run(model=ECHO)
-
-    assert ended.code == 2
-    assert (
-        ended.err == 'deepagents: a task is needed: deepagents "TASK" (--continue takes up the last thread)\n'
-    )
+    for ended in (cli.run(model=ECHO), cli(model=ECHO)):
+        assert ended.code == 2
+        assert ended.err.startswith('deepagents: a task is needed: deepagents "TASK" (--continue')
 
 
 @pytest.mark.parametrize(
