@@ -14,7 +14,7 @@ from pathlib import Path
 from shlex import quote
 from uuid import uuid4
 
-from deepagents_cli.errors import CommandError
+from deepagents_cli.errors import CommandError, Exit
 
 if sys.platform == "win32":
     import msvcrt
@@ -141,14 +141,15 @@ class Threads:
         ]
 
     def find(self, wanted: str, directory: Path | None = None) -> Thread:
-        """Return the one thread with this name, this id, or an id that begins so.
+        """Return the one thread with this id, this name, or an id that begins so.
 
         Raises:
             CommandError: when there is none or more than one.
         """
         known = self.find_all(directory)
         for matches in (
-            [each for each in known if wanted in (each.id, each.name)],
+            [each for each in known if each.id == wanted],
+            [each for each in known if each.name == wanted],
             [each for each in known if each.id.startswith(wanted)],
         ):
             if len(matches) == 1:
@@ -159,7 +160,13 @@ class Threads:
         raise CommandError(f"there is no session {wanted!r}; `deepagents sessions` lists them")
 
     def rename(self, thread: str, name: str) -> None:
-        """Give a thread another name."""
+        """Give a thread another name.
+
+        Raises:
+            CommandError: for a name that is empty.
+        """
+        if not _as_name(name):
+            raise CommandError(f"{name!r} is no name; write one with a letter or a digit", Exit.USAGE)
         with self._open() as database:
             database.execute(
                 "UPDATE deepagents_threads SET name = ? WHERE thread_id = ?", (_as_name(name), thread)

@@ -75,6 +75,24 @@ def test_another_name_is_kept_and_found(sessions: Command) -> None:
     assert "Good morning." in sessions("sessions", "show", "greetings").out
 
 
+def test_a_name_is_never_empty_and_an_id_counts_before_it(sessions: Command) -> None:
+    assert sessions("sessions", "rename", "second", "first").code == 0
+    assert "Deux lignes." in sessions("sessions", "show", "first").out
+
+    ended = sessions("sessions", "rename", "second", " ")
+
+    assert (ended.code, ended.err) == (2, "deepagents: ' ' is no name; write one with a letter or a digit\n")
+    assert listed(sessions) == ["Read the notes", "first"]
+
+
+def test_names_that_two_sessions_have_need_an_id(sessions: Command) -> None:
+    sessions("sessions", "rename", "second", "Read the notes")
+
+    ended = sessions("sessions", "show", "Read the notes")
+
+    assert ended.err == ("deepagents: 'Read the notes' names 2 sessions (first, second); give the whole id\n")
+
+
 def test_a_removed_session_is_gone_with_its_messages(sessions: Command, state: Path) -> None:
     ended = sessions("sessions", "delete", "second")
 
