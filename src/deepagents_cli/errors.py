@@ -97,12 +97,17 @@ def complain(sentence: str) -> None:
     sys.stderr.write(f"deepagents: {one_line(sentence)}\n")
 
 
-def describe_error(error: BaseException) -> str:
-    """Describe in one line what went wrong."""
+def is_for_people(error: BaseException) -> bool:
+    """Return whether the message of an error is a sentence for the person, and no fault of the program."""
     from deepagents.errors import HarnessError
 
+    return isinstance(error, CommandError | HarnessError)
+
+
+def describe_error(error: BaseException) -> str:
+    """Describe in one line what went wrong."""
     text = one_line(str(error))
-    if text and isinstance(error, CommandError | HarnessError):
+    if text and is_for_people(error):
         return text
     return f"{type(error).__name__}: {text}".rstrip(": ")
 

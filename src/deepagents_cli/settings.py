@@ -130,6 +130,11 @@ def widens(key: str, value: object) -> bool:
     return value == "auto" if key == "mode" else KEYS[key].project == "trusted"
 
 
+def as_text(value: object) -> str:
+    """Return a value for people."""
+    return ", ".join(map(str, cast("tuple[Any, ...]", value))) if isinstance(value, tuple) else str(value)
+
+
 def check_value(key: str, value: object, base: Path) -> Any:
     """Return a value as the program uses it; directories are named from `base`.
 

@@ -10,12 +10,22 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from shlex import shlex
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from deepagents_cli.file_agents import FileAgent, find_agents, without_model
 from deepagents_cli.file_commands import FileCommand, find_commands
 from deepagents_cli.project import Project, read_bytes
-from deepagents_cli.settings import Chosen, Hook, Settings, Trusted, merge, read_project, read_user, widens
+from deepagents_cli.settings import (
+    Chosen,
+    Hook,
+    Settings,
+    Trusted,
+    as_text,
+    merge,
+    read_project,
+    read_user,
+    widens,
+)
 from deepagents_cli.terminal import cut, one_line
 
 _LONGEST_SHOWN: Final = 1_000
@@ -125,11 +135,7 @@ def _items_of(key: str, value: Any) -> Iterator[Item]:
             tools = f" ({', '.join(hook.tools)})" if hook.tools else ""
             yield Item("hook", f"{hook.event}{tools}", hook.command)
     else:
-        yield Item("setting", key, _join(value))
-
-
-def _join(value: object) -> str:
-    return ", ".join(map(str, cast("tuple[Any, ...]", value))) if isinstance(value, tuple) else str(value)
+        yield Item("setting", key, as_text(value))
 
 
 def _needs_trust(command: FileCommand) -> bool:

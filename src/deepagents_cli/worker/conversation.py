@@ -15,7 +15,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from deepagents.events import Event, ToolCalled, ToolFinished, Usage
 from deepagents.models.traits import input_window
 from deepagents_cli.diffs import name_in
-from deepagents_cli.errors import CommandError, choose_exit_code, describe_error
+from deepagents_cli.errors import CommandError, choose_exit_code, describe_error, is_for_people
 from deepagents_cli.file_commands import FileCommand
 from deepagents_cli.output import call_line, result_line
 from deepagents_cli.protocol import Message, Mode, PastMessage
@@ -187,7 +187,7 @@ class Conversation:
                 await self._carry_out(message)
             except Exception as error:
                 # Whatever is wrong with one text or command, the person is told and the conversation goes on.
-                if not isinstance(error, CommandError):
+                if not is_for_people(error):
                     logger.exception("%s failed.", message["do"])
                 if message["do"] == "open":
                     self._fail(error)

@@ -58,7 +58,7 @@ def test_what_is_here_is_listed_and_notes_are_written_once_they_were_seen(
     assert worker.command("greet", "Ada")["send"] == "Greet Ada."
     assert "AGENTS.md" in worker.command("init")["send"]
     assert "not committed" in worker.command("review")["send"]
-    assert "Yours are in" in worker.command("settings")["text"]
+    assert worker.command("settings")["text"].startswith("Nothing is set.\n\nYours are in")
     assert "Python" in worker.command("doctor")["text"]
     assert worker.command("permissions")["text"]
     assert worker.command("nonsense")["text"] == "There is no command /nonsense; /help lists them"
@@ -210,10 +210,32 @@ def test_models_that_can_be_used_are_offered_and_others_say_what_is_missing(
     assert server.requests[-1].body["model"] == "other"
 
 
+def test_settings_are_shown_as_they_are_written(worker: Worker, directory: Path, tmp_path: Path) -> None:
+    (tmp_path / "settings.toml").write_text(
+        f"theme = 'dark'\nnetwork = ['a.org', 'b.org']\nmodl = 'x'\nlimits.seconds = '10m'\n"
+        "hooks.after_tool = [{command = 'make format', tools = ['write_file']}]\n"
+        f"[[permissions]]\nrule = 'command: make'\n[[trusted]]\ndirectory = '{tmp_path}'\ndigest = 'x'"
+    )
+    worker.open()
+
+    lines = worker.command("settings")["text"].splitlines()
+
+    assert lines[:-2] == [
+        "- theme: dark",
+        "- network: a.org, b.org",
+        "- limits.seconds: 600",
+        "- hooks.after_tool: make format (write_file)",
+        "- permissions: 1, listed by /permissions",
+        f"- trusted: {tmp_path}",
+        f"- not used: {tmp_path}/settings.toml: 'modl' is no setting; is it 'model'?",
+    ]
+
+
 def test_modes_are_offered_and_changed(worker: Worker) -> None:
     worker.open()
 
     assert values(worker.command("mode")) == ["ask", "auto", "plan", "full"]
+    assert worker.command("mode", "atuo")["text"] == "'atuo' is no mode; write ask, auto, plan or full"
     assert worker.command("mode", "auto")["text"].startswith("Mode auto: ")
     assert worker.last("status")["mode"] == "auto"
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from asyncio import to_thread
-from collections.abc import Sequence
-from dataclasses import fields
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +17,7 @@ from deepagents_cli.file_agents import FileAgent
 from deepagents_cli.file_tools import TOOLS
 from deepagents_cli.policy import Policy
 from deepagents_cli.project import Project, read_text
-from deepagents_cli.settings import merge, read_user, user_file
+from deepagents_cli.settings import KEYS, NOTHING_SET, Settings, as_text, merge, read_user, user_file
 from deepagents_cli.terminal import one_line
 from deepagents_cli.verdicts import Facts, decide
 from deepagents_cli.worker.commands.parts import Answer, SlashCommand, Talk, propose
@@ -141,7 +140,7 @@ async def _tools(talk: Talk, arguments: str) -> Answer:
     lines = [
         f"- `{one_line(name)}`{words[_usual(each, policy)] if each else ''}" for name, each in specs.items()
     ]
-    note = "" if talk.mode == "full" else " Secrets and .git ask in addition."
+    note = "" if talk.mode == "full" else " Secrets, .git and settings of editors ask in addition."
     return {"text": "\n".join([f"In mode {talk.mode}:{note}", "", *lines])}
 
 
@@ -197,10 +196,25 @@ async def _diff(talk: Talk, arguments: str) -> Answer:
 
 async def _settings(talk: Talk, arguments: str) -> Answer:
     place = talk.workplace
-    shown = [(each.name, getattr(place.setup.settings, each.name)) for each in fields(place.setup.settings)]
-    lines = [f"- {name}: {one_line(str(value))}" for name, value in shown if value]
+    lines = [f"- {one_line(each)}" for each in _describe_settings(place.setup.settings)]
     where = f"Yours are in `{user_file(place.project.home)}`."
     return {"text": "\n".join([*(lines or ["Nothing is set."]), "", where])}
+
+
+def _describe_settings(settings: Settings) -> Iterator[str]:
+    """Yield a line for each value that was set, as it is written in a file."""
+    for name in (each for each in KEYS if "." not in each and each not in ("permissions", "trusted")):
+        value = getattr(settings, name)
+        if value != getattr(NOTHING_SET, name):
+            yield f"{name}: {as_text(value)}"
+    yield from (f"limits.{kind}: {each}" for kind, each in settings.limits.items())
+    for hook in settings.hooks:
+        tools = f" ({', '.join(hook.tools)})" if hook.tools else ""
+        yield f"hooks.{hook.event}: {hook.command}{tools}"
+    if settings.permissions:
+        yield f"permissions: {len(settings.permissions)}, listed by /permissions"
+    yield from (f"trusted: {each.directory}" for each in settings.trusted)
+    yield from (f"not used: {each}" for each in settings.notices)
 
 
 async def _doctor(talk: Talk, arguments: str) -> Answer:

@@ -33,6 +33,8 @@ async def _mode(talk: Talk, wanted: str) -> Answer:
     if wanted in MODES:
         talk.set_mode(wanted)
         return {"text": f"Mode {wanted}: {_MODES[wanted]}."}
+    if wanted:
+        raise CommandError(f"{wanted!r} is no mode; write ask, auto, plan or full")
     return {"choices": [_choice(each, each, detail) for each, detail in _MODES.items()]}
 
 
