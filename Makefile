@@ -44,6 +44,9 @@ beside:
 
 check: test ## The same as test
 
+# Node gives new objects so little memory that pyright spends a quarter of its time on moving them.
+static types: export NODE_OPTIONS = --max-semi-space-size=64
+
 static: $(VENV)/.dev
 	@$(BIN)/ruff format --check --quiet . || { echo "Run: make format"; exit 1; }
 	@$(BIN)/ruff check --quiet .

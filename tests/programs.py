@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from multiprocessing import get_context
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from subprocess import CompletedProcess
 from tempfile import TemporaryDirectory
+from typing import IO
+
+from deepagents_cli.__main__ import main
 
 FORKING = get_context("forkserver")
 FORKING.set_forkserver_preload(
@@ -35,6 +40,46 @@ def run(program: str, *arguments: str, path: Sequence[Path] = ()) -> CompletedPr
         child.start()
         child.join()
         return CompletedProcess(program, child.exitcode or 0, printed.read_text(), warned.read_text())
+
+
+class Started:
+    """A process, as `subprocess.Popen` has one."""
+
+    def __init__(self, process: BaseProcess) -> None:
+        self._process = process
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid or 0
+
+    def send_signal(self, sig: int) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, sig)
+
+    def wait(self) -> int:
+        self._process.join()
+        return self._process.exitcode or 0
+
+
+def start(
+    command: Sequence[str], *, cwd: Path, env: Mapping[str, str], stdout: IO[bytes], stderr: IO[bytes]
+) -> Started:
+    """Start `python -m deepagents_cli ...`, as `subprocess.Popen` would; both outputs go to one file."""
+    assert stdout is stderr
+    arguments = command[command.index("deepagents_cli") + 1 :]
+    process = FORKING.Process(target=_serve, args=(arguments, str(cwd), {**env}, str(stdout.name)))
+    process.start()
+    return Started(process)
+
+
+def _serve(arguments: Sequence[str], directory: str, environment: Mapping[str, str], log: str) -> None:
+    os.chdir(directory)
+    os.environ.clear()
+    os.environ.update(environment)
+    written = os.open(log, os.O_WRONLY | os.O_APPEND)
+    for number in (1, 2):
+        os.dup2(written, number)
+    sys.exit(main(arguments))
 
 
 def _run(

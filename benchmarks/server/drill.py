@@ -19,7 +19,7 @@ from typing import Any
 import httpx
 import orjson
 
-from benchmarks.server.programs import Program, Server, deepagents, worker
+from benchmarks.server.programs import Program, Server, Start, deepagents, worker
 from tests import postgres
 
 _OVER = ("success", "error", "interrupted", "timeout")
@@ -116,16 +116,17 @@ def on_sqlite(directory: Path, size: Size) -> Generator[Scene]:
 
 
 @contextmanager
-def on_postgres(directory: Path, size: Size) -> Generator[Scene]:
+def on_postgres(directory: Path, size: Size, start: Start = subprocess.Popen) -> Generator[Scene]:
     """Run a server that only answers, and workers, on a PostgreSQL of their own."""
     lifted = directory / "lifted"
     with postgres.server() as place:
         cluster = Path(dict(part.split("=") for part in place.split())["host"])
         database = ("--database", f"postgresql://postgres@/postgres?host={cluster}")
-        server = deepagents(directory, *database, "--runs", "0", LIFTED=str(lifted))
+        server = deepagents(directory, *database, "--runs", "0", start=start, LIFTED=str(lifted))
         room = str(max(1, size.runs // size.workers))
         workers = [
-            worker(directory, *database, "--runs", room, LIFTED=str(lifted)) for _ in range(size.workers)
+            worker(directory, *database, "--runs", room, start=start, LIFTED=str(lifted))
+            for _ in range(size.workers)
         ]
         with _started(Scene(server, workers, lifted, cluster)) as scene:
             yield scene

@@ -9,8 +9,9 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Protocol, TypeAlias
 
 import httpx
 
@@ -18,22 +19,37 @@ from benchmarks.contenders import ROOT, child_environment
 
 AGENTS = Path(__file__).with_name("agents.py")
 GRAPHS = {name: f"{AGENTS}:{name}" for name in ("brief", "talker", "lifter")}
+_COMMAND = (sys.executable, "-m", "deepagents_cli")
 _PATIENCE = 240.0
+
+Start: TypeAlias = "Callable[..., Running]"
+
+
+class Running(Protocol):
+    """What a drill does with a process."""
+
+    @property
+    def pid(self) -> int: ...
+    def send_signal(self, sig: int, /) -> None: ...
+    def wait(self) -> int: ...
 
 
 class Program:
-    """A process with a log of its own."""
+    """A process with a log of its own; `start` starts it as `subprocess.Popen` does."""
 
-    def __init__(self, directory: Path, command: Sequence[str], **environment: str) -> None:
+    def __init__(
+        self, directory: Path, command: Sequence[str], start: Start = subprocess.Popen, **environment: str
+    ) -> None:
         self._directory = directory
         self._command = list(command)
+        self._start = start
         self._environment = {**child_environment(), "PYTHONPATH": str(ROOT / "src"), **environment}
-        self._running: subprocess.Popen[bytes] | None = None
+        self._running: Running | None = None
 
     def start(self) -> None:
         """Start the process, and wait for nothing."""
         with (self._directory / "log").open("ab") as log:
-            self._running = subprocess.Popen(
+            self._running = self._start(
                 self._command, cwd=self._directory, env=self._environment, stdout=log, stderr=log
             )
 
@@ -72,10 +88,12 @@ def _status(pid: int) -> float:
 class Server(Program):
     """A program that answers at a port, also after it was started again."""
 
-    def __init__(self, directory: Path, command: Sequence[str], **environment: str) -> None:
+    def __init__(
+        self, directory: Path, command: Sequence[str], start: Start = subprocess.Popen, **environment: str
+    ) -> None:
         self.port = _free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        super().__init__(directory, [*command, "--port", str(self.port)], **environment)
+        super().__init__(directory, [*command, "--port", str(self.port)], start, **environment)
 
     def wait(self) -> None:
         """Wait until it answers."""
@@ -89,16 +107,16 @@ class Server(Program):
         raise TimeoutError(f"{self.url} did not answer; see {self._directory / 'log'}")
 
 
-def deepagents(directory: Path, *options: str, **environment: str) -> Server:
+def deepagents(directory: Path, *options: str, start: Start = subprocess.Popen, **environment: str) -> Server:
     """Make `deepagents serve`."""
     _write_config(directory)
-    return Server(directory, [sys.executable, "-m", "deepagents_cli", "serve", *options], **environment)
+    return Server(directory, [*_COMMAND, "serve", *options], start, **environment)
 
 
-def worker(directory: Path, *options: str, **environment: str) -> Program:
+def worker(directory: Path, *options: str, start: Start = subprocess.Popen, **environment: str) -> Program:
     """Make `deepagents worker`."""
     _write_config(directory)
-    return Program(directory, [sys.executable, "-m", "deepagents_cli", "worker", *options], **environment)
+    return Program(directory, [*_COMMAND, "worker", *options], start, **environment)
 
 
 def langgraph_dev(directory: Path, runs: int) -> Server:
@@ -107,7 +125,7 @@ def langgraph_dev(directory: Path, runs: int) -> Server:
     program = str(LANGGRAPH_DEV / "bin" / "langgraph")
     options = ("--host", "127.0.0.1", "--no-browser", "--no-reload", "--n-jobs-per-worker", str(runs))
     environment = {"LANGSMITH_TRACING": "false", "LANGGRAPH_CLI_NO_ANALYTICS": "1"}
-    return Server(directory, [program, "dev", *options], **environment)
+    return Server(directory, [program, "dev", *options], subprocess.Popen, **environment)
 
 
 LANGGRAPH_DEV = ROOT / ".bench" / "langgraph-dev"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.server.drill import Size, drill, on_postgres
-from tests import postgres
+from tests import postgres, programs
 
 
 @pytest.mark.slow
@@ -16,7 +16,7 @@ from tests import postgres
 def test_every_run_ends_once_whatever_is_killed(tmp_path: Path) -> None:
     size = Size(runs=6, stones=3, workers=2, pause=1, sleeps=0, database_restarts=1, kills=1)
 
-    with on_postgres(tmp_path, size) as opened:
+    with on_postgres(tmp_path, size, programs.start) as opened:
         found = asyncio.run(drill(opened, size))
 
     assert found.statuses == {"success": 6}, found.lines(size)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
+import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 
 from tests.architecture.source import ROOT
 from tests.docs.provider import Script, serve
+from tests.server.serving import Program
 
 PAGES = (
     "README.md",
@@ -37,17 +37,9 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             "ANTHROPIC_BASE_URL": model,
             "ANTHROPIC_API_KEY": "none",
         }
-        running = subprocess.Popen(
-            [sys.executable, "-m", "deepagents_cli", "serve", "--port", "0"],
-            cwd=directory,
-            env={**os.environ, **environ},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        with running:
-            assert running.stdout
-            yield running.stdout.readline().split("//")[-1].strip()
-            running.terminate()
+        running = Program(directory, "serve", **environ)
+        yield running.start().split("//")[-1]
+        running.end(signal.SIGTERM)
 
 
 @pytest.mark.skipif(not shutil.which("curl"), reason="curl is not installed")

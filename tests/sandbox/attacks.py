@@ -35,7 +35,7 @@ def sh(
 
 
 def py(name: str, code: str, *, check: str = "", root: bool = False, **options: Any) -> Attack:
-    return Attack(name, (f"python3 -I - <<'END'\n{_PRELUDE}{code}\nEND",), check, root, "", options)
+    return Attack(name, (f"python3 -I -S - <<'END'\n{_PRELUDE}{code}\nEND",), check, root, "", options)
 
 
 _PRELUDE = """

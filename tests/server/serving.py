@@ -127,22 +127,14 @@ def make_key(directory: Path, owner: str, *options: str) -> str:
     return shown.getvalue().strip()
 
 
-class Process:
-    """A server that can be killed and started again on what it left; forked from one with all imports."""
+class Program:
+    """`deepagents` in a directory, which can be killed and begun anew; forked from one with all imports."""
 
-    def __init__(
-        self,
-        directory: Path,
-        *options: str,
-        command: str = "serve",
-        config: Mapping[str, Any] | None = None,
-        **environ: str,
-    ) -> None:
+    def __init__(self, directory: Path, *command: str, **environ: str) -> None:
         self._directory = directory
-        self._command = [command, *options, *(["--port", "0"] if command == "serve" else [])]
+        self._command = [*command, *(["--port", "0"] if command[0] == "serve" else [])]
         self._environ = {**os.environ, **environ}
         self._running: BaseProcess | None = None
-        (directory / "langgraph.json").write_text(json.dumps({"graphs": GRAPHS, **(config or {})}))
 
     def start(self) -> str:
         """Start, and return the address of a server, or the name of a worker."""
@@ -185,6 +177,21 @@ class Process:
         """Leave no process."""
         if self._running:
             self.end(signal.SIGKILL)
+
+
+class Process(Program):
+    """A server of the graphs of the tests, or a worker of one."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *options: str,
+        command: str = "serve",
+        config: Mapping[str, Any] | None = None,
+        **environ: str,
+    ) -> None:
+        super().__init__(directory, command, *options, **environ)
+        (directory / "langgraph.json").write_text(json.dumps({"graphs": GRAPHS, **(config or {})}))
 
 
 def _run(command: Sequence[str], directory: str, environ: Mapping[str, str], writing: Connection) -> None:
