@@ -666,6 +666,37 @@ def test_a_graph_without_messages_is_refused_with_a_reason(call_mode: CallMode) 
     assert not state["async_tasks"]
 
 
+def test_to_cancel_what_an_update_replaced_is_no_failure(
+    call_mode: CallMode, caplog: pytest.LogCaptureFixture
+) -> None:
+    gate = Gate()
+    model = ScriptedModel(START, on_task("wait_async_task"))
+    model.then(on_task("update_async_task", message="Dig."), gate.wait_then(on_task("cancel_async_task")))
+    model.then(doing(gate.opened.set, "Stopped."))
+    work = ScriptedModel("Gold.", call("dig_deep"))
+    agent = create_deep_agent(model, subagents=[digger(work, gate.tool())])
+    state = call_mode.invoke(agent, {"messages": "Dig!"})
+
+    assert only_record(state)["status"] == "cancelled"
+    assert [each.getMessage() for each in caplog.records if each.name.startswith("deepagents.")] == []
+
+
+def test_a_task_that_has_just_asked_a_person_is_cancelled_too() -> None:
+    before = {*threading.enumerate()}
+
+    def rest() -> None:
+        until(lambda: {*threading.enumerate()} - before, lambda left: not any(map(_is_ours, left)))
+
+    model = ScriptedModel(START, doing(rest, on_task("cancel_async_task")), "Stopped.")
+    spec = digger(ScriptedModel(call("blast")), blast, interrupt_on={"blast": True})
+    agent = create_deep_agent(model, subagents=[spec], checkpointer=InMemorySaver())
+    state = agent.invoke({"messages": "Dig!"}, THREAD)
+
+    assert results(state)[-1].startswith("Cancelled task")
+    assert only_record(state)["status"] == "cancelled"
+    assert "__interrupt__" not in state
+
+
 def test_an_answer_from_before_an_update_is_not_told_as_its_result(call_mode: CallMode) -> None:
     model = ScriptedModel(START, on_task("wait_async_task"), on_task("update_async_task", message="More."))
     model.then(on_task("wait_async_task"), "Nothing more.")

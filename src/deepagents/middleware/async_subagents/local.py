@@ -97,7 +97,7 @@ class LocalClient:
         """
         known = self._runs.find(thread_id, run_id)
         if known is None or known.is_over:
-            raise RemoteFailure("remote_failed", f"run {run_id!r} is not under way", 409)
+            raise RemoteFailure("remote_failed", f"run {run_id!r} is not under way", 404)
         known.stop()
 
     async def wait(self, thread_id: str, seconds: float) -> None:

@@ -252,9 +252,11 @@ async def _cancel(context: TaskContext, task_id: str) -> ToolOutput:
                 await client.cancel_run(thread_id, run_id)
         except RemoteFailure as failure:
             with _explain("Failed to cancel run"):
-                ended = await _find_end(client, task, failure)
-            text = f"Task {task['task_id']} had already ended: {ended.status}."
-            return ToolOutput(text, update=_record(update_task(task, ended.status, ended.run_id)))
+                found = await _find_rest(client, task, failure)
+            # Else it came to ask a person while it was believed to work.
+            if found.status != "waiting":
+                text = f"Task {task['task_id']} had already ended: {found.status}."
+                return ToolOutput(text, update=_record(update_task(task, found.status, found.run_id)))
         await _cancel_superseded(client, task)
     return ToolOutput(
         f"Cancelled task {task['task_id']}.", update=_record(update_task(task, "cancelled", run_id))
@@ -332,13 +334,13 @@ async def _cancel_superseded(client: TaskClient, task: AsyncTask) -> None:
                 _log.warning("an earlier run of %r was not cancelled: %s", client.agent.name, failure.text)
 
 
-async def _find_end(client: TaskClient, task: AsyncTask, failure: RemoteFailure) -> TaskStatus:
-    """Return the end of a task that could not be cancelled because it had ended; else raise the failure."""
+async def _find_rest(client: TaskClient, task: AsyncTask, failure: RemoteFailure) -> TaskStatus:
+    """Return how a task stands that was not cancelled because it works no more; else raise the failure."""
     # Servers differ in the status by which they refuse to cancel what has ended.
     if failure.status in (400, 404, 409, 422):
         with suppress(RemoteFailure):
             found = await fetch_status(client, task)
-            if found.status not in UNFINISHED:
+            if found.status not in ("pending", "running"):
                 return found
     raise failure
 
