@@ -111,7 +111,8 @@ def _check(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> ar
 
 def _check_mistyped(parser: argparse.ArgumentParser, typed: Sequence[str], commands: Sequence[str]) -> None:
     """Refuse a single word that is nearly a command: a model would be asked, and paid, for a typing error."""
-    near = get_close_matches(typed[0], commands, n=1) if typed and " " not in typed[0] else []
+    is_word = bool(typed) and " " not in typed[0] and not typed[0].startswith("-")
+    near = get_close_matches(typed[0], commands, n=1) if is_word else []
     words = [each for each in typed if not each.startswith("-")]
     if near and len(words) == 1:
         parser.error(f"{typed[0]!r} is no command; is it {near[0]!r}? As a task: deepagents run {typed[0]!r}")

@@ -47,10 +47,11 @@ def test_every_option_is_read() -> None:
         (["--yes", "tidy", "up"], "tidy up"),
         (["run", "tidy", "up"], "tidy up"),
         (["model", "the", "data"], "model the data"),
+        (["--model", "a:b"], None),
         (["run", "models"], "models"),
     ],
 )
-def test_what_is_no_command_is_a_task(argv: list[str], task: str) -> None:
+def test_what_is_no_command_is_a_task(argv: list[str], task: str | None) -> None:
     arguments = parse(argv)
 
     assert (arguments.command, arguments.task) == ("run", task)

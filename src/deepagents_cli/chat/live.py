@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from deepagents_cli.chat.conversation import Conversation
 from deepagents_cli.chat.render import Renderer
 from deepagents_cli.chat.status import short_time
-from deepagents_cli.chat.transcript import Transcript
+from deepagents_cli.chat.transcript import Call, Transcript
 
 _OUTPUT_LINES = 5
 _PLAN_LINES = 8
@@ -28,6 +28,7 @@ def draw_live(talk: Conversation, renderer: Renderer, rows: int) -> list[str]:
     asked = talk.question.message.get("call_id") if talk.question else None
     mark = renderer.look.dot if talk.question else _spin(renderer)
     below = [*_calls(transcript, renderer, mark, asked), *_tree(transcript, renderer, mark)]
+    below += _background(talk, renderer, mark)
     if talk.working and transcript.plan:
         below += renderer.plan(transcript.plan, _PLAN_LINES)
     below += [renderer.line(f"queued: {text}", "dim") for text in talk.queued[-3:]]
@@ -52,12 +53,27 @@ def _spin(renderer: Renderer) -> str:
 def _calls(transcript: Transcript, renderer: Renderer, mark: str, asked: object) -> Iterator[str]:
     running = [call for number, call in transcript.calls.items() if call.agent is None and number != asked]
     running = [call for call in running if not (call.line.startswith("task ") and transcript.subagents)]
-    now = transcript.clock()
-    for call in [*running[-_CALLS:], *transcript.background.values()]:
-        took = f" ({short_time(now - call.since)})" if now - call.since >= 1 else ""
-        yield renderer.line(f"{mark} {call.line}{took}")
-        for line in call.lines()[-_OUTPUT_LINES:]:
-            yield renderer.output(line)
+    for call in running[-_CALLS:]:
+        yield from _call(call, transcript, renderer, mark)
+
+
+def _call(call: Call, transcript: Transcript, renderer: Renderer, mark: str) -> Iterator[str]:
+    seconds = transcript.clock() - call.since
+    took = f" ({short_time(seconds)})" if seconds >= 1 else ""
+    yield renderer.line(f"{mark} {call.line}{took}")
+    for line in call.lines()[-_OUTPUT_LINES:]:
+        yield renderer.output(line)
+
+
+def _background(talk: Conversation, renderer: Renderer, mark: str) -> Iterator[str]:
+    for call in talk.transcript.background.values():
+        if talk.working:
+            yield from _call(call, talk.transcript, renderer, mark)
+        else:
+            # What it prints, and its end, come with the next turn.
+            yield renderer.line(
+                f"{renderer.look.dot} {call.line} {renderer.look.dot} in the background", "dim"
+            )
 
 
 def _tree(

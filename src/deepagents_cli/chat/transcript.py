@@ -77,6 +77,8 @@ class Transcript:
     _plan_shown: tuple[tuple[str, str], ...] = ()
     _stream: MarkdownStream = field(default_factory=MarkdownStream)
     _written: str = ""
+    _background: dict[str, str] = field(default_factory=dict[str, str])
+    """The calls that have started commands in the background, in one line each."""
     _stopped: set[str] = field(default_factory=set[str])
     """The calls that were shown as stopped; what the model is told about them later is for the model."""
     _failure: str = ""
@@ -156,7 +158,9 @@ class Transcript:
             self._printed(event)
             return
         self.background.pop(str(event.get("command_id")), None)
-        text = f"{event.get('command_id')} has ended with exit code {event.get('exit_code')}"
+        text = (
+            f"{event.get('command_id')} {event.get('command')}\nended with exit code {event.get('exit_code')}"
+        )
         self.add("failed_call" if event.get("exit_code") else "call", text, event.get("agent"))
 
     def _token(self, event: Mapping[str, Any]) -> None:
@@ -194,6 +198,9 @@ class Transcript:
             number = str(event.get("call_id"))
             self.calls[number] = Call(shown, agent, self.clock())
             self._stopped.discard(number)
+            args: Mapping[str, Any] = event.get("args") or {}
+            if args.get("background"):
+                self._background[number] = shown
 
     def _finished(self, event: Mapping[str, Any], line: str | None, details: Sequence[str]) -> None:
         number = str(event.get("call_id"))
@@ -217,9 +224,8 @@ class Transcript:
 
     def _printed(self, event: Mapping[str, Any]) -> None:
         if command := event.get("command_id"):
-            call = self.background.setdefault(
-                str(command), Call(str(command), event.get("agent"), self.clock())
-            )
+            line = f"{command} {self._background.get(str(event.get('call_id')), '')}".rstrip()
+            call = self.background.setdefault(str(command), Call(line, event.get("agent"), self.clock()))
         else:
             call = self.calls.get(str(event.get("call_id")))
         if call:

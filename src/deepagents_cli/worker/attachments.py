@@ -33,7 +33,7 @@ def _read(name: str, place: Workplace) -> dict[str, Any]:
     kind = mimetypes.guess_type(path)[0] or ""
     # A pasted picture lies where the screen has put it, and shows no file of this person.
     if not path.is_relative_to(place.directory.resolve()) and kind not in _IMAGES:
-        raise CommandError(f"{name!r} lies outside {str(place.directory)!r}; copy it there, or give --read")
+        raise CommandError(f"{name!r} lies outside {str(place.directory)!r}; copy it there")
     if not path.is_file():
         raise CommandError(f"{name!r} is no file")
     if kind in _IMAGES:
