@@ -8,6 +8,7 @@ import stat
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from secrets import token_hex
 from typing import Final
 
 _INSTRUCTIONS: Final = ("AGENTS.md", "CLAUDE.md")
@@ -117,6 +118,28 @@ def read_bytes(path: Path, place: Path, most: int) -> bytes:
         if len(content := file.read(most + 1)) > most:
             raise OSError(f"it is longer than {most:,} bytes")
     return content
+
+
+def write_whole(path: Path, content: bytes, mode: int | None = None) -> None:
+    """Write a file that is the old one or the new one at each moment, with this mode or that of the old one.
+
+    Raises:
+        OSError: where it cannot be written.
+    """
+    if mode is None and path.exists():
+        mode = stat.S_IMODE(path.stat().st_mode)
+    temporary = path.with_name(f".{path.name}-{token_hex(4)}")
+    try:
+        with temporary.open("xb") as file:
+            if mode is not None:
+                temporary.chmod(mode)
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def _open_at_once(path: str, flags: int) -> int:

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
 
 import tomlkit
@@ -15,6 +14,7 @@ from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import AoT
 
 from deepagents_cli.errors import CommandError
+from deepagents_cli.project import write_whole
 from deepagents_cli.settings import Permission, Trusted
 
 
@@ -79,26 +79,11 @@ def _change(path: Path, change: Callable[[Any], None]) -> None:
         with _alone(path.parent):
             document = tomlkit.parse(path.read_text("utf-8") if path.exists() else "")
             change(document)
-            _write(path, tomlkit.dumps(document))
+            write_whole(path, tomlkit.dumps(document).encode(), 0o600)
     except (TOMLKitError, UnicodeDecodeError) as error:
         raise CommandError(f"{path} is no TOML, so it was left as it is: {error}") from error
     except (OSError, TypeError, AttributeError) as error:
         raise CommandError(f"{path} cannot be changed: {error}") from error
-
-
-def _write(path: Path, text: str) -> None:
-    # Made private, and in its place at once: a reader sees the old settings or the new ones.
-    with NamedTemporaryFile(
-        "w", encoding="utf-8", dir=path.parent, prefix=".settings-", delete=False
-    ) as file:
-        try:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-            Path(file.name).replace(path)
-        except BaseException:
-            Path(file.name).unlink(missing_ok=True)
-            raise
 
 
 @contextmanager

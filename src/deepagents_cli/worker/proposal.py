@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from deepagents_cli.errors import CommandError
-from deepagents_cli.project import read_bytes
+from deepagents_cli.project import read_bytes, write_whole
 from deepagents_cli.terminal import one_line
 
 _LARGEST: Final = 10_000_000
@@ -51,13 +50,10 @@ class Proposal:
         """
         if _read(self.path) != self.before:
             raise CommandError(f"{_shown(self.path)} has changed meanwhile; do it again to see it as it is")
-        # A link or a pipe that has come into its place just now is not followed and not waited for.
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-        flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with os.fdopen(os.open(self.path, flags, 0o666), "w", encoding="utf-8") as file:
-                file.write(text)
+            # A link or a pipe that has come into its place just now is replaced, and not followed.
+            write_whole(self.path, text.encode("utf-8", "replace"))
         except OSError as error:
             raise CommandError(f"{_shown(self.path)} is not written: {error.strerror}") from error
 

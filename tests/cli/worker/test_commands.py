@@ -125,6 +125,23 @@ def test_a_note_takes_nothing_from_a_file_that_changes_while_it_is_shown(
     assert "it is no file" in worker.command("remember", "repository Be kind.")["text"]
 
 
+def test_a_note_takes_the_place_of_the_old_ones_at_once(worker: Worker, directory: Path) -> None:
+    notes = directory / "AGENTS.md"
+    notes.write_text("Old.\n")
+    notes.chmod(0o640)
+    worker.open()
+    shown = worker.command("remember", "repository Be kind.")
+
+    with notes.open() as reading:
+        worker.send("save", id=shown["id"], text="Half a pair: \ud83d.\n")
+        worker.wait("result", id=shown["id"])
+        assert reading.read() == "Old.\n"
+
+    assert notes.read_text() == "Half a pair: ?.\n"
+    assert notes.stat().st_mode & 0o777 == 0o640
+    assert sorted(each.name for each in directory.iterdir()) == ["AGENTS.md", "notes.md"]
+
+
 def test_a_session_is_renamed_forked_exported_and_opened_again(
     worker: Worker, start: StartWorker, server: OpenAIServer, directory: Path
 ) -> None:
