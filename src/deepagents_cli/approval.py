@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from rich.console import Console
 
@@ -20,18 +20,27 @@ _REFUSED_UNASKED: Final = (
 )
 _SHOWN_LINES: Final = 500
 DIFF_COLOURS: Final = {"+": "green", "-": "red", "@": "cyan"}
-_DECISIONS: Final = {"y": "approve", "n": "reject", "e": "edit", "r": "respond", "a": "approve"}
-_CHOICES: Final = {"y": "[y]es", "n": "[n]o", "e": "[e]dit", "r": "[r]eply", "a": "[a]lways"}
-_HELP: Final = {
-    "y": "let this call run",
-    "n": "refuse it; the model reads your reason",
-    "e": "change the command, or the text that the file shall get, and see it again",
-    "r": "answer in the tool's place; nothing runs",
-    "a": "let it and calls like it run from now on; you choose which, and where",
-    "v": "show the lines that were left out",
-}
 _SCOPES: Final[Mapping[str, Scope]] = {"s": "session", "d": "directory", "e": "everywhere"}
-_WORDS: Final = frozenset({"yes", "no", "edit", "reply", "always", "view"})
+
+
+class _Choice(NamedTuple):
+    """What a person can type; offered where the call allows the decision, if it is one."""
+
+    word: str
+    decision: str | None
+    help: str
+
+
+_CHOICES: Final = {
+    "y": _Choice("yes", "approve", "let this call run"),
+    "n": _Choice("no", "reject", "refuse it; the model reads your reason"),
+    "e": _Choice("edit", "edit", "change the command, or the text that the file shall get, and see it again"),
+    "r": _Choice("reply", "respond", "answer in the tool's place; nothing runs"),
+    "a": _Choice(
+        "always", "approve", "let it and calls like it run from now on; you choose which, and where"
+    ),
+    "v": _Choice("view", None, "show the lines that were left out"),
+}
 
 
 def approve(request: ApprovalRequest, agent: str | None) -> Decision:
@@ -114,22 +123,22 @@ class AskPerson:
             self._console.print(style_text(line, DIFF_COLOURS.get(line[:1], "")), soft_wrap=True)
 
     def _choose(self, question: Question, unseen: int) -> str:
-        offered = {key: text for key, text in _CHOICES.items() if _DECISIONS[key] in question.choices}
-        if not question.rules:
-            offered.pop("a", None)
+        offered = [key for key, each in _CHOICES.items() if each.decision in question.choices]
+        if not question.rules and "a" in offered:
+            offered.remove("a")
         if unseen:
             # What was not shown cannot be approved: a payload could stand behind any number of dull lines.
             self._console.print(style_text(f"... {unseen:,} more lines; view them to approve"))
-            offered = {"v": "[v]iew", **{key: text for key, text in offered.items() if key in "nr"}}
-        prompt = style_text(f"{' '.join(offered.values())} [?] ? ", "bold")
+            offered = ["v", *(key for key in offered if key in "nr")]
+        shown = " ".join(f"[{key}]{_CHOICES[key].word[1:]}" for key in offered)
+        prompt = style_text(f"{shown} [?] ? ", "bold")
         while True:
             answer = self._read_line(prompt).lower()
-            if answer in _WORDS:
-                answer = answer[0]
-            if answer in offered:
-                return answer
+            for key in offered:
+                if answer in (key, _CHOICES[key].word):
+                    return key
             if answer == "?":
-                self._print_lines([f"  {key}  {_HELP[key]}" for key in offered])
+                self._print_lines([f"  {key}  {_CHOICES[key].help}" for key in offered])
 
     def _decision(self, choice: str, request: ApprovalRequest, asked: ApprovalRequest) -> Decision:
         if choice == "n":

@@ -19,7 +19,7 @@ from deepagents_cli.terminal import clean, one_line
 _MOST_NAMED: Final = 20
 _GUARDED: Final = {
     "git": "changes what git keeps in .git",
-    "programs": "programs outside of the sandbox obey it",
+    "programs": "other programs obey it",
     "secrets": "looks like it holds secrets",
 }
 _NEEDED: Final = {"git": "may change .git", "secrets": "may read files that look like secrets"}

@@ -106,7 +106,7 @@ def test_a_person_is_asked_about_files_that_programs_outside_obey(
     (directory / ".git/hooks").mkdir(parents=True)
     titles = {
         ".git/hooks/pre-commit": "(changes what git keeps in .git)",
-        ".vscode/tasks.json": "(programs outside of the sandbox obey it)",
+        ".vscode/tasks.json": "(other programs obey it)",
     }
     writes = [call("write_file", file_path=each, content="make\n") for each in titles]
     server.then(*writes, call("execute", command="echo bad > .git/hooks/pre-commit"), "Written.")
