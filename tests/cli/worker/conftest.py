@@ -13,12 +13,21 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from deepagents_cli import protocol
 from deepagents_cli.protocol import Message, read, write
 from deepagents_cli.worker.__main__ import main
 from tests.cli.openai_server import MODEL, OpenAIServer, serving
 from tests.programs import FORKING
 
 PATIENCE = 30.0
+SAID: Mapping[str, Any] = {
+    "ready": protocol.Ready, "trust": protocol.Trust, "event": protocol.Happened, "ask": protocol.Ask,
+    "question": protocol.Question, "decided": protocol.Decided, "queued": protocol.Texts,
+    "taken_back": protocol.Texts, "status": protocol.Status, "notice": protocol.Notice,
+    "working": protocol.Working, "idle": protocol.Idle, "result": protocol.Result,
+    "failed": protocol.Failed,
+}  # fmt: skip
+"""The form of each message of the worker."""
 
 
 class Worker:
@@ -143,6 +152,7 @@ class Worker:
         line, _, self._rest = self._rest.partition(b"\n")
         message = read(line)
         assert message is not None, line
+        assert message.keys() - {"is"} == SAID[message["is"]].__annotations__.keys(), message
         self.seen.append(message)
         return message
 
