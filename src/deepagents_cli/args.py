@@ -161,10 +161,7 @@ def _add_run(commands: Any) -> None:
         metavar="FILE",
         help="a JSON Schema that the answer fits; it is written as JSON",
     )
-    _add_thread(run)
-    _add_commands(run)
-    _add_limits(run)
-    add_debug(run)
+    _add_work(run)
 
 
 def _add_chat(commands: Any) -> None:
@@ -179,10 +176,7 @@ def _add_chat(commands: Any) -> None:
         action="store_true",
         help="write line after line, for screen readers and logs; nothing is drawn twice",
     )
-    _add_thread(chat)
-    _add_commands(chat)
-    _add_limits(chat)
-    add_debug(chat)
+    _add_work(chat)
 
 
 def _add_place(parser: argparse.ArgumentParser) -> None:
@@ -195,11 +189,15 @@ def _add_place(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_thread(parser: argparse.ArgumentParser) -> None:
+def _add_work(parser: argparse.ArgumentParser) -> None:
+    """Describe what a task and a conversation have in common."""
     parser.add_argument(
         "--continue", dest="resume", action="store_true", help="take up the directory's last thread"
     )
     parser.add_argument("--thread", metavar="ID", help="use this thread, whether it exists or not")
+    _add_commands(parser)
+    _add_limits(parser)
+    add_debug(parser)
 
 
 def _add_commands(run: argparse.ArgumentParser) -> None:
