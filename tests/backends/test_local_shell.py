@@ -80,11 +80,21 @@ def test_what_is_no_command_is_an_answer(shell: LocalShellBackend, command: str,
     assert (result.output.startswith("Error: Command must"), result.exit_code) == (True, 1)
 
 
-def test_a_directory_that_is_gone_is_an_answer_without_its_path(tmp_path: Path) -> None:
-    result = LocalShellBackend(tmp_path / "gone").execute("true")
+def test_a_root_that_is_not_there_yet_is_made_by_a_command_as_by_a_write(tmp_path: Path) -> None:
+    made = LocalShellBackend(tmp_path / "new/project").execute("pwd")
 
-    assert result.exit_code == 1
-    assert result.output == "Error executing command (FileNotFoundError): No such file or directory"
+    assert made.output == f"{tmp_path}/new/project"
+
+
+def test_a_root_that_is_no_directory_is_an_answer_without_its_path(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    shell = LocalShellBackend(tmp_path / "file")
+
+    result = shell.execute("true")
+    status = shell.poll_command(shell.start_command("true"), wait=10)
+
+    assert (result.exit_code, status.exit_code) == (1, 1)
+    assert result.output == status.output == "Error executing command (FileExistsError): File exists"
 
 
 @pytest.mark.parametrize("seconds", [0, -1])

@@ -101,6 +101,8 @@ class LocalShellBackend(FilesystemBackend, BackgroundCommands):
     def _start(
         self, command: str, seconds: float, control: Control, *, leaves_nothing: bool = False
     ) -> Ended:
+        # As a write does: the root need not be there before something is done in it.
+        self.cwd.mkdir(parents=True, exist_ok=True)
         most = self._max_output_bytes
         return run_command(
             command, self.cwd, self._env, seconds, most, control, leaves_nothing=leaves_nothing

@@ -13,7 +13,13 @@ from math import inf
 from select import select
 from typing import Final, Self
 
-from deepagents.backends.local_shell.commands import TIMED_OUT, Start, find_problem, positive
+from deepagents.backends.local_shell.commands import (
+    TIMED_OUT,
+    Start,
+    describe_failure,
+    find_problem,
+    positive,
+)
 from deepagents.backends.local_shell.process import STDOUT, Control
 from deepagents.backends.protocol import SandboxBackendProtocol
 from deepagents.backends.results import CommandStatus
@@ -121,7 +127,7 @@ class Background:
             running.add("".join(f"\n{each}" for each in notes))
         # Whoever polls learns of it; nobody waits for this thread.
         except Exception as error:  # noqa: BLE001
-            running.add(f"Error executing command ({type(error).__name__}): {error}")
+            running.add(describe_failure(error))
         finally:
             running.end(exit_code)
 
@@ -188,7 +194,10 @@ class Background:
     def _find(self, command_id: str) -> _Running:
         found = self._commands.get(command_id)
         if found is None:
-            raise BackendError("invalid_argument", f"there is no command {command_id!r} here")
+            raise BackendError(
+                "invalid_argument",
+                f"there is no command {command_id!r} here; execute with background=true returns an id",
+            )
         return found
 
     def _forget(self) -> None:

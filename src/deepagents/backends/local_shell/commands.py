@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Final, TypeAlias, cast
 
+from deepagents.backends._bytes import reason_of
 from deepagents.backends.local_shell.process import Control, Ended
 from deepagents.backends.protocol import OnOutput
 from deepagents.backends.results import ExecuteResponse
@@ -102,8 +103,7 @@ class Commands:
             if pieces:
                 pieces.end()
         except OSError as error:
-            reason = os.strerror(error.errno) if error.errno else "unknown reason"
-            return ExecuteResponse(f"Error executing command ({type(error).__name__}): {reason}", _FAILED)
+            return ExecuteResponse(describe_failure(error), _FAILED)
         exit_code = TIMED_OUT if ended.exit_code is None else ended.exit_code
         refused = (f"[{each}]" for each in control.refused)
         notes = [
@@ -163,6 +163,12 @@ def find_problem(command: object) -> str | None:
     except UnicodeEncodeError:
         return "Error: Command must be text that can be encoded."
     return None
+
+
+def describe_failure(error: Exception) -> str:
+    """Say why a command could not be run, of the system's failures without the path that they name."""
+    reason = reason_of(error) if isinstance(error, OSError) else str(error)
+    return f"Error executing command ({type(error).__name__}): {reason}"
 
 
 def _describe_timeout(seconds: int, is_default: bool) -> str:
