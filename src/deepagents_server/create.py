@@ -94,12 +94,9 @@ async def start_run(server: Server, inserted: Inserted) -> None:
     if inserted.taken:
         # Before anything else that may fail: nobody else looks after a run that this worker has taken.
         server.engine.start(inserted.taken)
-    await server.engine.announce(row["thread_id"])
-    if inserted.taken:
-        return
+    await server.engine.announce(row["thread_id"], waits=not inserted.taken)
     for other in inserted.busy:
         await _make_way(server, other, row["multitask_strategy"])
-    await server.engine.wake()
 
 
 async def _make_way(server: Server, other: Row, strategy: str) -> None:

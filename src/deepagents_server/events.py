@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from deepagents_server.database import Database
 from deepagents_server.database.runs import add
@@ -88,8 +89,8 @@ class EventLog:
         self._channels: dict[str, _Channel] = {}
         self._waiting: dict[str, set[asyncio.Event]] = {}
         """Who waits for the end of a run, or for news of a thread, by its id."""
-        self.on_kept: Callable[[str], Awaitable[None]] | None = None
-        """Called after events of a run came into the database, to tell other processes."""
+        self.on_kept: Callable[[AsyncConnection, str], Awaitable[None]] | None = None
+        """Called as events of a run come into the database, to tell other processes when they are there."""
         self.on_reader: Callable[[str], Awaitable[None]] | None = None
         """Called when somebody begins to read a run that works elsewhere."""
 
@@ -261,9 +262,9 @@ class EventLog:
             async with self._database.write() as connection:
                 # It may be there, if the database went away before it could answer.
                 await add(connection, run_events, {**row, "created_at": now()})
+                if self.on_kept:
+                    await self.on_kept(connection, run_id)
             channel.kept = batch[-1].seq
-        if self.on_kept:
-            await self.on_kept(run_id)
 
 
 async def _wait(news: asyncio.Event, seconds: float) -> bool:

@@ -10,12 +10,15 @@ from typing import Any, Final, Literal
 
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from deepagents_server.database.engine import Database
 
 Kind = Literal["runs", "stop", "steer", "events", "end", "watch", "begin"]
 """There are runs to start; a run is to stop or to give way; it has events, or an end; somebody reads it; a
 thread has got a run."""
+Notice = tuple[Kind, str]
+"""A kind, and the id of the run or thread, if it is about one."""
 _CHANNEL: Final = "deepagents"
 _log: Final = logging.getLogger("deepagents.server")
 
@@ -33,13 +36,17 @@ class Notices:
         """Call a function with the id of the run, or thread, for each notice of a kind."""
         self._handlers[kind] = handler
 
-    async def send(self, kind: Kind, run_id: str = "") -> None:
+    async def send(self, *notices: Notice) -> None:
         """Tell all processes, this one among them."""
         if self._database.is_shared:
-            noticed = sa.func.pg_notify(_CHANNEL, f"{kind}:{run_id}")
-            await self._database.execute(sa.select(noticed))
+            await self._database.execute(*(_notify(each) for each in notices))
         else:
-            self._handle(f"{kind}:{run_id}")
+            for kind, key in notices:
+                self._handle(f"{kind}:{key}")
+
+    async def send_with(self, connection: AsyncConnection, notice: Notice) -> None:
+        """Tell all processes that share the database, when the transaction ends."""
+        await connection.execute(_notify(notice))
 
     @asynccontextmanager
     async def listening(self) -> AsyncGenerator[None]:
@@ -78,3 +85,7 @@ class Notices:
         kind, _, run_id = payload.partition(":")
         if handler := self._handlers.get(kind):
             handler(run_id)
+
+
+def _notify(notice: Notice) -> sa.Select[Any]:
+    return sa.select(sa.func.pg_notify(_CHANNEL, ":".join(notice)))

@@ -9,7 +9,6 @@ import socket
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Final, Literal
 from uuid import uuid4
 
@@ -20,7 +19,7 @@ from sqlalchemy.exc import DBAPIError
 
 from deepagents_server.database import Database
 from deepagents_server.database.engine import Row
-from deepagents_server.database.notices import Notices
+from deepagents_server.database.notices import Notice, Notices
 from deepagents_server.database.runs import (
     Claim,
     Taken,
@@ -43,6 +42,7 @@ from deepagents_server.serialize import now, seconds_to
 Action = Literal["interrupt", "rollback"]
 _LOOK_AGAIN: Final = 30.0
 """Seconds after which a worker looks for runs though nobody said that there are any."""
+_RUNS: Final[Notice] = ("runs", "")
 _SHORT: Final = 1.0
 """Seconds in which a run may end without being a workflow of DBOS; to record one costs two transactions."""
 _RETRY: Final = 0.5
@@ -134,32 +134,33 @@ class RunEngine:
         self.notices.on("begin", self.events.wake)
         self.notices.on_return = self._look_again
         if self.database.is_shared:
-            self.events.on_kept = partial(self.notices.send, "events")
-            self.events.on_reader = partial(self.notices.send, "watch")
+            self.events.on_kept = lambda connection, run_id: self.notices.send_with(
+                connection, ("events", run_id)
+            )
+            self.events.on_reader = lambda run_id: self.notices.send(("watch", run_id))
 
     def _look_again(self) -> None:
         self._news.set()
         self.events.wake_all()
 
-    async def announce(self, thread_id: str) -> None:
-        """Tell who follows a thread that it has got a run."""
-        await self.notices.send("begin", thread_id)
+    async def announce(self, thread_id: str, *, waits: bool) -> None:
+        """Tell who follows a thread that it has got a run, and workers if that waits for one of them."""
+        await self.notices.send(("begin", thread_id), *([_RUNS] if waits else []))
 
     async def wake(self) -> None:
         """Let workers look for runs that may start."""
-        await self.notices.send("runs")
+        await self.notices.send(_RUNS)
 
     async def cancel(self, run: Row, action: Action) -> None:
         """End a run early; `rollback` also takes back what it did to its thread."""
         if await cancel(self.database, run, action):
-            await self.notices.send("end", run["run_id"])
-            await self.wake()
+            await self.notices.send(("end", run["run_id"]), _RUNS)
         else:
-            await self.notices.send("stop", run["run_id"])
+            await self.notices.send(("stop", run["run_id"]))
 
     async def steer(self, run_id: str) -> None:
         """Let a run end at its next step, so that the one behind it goes on from there."""
-        await self.notices.send("steer", run_id)
+        await self.notices.send(("steer", run_id))
 
     def cancel_soon(self, run: Row, action: Action) -> None:
         """End a run early, from a task that is being cancelled itself."""
@@ -325,8 +326,7 @@ class RunEngine:
             await active.attempt.leave()
         self._news.set()
         if self.database.is_shared:
-            await self.notices.send("end", run_id)
-            await self.wake()
+            await self.notices.send(("end", run_id), _RUNS)
 
     async def _take_again(self, attempt: Attempt) -> Taken | None:
         """Begin a further attempt at a run of this worker, as soon as the database answers."""
