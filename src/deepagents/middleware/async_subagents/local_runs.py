@@ -20,11 +20,11 @@ from deepagents._async import IOCall, arun, run, start_thread
 from deepagents._state.run_end import RunEnd, run_end
 from deepagents._state.runtime import outside_of_runs, running_stream
 from deepagents._text import describe_exception
+from deepagents.middleware.async_subagents.spec import UNDER_WAY
 from deepagents.middleware.limits import Budget, counting
 
 _MOST_KEPT: Final = 1_000
 """Threads of which this process remembers the runs; older ones are looked up in their checkpointer."""
-_UNDER_WAY: Final = ("pending", "running")
 
 
 class StreamOfCaller:
@@ -115,7 +115,7 @@ class LocalRun:
     @property
     def is_over(self) -> bool:
         """Whether it has ended, or is about to because it was stopped."""
-        return self.status not in _UNDER_WAY
+        return self.status not in UNDER_WAY
 
     def start(self) -> IOCall[None]:
         """Make the call that starts it."""

@@ -37,6 +37,7 @@ from deepagents.middleware.async_subagents.messages import (
 )
 from deepagents.middleware.async_subagents.spec import (
     TASKS,
+    UNDER_WAY,
     UNFINISHED,
     AsyncAgent,
     AsyncSubAgent,
@@ -251,7 +252,7 @@ def _as_news(task: AsyncTask, found: TaskStatus, *, asks: bool = False) -> TaskN
     if (found.status, found.run_id) == (task["status"], task["run_id"]):
         return None
     record = update_task(task, found.status, found.run_id)
-    runs_on = found.status in ("pending", "running") or (asks and found.status == "waiting")
+    runs_on = found.status in UNDER_WAY or (asks and found.status == "waiting")
     return record, None if runs_on else announce_status(record, found)
 
 

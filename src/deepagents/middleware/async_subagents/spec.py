@@ -18,7 +18,8 @@ from deepagents.errors import ConfigError
 TASKS: Final = "async_tasks"
 EVENT: Final = "deepagents_notification"
 PARENT: Final = "deepagents_parent"
-UNFINISHED: Final = frozenset({"pending", "running", "waiting"})
+UNDER_WAY: Final = frozenset({"pending", "running"})
+UNFINISHED: Final = UNDER_WAY | {"waiting"}
 FINISHED: Final = frozenset({"success", "error", "timeout", "cancelled", "interrupted"})
 _PLAIN_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
 

@@ -33,6 +33,7 @@ from deepagents.middleware.async_subagents.messages import (
 )
 from deepagents.middleware.async_subagents.spec import (
     TASKS,
+    UNDER_WAY,
     UNFINISHED,
     AsyncAgent,
     AsyncTask,
@@ -340,7 +341,7 @@ async def _find_rest(client: TaskClient, task: AsyncTask, failure: RemoteFailure
     if failure.status in (400, 404, 409, 422):
         with suppress(RemoteFailure):
             found = await fetch_status(client, task)
-            if found.status not in ("pending", "running"):
+            if found.status not in UNDER_WAY:
                 return found
     raise failure
 
