@@ -28,11 +28,11 @@ from deepagents_cli.worker.changes import Changes
 from deepagents_cli.worker.commands import carry_out, find_skills, list_commands
 from deepagents_cli.worker.hosts import Hosts
 from deepagents_cli.worker.inbox import Inbox
-from deepagents_cli.worker.meter import Meter, cost_of, last_context
 from deepagents_cli.worker.proposal import Proposal
 from deepagents_cli.worker.repository import Repository
 from deepagents_cli.worker.steering import Steering, present_plan
 from deepagents_cli.worker.turns import Turns
+from deepagents_cli.worker.usage import UsageCounter, cost_of, last_context
 from deepagents_cli.worker.workplace import Workplace
 
 logger = logging.getLogger(__name__)
@@ -78,7 +78,7 @@ class Conversation:
         self._task.cancel()
         if self.thread:
             await self.turns.end()
-            await self.meter.finish()
+            await self.usage.finish()
             await self.repository.close()
         self._held.close()
         if self._workplace is not None:
@@ -132,7 +132,7 @@ class Conversation:
         state = await self.session.read()
         messages = messages_in(state)
         self.inbox.settle({each.id for each in messages})
-        await self.meter.open(thread, last_context(messages))
+        await self.usage.open(thread, last_context(messages))
         self.name = next((each.name for each in place.threads.find_all() if each.id == thread), "")
         self._say_ready(messages, resumed=resumed, waiting=bool(state.tasks))
         if self.inbox.texts:
@@ -161,9 +161,9 @@ class Conversation:
 
     def say_status(self) -> None:
         """Tell what the status line shows."""
-        place, used = self.workplace, self.meter.used
+        place, used = self.workplace, self.usage.used
         window = input_window(place.model)
-        in_context = self.meter.in_context
+        in_context = self.usage.in_context
         self.say(
             "status",
             {
@@ -218,8 +218,8 @@ class Conversation:
             trust = await self._trust == "yes"
         await place.open(trust=trust)
         self._workplace = place
-        self.meter = Meter(place.record, self.say_status)
-        self.repository = Repository(place.project, self.meter.changed)
+        self.usage = UsageCounter(place.record, self.say_status)
+        self.repository = Repository(place.project, self.usage.changed)
         wanted, latest = message.get("thread"), bool(message.get("resume"))
         thread = place.threads.choose(place.directory, wanted, latest=latest)
         await self._enter_once_free(thread, resumed=bool(wanted) or latest)
@@ -270,7 +270,7 @@ class Conversation:
 
     def _end_turn(self) -> None:
         self._approve(None)
-        self.meter.flush()
+        self.usage.flush()
         self.repository.look()
 
     def _take_at_once(self, kind: str, message: Message) -> None:
@@ -293,7 +293,7 @@ class Conversation:
         line, details = None, []
         match event:
             case Usage():
-                self.meter.count(self.workplace.model, event)
+                self.usage.count(self.workplace.model, event)
             case ToolCalled(name=name, args=args):
                 line = call_line(name, args, directory=str(self.workplace.directory))
             case ToolFinished(name=name, status=status, text=text):

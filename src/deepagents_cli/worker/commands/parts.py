@@ -10,9 +10,9 @@ from deepagents_cli.file_commands import FileCommand
 from deepagents_cli.protocol import Message, Mode
 from deepagents_cli.session import Session
 from deepagents_cli.worker.changes import Changes
-from deepagents_cli.worker.meter import Meter
 from deepagents_cli.worker.proposal import Proposal
 from deepagents_cli.worker.steering import Steering
+from deepagents_cli.worker.usage import UsageCounter
 from deepagents_cli.worker.workplace import Workplace
 
 Answer: TypeAlias = dict[str, Any]
@@ -25,7 +25,7 @@ class Talk(Protocol):
     thread: str
     name: str
     session: Session
-    meter: Meter
+    usage: UsageCounter
     steering: Steering
     changes: Changes
     proposed: dict[int, Proposal]

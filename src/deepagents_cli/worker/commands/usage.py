@@ -21,8 +21,8 @@ from deepagents_cli.models_here import find_models
 from deepagents_cli.session import messages_in
 from deepagents_cli.worker.commands.parts import Answer, SlashCommand, Talk
 from deepagents_cli.worker.commands.project import describe_skills
-from deepagents_cli.worker.meter import cost_of
 from deepagents_cli.worker.steering import NODE
+from deepagents_cli.worker.usage import cost_of
 
 _WIDTH: Final = 24
 """Columns of a bar; a line has fewer than 60."""
@@ -54,8 +54,8 @@ async def _model(talk: Talk, name: str) -> Answer:
 
 
 async def _cost(talk: Talk, arguments: str) -> Answer:
-    await talk.meter.finish()
-    used = talk.meter.used
+    await talk.usage.finish()
+    used = talk.usage.used
     if not used:
         return {"text": "Nothing was used yet."}
     lines = ["| agent | model | read | of it cached | written | cost |", "|---|---|---|---|---|---|"]

@@ -1,4 +1,4 @@
-"""Know what the status line shows: model, mode, how full the context is, tokens, and what they cost."""
+"""Count the tokens that a thread uses, and what they cost, by agent and model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _EVERY: Final = 0.25
 """Seconds between two messages."""
 
 
-class Meter:
+class UsageCounter:
     """Counts what a thread uses, and says so when something has changed, a few times a second at most."""
 
     def __init__(self, record: Record, say: Callable[[], None]) -> None:
