@@ -19,6 +19,7 @@ def read_task(typed: str | None, given: IO[str] | None) -> str | None:
     Raises:
         CommandError: for input that is no text, or more than a model could read.
     """
+    _check_text("the task", typed or "")
     context = _read_context(given, has_task=typed is not None)
     if not context.strip():
         return typed
@@ -35,12 +36,21 @@ def _read_context(given: IO[str] | None, *, has_task: bool) -> str:
         context = given.read(_MOST_CHARACTERS + 1)
     except UnicodeDecodeError as error:
         raise CommandError(f"standard input holds no text: {error}", Exit.USAGE) from error
+    _check_text("standard input", context)
     if len(context) > _MOST_CHARACTERS:
         raise CommandError(
             f"standard input holds over {_MOST_CHARACTERS:,} characters; put it into a file, and name that",
             Exit.USAGE,
         )
     return context
+
+
+def _check_text(what: str, text: str) -> None:
+    # Where no language is set, Python hides bytes that are none of UTF-8 in half characters.
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise CommandError(f"{what} holds no text: {error}", Exit.USAGE) from error
 
 
 def _is_silent(given: IO[str]) -> bool:

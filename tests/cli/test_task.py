@@ -46,6 +46,8 @@ def test_without_task_and_input_the_way_out_is_said(cli: Command) -> None:
     ("given", "said"),
     [
         (TextIOWrapper(BytesIO(b"\xff\xfe\x00"), "utf-8"), "standard input holds no text"),
+        # As Python reads it where no language is set.
+        (TextIOWrapper(BytesIO(b"\xff"), "utf-8", "surrogateescape"), "standard input holds no text"),
         (StringIO("x" * 1_000_001), "put it into a file"),
     ],
 )
@@ -58,6 +60,12 @@ def test_input_that_no_model_can_read_is_refused(
 
     assert ended.code == 2
     assert said in ended.err
+
+
+def test_a_task_of_broken_bytes_is_refused(cli: Command) -> None:
+    ended = cli.run("explain \udcff", model=ECHO)
+
+    assert (ended.code, "the task holds no text" in ended.err) == (2, True)
 
 
 def test_quiet_writes_the_answer_and_nothing_else(cli: Command, directory: Path) -> None:
