@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from langgraph_sdk import get_sync_client
+from langgraph_sdk import get_client, get_sync_client
 from langgraph_sdk.client import SyncLangGraphClient
+from langgraph_sdk.errors import PermissionDeniedError
 
 from tests.agents import test_agent_server as stories
 
@@ -24,3 +25,9 @@ test_cancelled = stories.test_a_task_is_cancelled_and_listed
 test_told = stories.test_who_started_a_task_on_the_same_server_is_told_while_at_rest
 test_not_told = stories.test_a_task_ends_without_waiting_for_a_busy_parent
 test_approved = stories.test_a_task_that_waits_for_a_person_goes_on_when_one_has_answered
+
+
+async def test_code_of_the_process_that_is_no_run_reaches_nothing_without_an_address(url: str) -> None:
+    async with get_client() as inside:
+        with pytest.raises(PermissionDeniedError, match="Only a run"):
+            await inside.threads.search()

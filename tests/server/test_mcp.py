@@ -70,8 +70,10 @@ async def test_a_graph_that_cannot_be_made_hides_no_others(
     with serving(tmp_path, slots=0, graphs=graphs) as url:
         async with Client(f"{url}/mcp") as tools:
             listed = [each.name for each in (await tools.list_tools()).tools]
+        failed = httpx.get(f"{url}/assistants/broken/schemas")
 
     assert listed == ["echo"]
+    assert (failed.status_code, failed.json()) == (500, {"detail": "The server failed; its log says why."})
     assert "secret of the factory" in caplog.text
 
 

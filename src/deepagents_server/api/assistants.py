@@ -22,7 +22,7 @@ from deepagents_server.api.bodies import (
     VersionBody,
     read_body,
 )
-from deepagents_server.api.common import answer, answer_page, nothing, ordered, selected, serving
+from deepagents_server.api.common import answer, answer_search, nothing, serving
 from deepagents_server.database.assistants import (
     add_assistant,
     add_version,
@@ -142,12 +142,7 @@ def _found(given: AssistantSearchBody, request: Request) -> sa.Select[Any]:
 async def search(request: Request) -> Response:
     """Find assistants."""
     given = await read_body(request, AssistantSearchBody)
-    database = serving(request).database
-    query = _found(given, request)
-    page = ordered(query, assistants, given.sort_by, given.sort_order, _SORTED)
-    rows = await database.rows(page.limit(given.limit).offset(given.offset))
-    shown = [selected(show_assistant(row), given.select) for row in rows]
-    return answer_page(shown, await database.count(query), given.offset)
+    return await answer_search(request, _found(given, request), assistants, given, _SORTED, show_assistant)
 
 
 async def count(request: Request) -> Response:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, cast
 
 import sqlalchemy as sa
@@ -12,6 +12,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Send
 from starlette.types import Scope as Asgi
 
+from deepagents_server.api.bodies import SearchBody
 from deepagents_server.database.engine import Row
 from deepagents_server.errors import ApiError
 from deepagents_server.serialize import dump
@@ -69,29 +70,31 @@ def nothing(status: int = 204) -> Response:
     return Response(status_code=status)
 
 
-def answer_page(shown: Sequence[Any], total: int, offset: int) -> Response:
-    """Answer a page of a list, and where the next one begins."""
-    following = offset + len(shown)
-    headers = {"x-pagination-total": str(total)}
-    if following < total and shown:
-        headers["x-pagination-next"] = str(following)
-    return answer(list(shown), headers=headers)
-
-
-def ordered(
-    query: sa.Select[Any], table: sa.Table, sort_by: str | None, order: str | None, allowed: Sequence[str]
-) -> sa.Select[Any]:
-    """Sort a query by a column that clients may name.
+async def answer_search(
+    request: Request,
+    query: sa.Select[Any],
+    table: sa.Table,
+    given: SearchBody,
+    allowed: Sequence[str],
+    show: Callable[[Row], Mapping[str, Any]],
+) -> Response:
+    """Answer a page of what a query finds, and where the next one begins.
 
     Raises:
-        ApiError: for any other.
+        ApiError: if it is to be sorted by what is not `allowed`, or shown with a field that is none.
     """
-    name = sort_by or "created_at"
+    database = serving(request).database
+    name = given.sort_by or "created_at"
     if name not in allowed:
         raise ApiError(422, f"sort_by: {name!r} is none of {', '.join(allowed)}.")
-    column = table.c[name]
-    key = next(iter(table.primary_key.columns))
-    return query.order_by(column.asc(), key) if order == "asc" else query.order_by(column.desc(), key)
+    order = table.c[name].asc() if given.sort_order == "asc" else table.c[name].desc()
+    page = query.order_by(order, next(iter(table.primary_key.columns)))
+    rows = await database.rows(page.limit(given.limit).offset(given.offset))
+    total, following = await database.count(query), given.offset + len(rows)
+    headers = {"x-pagination-total": str(total)}
+    if following < total and rows:
+        headers["x-pagination-next"] = str(following)
+    return answer([selected(show(row), given.select) for row in rows], headers=headers)
 
 
 def selected(row: Mapping[str, Any], names: Sequence[str] | None) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from deepagents_server.api.bodies import Id, RunBody, SearchBody, path_id, read_body
-from deepagents_server.api.common import answer, answer_page, nothing, ordered, selected, serving
+from deepagents_server.api.common import answer, answer_search, nothing, serving
 from deepagents_server.crons import next_date, show_cron
 from deepagents_server.database.assistants import get_assistant
 from deepagents_server.database.engine import Row
@@ -160,12 +160,7 @@ def _found(given: CronSearchBody, request: Request) -> sa.Select[Any]:
 async def search(request: Request) -> Response:
     """Find schedules."""
     given = await read_body(request, CronSearchBody)
-    database = serving(request).database
-    query = _found(given, request)
-    page = ordered(query, crons, given.sort_by, given.sort_order, _SORTED)
-    rows = await database.rows(page.limit(given.limit).offset(given.offset))
-    shown = [selected(show_cron(row), given.select) for row in rows]
-    return answer_page(shown, await database.count(query), given.offset)
+    return await answer_search(request, _found(given, request), crons, given, _SORTED, show_cron)
 
 
 async def count(request: Request) -> Response:

@@ -57,12 +57,14 @@ async def page(request: Request) -> Response:
     described = server.config.descriptions
     rows = ((name, escape(described.get(name, ""))) for name in server.graphs)
     state = "works" if await is_ready(server) else "does not reach its database"
-    links = ((f'<a href="{path}">{path}</a>', "") for path in ("/docs", "/openapi.json", "/metrics", "/info"))
+    base = escape(server.config.http.get("mount_prefix") or "")
+    paths = ("/docs", "/openapi.json", "/metrics", "/info")
+    links = ((f'<a href="{base}{path}">{path}</a>', "") for path in paths)
     body = (
-        f"<p>deepagents {escape(version('deepagents'))}: the server {state}.</p>"
+        f"<p>Version {escape(version('deepagents'))}; the server {state}.</p>"
         f"<h2>Agents</h2>{_table(rows)}<h2>More</h2>{_table(links)}"
     )
-    return _show("Agents", body)
+    return _show("deepagents", body)
 
 
 async def docs(request: Request) -> Response:
@@ -76,7 +78,8 @@ async def docs(request: Request) -> Response:
 
 async def openapi(request: Request) -> Response:
     """Describe the endpoints to programs."""
-    return answer(describe(request.app.routes))
+    base = serving(request).config.http.get("mount_prefix") or "/"
+    return answer({**describe(request.app.routes), "servers": [{"url": base}]})
 
 
 async def metrics(request: Request) -> Response:

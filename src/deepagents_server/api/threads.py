@@ -21,7 +21,7 @@ from deepagents_server.api.bodies import (
     query_number,
     read_body,
 )
-from deepagents_server.api.common import answer, answer_page, nothing, ordered, selected, serving
+from deepagents_server.api.common import answer, answer_search, nothing, selected, serving
 from deepagents_server.database.engine import Row
 from deepagents_server.database.filters import clean_metadata, contains
 from deepagents_server.database.runs import ACTIVE
@@ -114,12 +114,7 @@ def _found(given: ThreadSearchBody, request: Request) -> sa.Select[Any]:
 async def search(request: Request) -> Response:
     """Find threads."""
     given = await read_body(request, ThreadSearchBody)
-    database = serving(request).database
-    query = _found(given, request)
-    page = ordered(query, threads, given.sort_by, given.sort_order, _SORTED)
-    rows = await database.rows(page.limit(given.limit).offset(given.offset))
-    shown = [selected(show_thread(row), given.select) for row in rows]
-    return answer_page(shown, await database.count(query), given.offset)
+    return await answer_search(request, _found(given, request), threads, given, _SORTED, show_thread)
 
 
 async def count(request: Request) -> Response:

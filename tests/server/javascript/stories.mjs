@@ -114,38 +114,69 @@ const stories = {
 
   // What deep-agents-ui and agent-chat-ui ask for; they are no packages that could be installed.
   "the calls of deep-agents-ui": async () => {
-    const served = await client.assistants.search({ graphId: "echo", limit: 100 });
-    const assistant = served.find(({ metadata }) => metadata.created_by === "system");
+    const client = new Client({ apiUrl, apiKey: null, defaultHeaders: { "x-api-key": "" } });
+    const served = await client.assistants.search({ graphId: "careful", limit: 100, offset: 0 });
+    const { assistant_id } = served.find(({ metadata }) => metadata.created_by === "system");
     const { thread_id } = await client.threads.create({ metadata: {} });
-    const first = await all(
-      client.runs.stream(thread_id, assistant.assistant_id, {
-        input: say("ask Why?"), config: { recursion_limit: 100 }, streamMode: ["values", "messages-tuple"],
-        streamResumable: true, onDisconnect: "continue",
-      }),
-    );
-    assert.ok(first.at(-1).data.__interrupt__);
-    await client.threads.updateState(thread_id, { values: { steps: ["edited"] }, asNode: "__start__" }).catch(() => {});
-    const [state] = await client.threads.getHistory(thread_id, { limit: 10 });
-    const { checkpoint_id } = state.checkpoint;
-    assert.ok(checkpoint_id);
-    const found = await client.threads.search({ limit: 20, sortBy: "updated_at", sortOrder: "desc" });
+    const options = {
+      config: { recursion_limit: 100 }, streamMode: ["values", "messages-tuple"], streamResumable: true, onDisconnect: "continue",
+    };
+    const newest = async () => {
+      const [{ checkpoint }] = await client.threads.getHistory(thread_id, { limit: 10 });
+      return { checkpoint_id: checkpoint.checkpoint_id, checkpoint_ns: "" };
+    };
+    const ask = (more) => all(client.runs.stream(thread_id, assistant_id, { ...options, ...more }));
+
+    const first = await ask({ input: say("one") });
+    assert.equal(first.at(-1).data.__interrupt__[0].value.action_requests[0].name, "write_file");
+    const resumed = await ask({ input: null, command: { resume: { decisions: [{ type: "approve" }] } }, checkpoint: await newest() });
+    assert.match(resumed.at(-1).data.messages.at(-1).content, /one[.]md/);
+    await client.threads.updateState(thread_id, { values: { files: { "/seen.md": { content: "seen" } } } });
+    assert.equal((await client.threads.getState(thread_id)).values.files["/seen.md"].content, "seen");
+    const said = await ask({ input: say("two"), checkpoint: await newest() });
+    assert.match(said.at(-1).data.messages.at(-1).content, /^Saw/);
+
+    const again = await client.threads.create({ metadata: {} });
+    const step = (more) => all(client.runs.stream(again.thread_id, "obedient", { ...options, ...more }));
+    const before = await step({ input: say("execute true"), interruptBefore: ["tools"] });
+    assert.equal(before.at(-1).data.messages.at(-1).tool_calls[0].name, "execute");
+    await step({ input: null, command: { goto: "__end__", update: null } });
+    assert.equal((await client.runs.list(again.thread_id, { limit: 1 }))[0].status, "success");
+    const last = await client.threads.create({ metadata: {} });
+    const { run_id } = await client.runs.create(last.thread_id, "waiter", { input: say(randomUUID()), streamResumable: true });
+    const joined = all(client.runs.joinStream(last.thread_id, run_id, { cancelOnDisconnect: false, lastEventId: "-1" }));
+    await client.runs.cancel(last.thread_id, run_id, false, "interrupt");
+    assert.equal((await joined)[0].data.run_id, run_id);
+    assert.equal((await client.runs.get(last.thread_id, run_id)).status, "interrupted");
+    const found = await client.threads.search({ limit: 20, offset: 0, sortBy: "updated_at", sortOrder: "desc" });
     assert.ok(found.some((each) => each.thread_id === thread_id));
-    await client.runs.wait(thread_id, assistant.assistant_id, { command: { goto: "__end__" } });
   },
 
   "the calls of agent-chat-ui": async () => {
     assert.ok((await (await fetch(`${apiUrl}/info`)).json()).version);
-    const { thread_id } = await client.threads.create();
-    const content = [{ type: "text", text: "hello" }];
+    const { thread_id } = await client.threads.create({ metadata: {} });
     const options = { streamMode: ["values", "messages-tuple", "custom"], streamSubgraphs: true };
-    await all(client.runs.stream(thread_id, "deep", { input: { messages: [{ type: "human", content }] }, ...options }));
+    const content = [{ type: "text", text: "hello" }];
+    const ask = (more) => all(client.runs.stream(thread_id, "echo", { ...options, ...more }));
+    await ask({ input: { messages: [{ type: "human", content }] }, streamResumable: true });
     const [now, before] = await client.threads.getHistory(thread_id, { limit: 10 });
     assert.ok(now.values.messages.length > 1 && before);
-    const found = await client.threads.search({ metadata: { graph_id: "deep" }, limit: 100 });
+    const edited = await ask({ input: say("ask Why?"), checkpoint: before.checkpoint, onDisconnect: "cancel" });
+    assert.equal(edited.at(-1).data.__interrupt__[0].value, "Why?");
+    const resumed = await ask({ input: {}, command: { resume: "because" }, streamResumable: false, onDisconnect: "cancel" });
+    assert.equal(resumed.at(-1).data.messages.at(-1).content, "You said because.");
+    const found = await client.threads.search({ metadata: { graph_id: "echo" }, limit: 100, offset: 0 });
     assert.ok(found.some((each) => each.thread_id === thread_id));
-    await all(
-      client.runs.stream(thread_id, "deep", { input: say("again"), checkpoint: before.checkpoint, ...options, onDisconnect: "cancel" }),
-    );
+
+    // Its button to stop only hangs up.
+    const hangUp = new AbortController();
+    const last = (await client.threads.create({ metadata: {} })).thread_id;
+    const waiting = { ...options, input: say(randomUUID()), signal: hangUp.signal, onDisconnect: "cancel" };
+    for await (const { event } of client.runs.stream(last, "waiter", waiting)) if (event.startsWith("custom")) break;
+    hangUp.abort();
+    const [run] = await client.runs.list(last, { limit: 1 });
+    await client.runs.join(last, run.run_id);
+    assert.equal((await client.runs.get(last, run.run_id)).status, "interrupted");
   },
 };
 
