@@ -1,17 +1,22 @@
-"""Open the keyboard and the terminal for prompt_toolkit."""
+"""Open the keyboard, the terminal and the history of what was typed, for prompt_toolkit."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
+from typing import Final
 
 from prompt_toolkit.data_structures import Size
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.input.posix_utils import PosixStdinReader
 from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.output.vt100 import Vt100_Output
 
 from deepagents_cli.chat.theme import take_answer
+
+_LARGEST_HISTORY: Final = 1 << 20
 
 
 def open_keyboard(found_background: Callable[[bool], None], typed: int) -> Vt100Input:
@@ -49,6 +54,26 @@ def _size(descriptor: int) -> Size:
         return Size(rows=24, columns=80)
     # A terminal may say that it has no size.
     return Size(rows=size.lines or 24, columns=size.columns or 80)
+
+
+def open_history(state: Path) -> History:
+    """Open the history in the state directory; in memory where it cannot be written."""
+    file = state / "history"
+    try:
+        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
+        file.chmod(0o600)
+        if file.stat().st_size > _LARGEST_HISTORY:
+            _shorten(file)
+    except OSError:
+        return InMemoryHistory()
+    return FileHistory(str(file))
+
+
+def _shorten(file: Path) -> None:
+    """Keep the newer half, from the beginning of an entry."""
+    text = file.read_bytes()[-_LARGEST_HISTORY // 2 :]
+    file.write_bytes(text[text.find(b"\n# ") + 1 :])
 
 
 class _Reader(PosixStdinReader):

@@ -19,13 +19,11 @@ from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.output import ColorDepth
 
-from deepagents_cli.chat.completion import ChatCompleter
+from deepagents_cli.chat.completion import ChatCompleter, Files
 from deepagents_cli.chat.composer import Composer
 from deepagents_cli.chat.conversation import Conversation
 from deepagents_cli.chat.drawing import Drawing
-from deepagents_cli.chat.files import Files
-from deepagents_cli.chat.history import open_history
-from deepagents_cli.chat.keyboard import open_keyboard, open_output
+from deepagents_cli.chat.keyboard import open_history, open_keyboard, open_output
 from deepagents_cli.chat.keys import make_keys
 from deepagents_cli.chat.layout import View
 from deepagents_cli.chat.link import Link

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prompt_toolkit.data_structures import Size
 
+from deepagents_cli.chat.completion import walk
 from deepagents_cli.chat.composer import Composer
 from deepagents_cli.chat.conversation import Conversation
 from deepagents_cli.chat.drawing import Drawing
-from deepagents_cli.chat.files import walk
 from deepagents_cli.chat.keyboard import HeldOutput
 from deepagents_cli.chat.render import Renderer
 from deepagents_cli.chat.status import status_line, status_parts
