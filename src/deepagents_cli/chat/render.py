@@ -100,7 +100,7 @@ class Renderer:
         """Render a finished block."""
         match block.kind:
             case "markdown" | "code":
-                lines = self._paint(self._text(block.text, block.language))
+                lines = self._text(block.text, block.language, follows=block.follows)
             case "call" | "failed_call" | "agent":
                 lines = self._call(block)
             case "plan":
@@ -121,7 +121,7 @@ class Renderer:
         """Render the end of a block that is still written; the same again where nothing has changed."""
         key = (piece, self.width, self.look)
         if self._piece[0] != key:
-            self._piece = (key, self._paint(self._text(piece.text, piece.language)))
+            self._piece = (key, self._text(piece.text, piece.language, follows=piece.continues))
         return self._piece[1]
 
     def line(self, text: str, style: str = "", indent: str = "") -> str:
@@ -142,11 +142,13 @@ class Renderer:
             lines.append(self.line(" ".join([mark, *text]), style, "  "))
         return lines
 
-    def _text(self, text: str, language: str | None) -> RenderableType:
-        text = clean(text)
+    def _text(self, text: str, language: str | None, *, follows: bool) -> list[str]:
         if language is None:
-            return _Markdown(text, code_theme=self.look.code, hyperlinks=False)
-        return _code(text, language, self.look.code, self.width)
+            return self._paint(_Markdown(clean(text), code_theme=self.look.code, hyperlinks=False))
+        code = text.lstrip("\n")
+        # Empty lines between two parts of code belong to it.
+        above = [""] * (len(text) - len(code)) if follows else []
+        return [*above, *self._paint(_code(clean(code), language, self.look.code, self.width))]
 
     def _cut(self, text: str, style: str, indent: str) -> str:
         shown = style_text(text)

@@ -49,6 +49,7 @@ class MarkdownStream:
         """Return what is left, and begin anew."""
         pieces = self.feed("\n") if self._partial else []
         pieces += self._cut()
+        self._lines = []
         self._fence = self._inner = None
         return pieces
 
@@ -80,6 +81,7 @@ class MarkdownStream:
         mark = line.strip()
         if mark.startswith(self._fence) and not mark.strip(self._fence[0]):
             yield from self._cut()
+            self._lines = []
             self._fence = None
             self._given = False
             return
@@ -118,9 +120,12 @@ class MarkdownStream:
         return bool(_ITEM.match(first)) and not (line and _FENCE.match(line) and not line[0].isspace())
 
     def _cut(self) -> list[Piece]:
-        text = "\n".join(self._lines)
+        lines, self._lines = self._lines, []
+        while self._fence is not None and lines and not lines[-1].strip():
+            # Empty lines between two parts of code begin the second one.
+            self._lines.insert(0, lines.pop())
+        text = "\n".join(lines)
         text = text.strip("\n") if self._fence is None else text
-        self._lines = []
         if not text.strip():
             return []
         return [Piece(text, self._language if self._fence is not None else None, self._given)]

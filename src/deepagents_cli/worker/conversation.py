@@ -278,7 +278,9 @@ class Conversation:
             case "stop":
                 self.turns.stop()
             case "take_back":
+                # In this order: a text that leaves the queue before it is taken back has been read.
                 self.say("taken_back", {"texts": self.inbox.take_back()})
+                self.say("queued", {"texts": []})
             case "decide":
                 self.asking.take(message["ask"], message)
             case "preview":

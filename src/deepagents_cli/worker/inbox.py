@@ -57,7 +57,6 @@ class Inbox:
         taken, self._texts = self._texts, []
         for each in taken:
             self._record.remove_text(each)
-        self._changed([])
         return [each.shown for each in taken]
 
     def hand_over(self) -> list[HumanMessage]:

@@ -65,6 +65,12 @@ def test_long_code_is_given_in_parts_that_make_up_the_whole() -> None:
     pieces = stream.feed("\n".join(["```", *lines, "```", ""])) + stream.finish()
 
     assert len(pieces) > 4
+    drawn = Renderer(find_look("none", {}), 80)
+    shown = drawn.blocks(
+        Block("code", each.text, language="text", follows=each.continues)
+        for each in MarkdownStream().feed("```\n" + "def f():\n    x\n\n\n" * 20 + "```\n")
+    )
+    assert shown == ["  def f():", "      x", "", ""] * 19 + ["  def f():", "      x"]
     assert "\n".join(piece.text for piece in pieces).split("\n") == lines
     assert [piece.continues for piece in pieces] == [False, *[True] * (len(pieces) - 1)]
 

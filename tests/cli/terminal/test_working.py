@@ -21,7 +21,7 @@ def test_what_is_typed_meanwhile_is_read_at_the_next_step_unless_it_is_taken_bac
     person.sees("^queued: Hidden ones too.")
     person.presses("Up")
     person.sees("^› Hidden ones too.")
-    person.sees_gone("^queued: ")
+    assert person.sees_gone("^queued: ").count("Hidden ones too.") == 1, "it seems to have been read"
     person.presses("BSpace")
     person.enters(", please.")
     person.sees("^queued: Hidden ones too, please.")
