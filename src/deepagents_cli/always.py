@@ -93,7 +93,9 @@ def read_rule(text: str) -> Rule:
     if kind in ("edit", "edits", "delete", "read") and not value.startswith("/"):
         raise ValueError(f"{text!r}: the path of a rule begins with /")
     if kind == "commands" and _check_prefix(value.split(" ")) is None:
-        raise ValueError(f"{text!r}: what this begins with can run anything; give the whole command")
+        raise ValueError(
+            f"{text!r}: what this begins with can run anything; add its verb, or give the whole command"
+        )
     if kind == "host" and not is_host(value):
         raise ValueError(f"{text!r}: write one host, such as example.org")
     return Rule(cast("Kind", kind), value)
