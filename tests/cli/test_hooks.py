@@ -10,6 +10,7 @@ from langchain_core.messages import ToolMessage
 
 from deepagents.testing import ScriptedModel, call
 from tests.cli.conftest import Command, Ended
+from tests.cli.test_sandbox import needs_sandbox
 
 EDIT = call("write_file", file_path="new.md", content="text")
 TASK = call("task", description="Write it.", subagent_type="general-purpose")
@@ -112,3 +113,20 @@ def test_huge_arguments_are_cut_for_a_hook(cli: Command, directory: Path, settin
     assert (
         "(490,000 more characters)" in json.loads((directory / "before").read_text())["arguments"]["content"]
     )
+
+
+@needs_sandbox
+@pytest.mark.parametrize("place", [".vscode", ".git/hooks"])
+def test_a_link_that_comes_behind_the_decision_opens_nothing(
+    cli: Command, directory: Path, settings: Path, place: str
+) -> None:
+    (directory / place).mkdir(parents=True)
+    (directory / "d").mkdir()
+    # A hook runs between the decision and the tool, as a command in the background may.
+    settings.write_text(f"hooks.before_tool = ['rmdir d; ln -s {place} d']")
+    model = ScriptedModel(call("write_file", file_path="d/x", content="x"), "It failed.")
+
+    assert cli.run("go", "--auto", model=model).code == 0
+
+    assert "permission denied for write" in model.asked[-1].messages[-1].text
+    assert [*(directory / place).iterdir()] == []
