@@ -150,7 +150,7 @@ def _add_run(commands: Any) -> None:
     run.add_argument(
         "--yes",
         action="store_true",
-        help="approve every call without asking, but those about .git and what looks like secrets",
+        help="approve every call without asking, but those about .git, secrets and settings of editors",
     )
     written = run.add_mutually_exclusive_group()
     written.add_argument("--json", action="store_true", help="write events as JSON, one object a line")
