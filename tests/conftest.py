@@ -8,6 +8,7 @@ import ipaddress
 import os
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Literal
 
@@ -79,7 +80,8 @@ async def _gathered(stream: AsyncIterator[Any]) -> list[Any]:
 @pytest.fixture(params=["sync", "async"])
 def call_mode(request: pytest.FixtureRequest) -> Iterator[CallMode]:
     """Both colours, one after the other."""
-    with asyncio.Runner() as runner:
+    # Not entered: that would make an event loop, which half of the tests do not need.
+    with closing(asyncio.Runner()) as runner:
         yield CallMode(request.param, runner)
 
 

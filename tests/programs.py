@@ -25,6 +25,8 @@ FORKING.set_forkserver_preload(
         "langchain_openai",
         "langgraph.checkpoint.postgres",
         "langgraph.checkpoint.sqlite",
+        # The workers of conversations come from a module of fixtures.
+        "pytest",
     ]
 )
 

@@ -8,16 +8,24 @@ import shlex
 import shutil
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import mkdtemp
 
 import pytest
 
 PATIENCE = 60.0
-_BETWEEN_LOOKS = 0.05
 
 needs_tmux = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+
+
+def _pauses() -> Iterator[float]:
+    """Sleep between two looks, each of which starts a program: the longer something takes, the longer."""
+    pause, end = 0.02, time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        time.sleep(pause)
+        yield pause
+        pause = min(pause * 1.5, 0.2)
 
 
 class Tmux:
@@ -83,18 +91,16 @@ class Tmux:
 
     def wait_for(self, pattern: str, *, history: bool = False) -> str:
         """Look at the screen until it matches, and return it."""
-        end = time.monotonic() + PATIENCE
+        pauses = _pauses()
         while not re.search(pattern, shown := self.screen(history=history), re.MULTILINE):
-            assert time.monotonic() < end, f"{pattern!r} is not on the screen:\n{shown}"
-            time.sleep(_BETWEEN_LOOKS)
+            assert next(pauses, None), f"{pattern!r} is not on the screen:\n{shown}"
         return shown
 
     def wait_until_gone(self, pattern: str) -> str:
         """Look at the screen until it matches no more, and return it."""
-        end = time.monotonic() + PATIENCE
+        pauses = _pauses()
         while re.search(pattern, shown := self.screen(), re.MULTILINE):
-            assert time.monotonic() < end, f"{pattern!r} stays on the screen:\n{shown}"
-            time.sleep(_BETWEEN_LOOKS)
+            assert next(pauses, None), f"{pattern!r} stays on the screen:\n{shown}"
         return shown
 
     def wait_for_end(self) -> int:
@@ -113,10 +119,9 @@ class Tmux:
         return int(column), int(row)
 
     def _wait_for_file(self, name: str) -> str:
-        end = time.monotonic() + PATIENCE
+        pauses = _pauses()
         while not (file := self._home / name).exists() or not (text := file.read_text()):
-            assert time.monotonic() < end, f"the program gives no {name}:\n{self.screen()}"
-            time.sleep(_BETWEEN_LOOKS)
+            assert next(pauses, None), f"the program gives no {name}:\n{self.screen()}"
         return text
 
     def _about(self, what: str) -> str:

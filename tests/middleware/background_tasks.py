@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 import threading
 from typing import Any
 
@@ -57,7 +56,7 @@ def make_agent(saver: BaseCheckpointSaver[Any]) -> tuple[Any, ScriptedModel]:
     return create_deep_agent(model, subagents=[digger], checkpointer=saver), model
 
 
-def _main(database: str) -> None:
+def die(database: str) -> None:
     with SqliteSaver.from_conn_string(database) as saver:
         agent, model = make_agent(saver)
         orders = ("deep", "quick")
@@ -96,7 +95,3 @@ def _tell_status(state: Any) -> None:
     os.write(1, f"{record['status']}\n".encode())
     # Python would complain of what the closed event loop left.
     os._exit(0)
-
-
-if __name__ == "__main__":
-    _main(sys.argv[1])

@@ -6,7 +6,6 @@ import asyncio
 import gc
 import json
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -423,7 +422,9 @@ def test_a_task_whose_event_loop_has_ended_is_told_as_interrupted_and_goes_on() 
 
 def test_a_task_outlives_its_process(tmp_path: Path) -> None:
     database = tmp_path / "threads.db"
-    left = subprocess.run([sys.executable, background_tasks.__file__, str(database)], check=False)
+    left = programs.run(
+        "import sys; from tests.middleware.background_tasks import die; die(sys.argv[1])", str(database)
+    )
     assert left.returncode == -signal.SIGKILL
     with SqliteSaver.from_conn_string(str(database)) as saver:
         agent, model = background_tasks.make_agent(saver)
