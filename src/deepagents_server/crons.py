@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from croniter import CroniterBadDateError, croniter
 
 from deepagents_server.auth import User
+from deepagents_server.background import in_background
 from deepagents_server.create import insert_run, start_run
 from deepagents_server.database.engine import Row
 from deepagents_server.database.owners import Scope
@@ -93,16 +94,9 @@ def _caller(owner: str) -> Scope:
     return Scope(owner, User({"identity": owner}) if owner else None)
 
 
-@asynccontextmanager
-async def scheduling(server: Server) -> AsyncGenerator[None]:
+def scheduling(server: Server) -> AbstractAsyncContextManager[None]:
     """Start what is due until the block ends."""
-    task = asyncio.create_task(_watch(server))
-    try:
-        yield
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+    return in_background(_watch(server))
 
 
 async def _watch(server: Server) -> None:

@@ -13,6 +13,7 @@ from typing import Final
 
 import sqlalchemy as sa
 
+from deepagents_server.background import in_background
 from deepagents_server.database import Database
 from deepagents_server.database.engine import Row
 from deepagents_server.database.tables import webhooks
@@ -48,14 +49,13 @@ class Deliveries:
         if not self._database.is_shared:
             # The process before this one sends no more.
             await self._database.execute(webhooks.update().values(due_at=now()))
-        watching = asyncio.create_task(self._watch())
         try:
-            yield
+            async with in_background(self._watch()):
+                yield
         finally:
-            tasks = [watching, *self._sending]
-            for task in tasks:
+            for task in (sending := [*self._sending]):
                 task.cancel()
-            await asyncio.wait(tasks)
+            await asyncio.gather(*sending, return_exceptions=True)
 
     async def _watch(self) -> None:
         while True:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Iterable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import sqlalchemy as sa
 from langgraph.channels import DeltaChannel
 
+from deepagents_server.background import in_background
 from deepagents_server.config import Ages, Strategy
 from deepagents_server.database.engine import Row
 from deepagents_server.database.removal import Remover, open_remover
@@ -28,13 +29,8 @@ async def keeping(server: Server) -> AsyncGenerator[None]:
     With several servers on one database each does so; they find nothing to do after the first.
     """
     with open_remover(server.database.url) as remover:
-        task = asyncio.create_task(_watch(server, remover))
-        try:
+        async with in_background(_watch(server, remover)):
             yield
-        finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
 
 
 async def _watch(server: Server, remover: Remover) -> None:

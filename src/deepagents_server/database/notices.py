@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Final, Literal
 
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from deepagents_server.background import in_background
 from deepagents_server.database.engine import Database
 
 Kind = Literal["runs", "stop", "steer", "events", "end", "watch", "begin"]
@@ -48,16 +49,9 @@ class Notices:
         """Tell all processes that share the database, when the transaction ends."""
         await connection.execute(_notify(notice))
 
-    @asynccontextmanager
-    async def listening(self) -> AsyncGenerator[None]:
+    def listening(self) -> AbstractAsyncContextManager[None]:
         """Hear the other processes until the block ends."""
-        task = asyncio.create_task(self._listen()) if self._database.is_shared else None
-        try:
-            yield
-        finally:
-            if task:
-                task.cancel()
-                await asyncio.wait([task])
+        return in_background(self._listen()) if self._database.is_shared else nullcontext()
 
     async def _listen(self) -> None:
         while True:

@@ -11,6 +11,7 @@ from typing import Final
 from sqlalchemy.exc import DBAPIError
 
 from deepagents.middleware.limits import Budget, counting
+from deepagents_server.background import in_background
 from deepagents_server.database import Database
 from deepagents_server.database.quotas import add_used, find_rest
 
@@ -41,13 +42,10 @@ class Spending:
             yield
             return
         self._budget = Budget(limits=rest)
-        watching = asyncio.create_task(self._watch(self._budget))
-        try:
-            # What an agent restores of an earlier attempt was counted while it was used.
+        # What an agent restores of an earlier attempt was counted while it was used.
+        async with in_background(self._watch(self._budget)):
             with counting(self._budget.for_background()):
                 yield
-        finally:
-            watching.cancel()
 
     async def note(self) -> None:
         """Count what was spent until now, so that a crash makes nothing free, and see what others left."""
