@@ -290,7 +290,6 @@ class Conversation:
             self._show_question()
 
     def _ask(self, question: Pending) -> None:
-        self.transcript.end_text()
         same = (question.subject, question.id)
         at = next((at for at, each in enumerate(self.questions) if (each.subject, each.id) == same), None)
         if at is not None:
@@ -336,7 +335,6 @@ class Conversation:
     def _queue(self, texts: list[str]) -> None:
         """Show as the person's what left the queue: the agent has read it."""
         for text in self.queued[: len(self.queued) - len(texts)]:
-            self.transcript.end_text()
             self._say("person", text)
         self.queued = texts
         self._kept = len(texts)

@@ -147,8 +147,8 @@ class Transcript:
         elif kind == "reasoning" and event.get("agent") is None:
             self.thinking = (self.thinking + str(event.get("text", "")))[-_TAIL:]
         elif notice := _notice(kind, event):
-            self.end_text()
             if kind == "model_failed" and event.get("agent") is None:
+                self.end_text()
                 self._failure = notice
             else:
                 self.add("notice", notice, event.get("agent"))

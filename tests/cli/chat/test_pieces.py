@@ -200,6 +200,21 @@ def test_the_end_of_a_table_is_drawn_below_its_head() -> None:
     assert stream.open_piece(4) == Piece("| a | b |\n|---|--:|\n| 18 | x |\n| 19 | x |")
 
 
+def test_nothing_cuts_code_that_is_being_written() -> None:
+    talk = Conversation(lambda **_: None, set_theme=print, leave=print)
+    talk.take({"is": "working"})
+    for text in ("```python\nx = 1\n", "y = 2\n```\nDone."):
+        talk.take({"is": "event", "event": {"type": "token", "text": text}})
+        # As where a command in the background wants a host, or a note is to be written meanwhile.
+        refused = {"type": "host_refused", "text": "example.org:80 is refused"}
+        talk.take({"is": "event", "event": refused})
+        talk.take({"is": "ask", "id": text, "title": "wants its commands to reach example.org"})
+    talk.take({"is": "idle", "end": "done"})
+
+    code = [block.text for block in talk.transcript.take_finished() if block.kind == "code"]
+    assert code == ["x = 1\ny = 2"]
+
+
 def test_the_status_line_keeps_what_matters_most() -> None:
     status = {
         "model": "m:x",
