@@ -144,9 +144,11 @@ const stories = {
     assert.equal((await client.runs.list(again.thread_id, { limit: 1 }))[0].status, "success");
     const last = await client.threads.create({ metadata: {} });
     const { run_id } = await client.runs.create(last.thread_id, "waiter", { input: say(randomUUID()), streamResumable: true });
-    const joined = all(client.runs.joinStream(last.thread_id, run_id, { cancelOnDisconnect: false, lastEventId: "-1" }));
-    await client.runs.cancel(last.thread_id, run_id, false, "interrupt");
-    assert.equal((await joined)[0].data.run_id, run_id);
+    for await (const { event, data } of client.runs.joinStream(last.thread_id, run_id, { cancelOnDisconnect: false, lastEventId: "-1" })) {
+      if (event !== "metadata") continue;
+      assert.equal(data.run_id, run_id);
+      await client.runs.cancel(last.thread_id, run_id, false, "interrupt");
+    }
     assert.equal((await client.runs.get(last.thread_id, run_id)).status, "interrupted");
     const found = await client.threads.search({ limit: 20, offset: 0, sortBy: "updated_at", sortOrder: "desc" });
     assert.ok(found.some((each) => each.thread_id === thread_id));
