@@ -92,8 +92,9 @@ class View:
         question = self._screen.talk.question
         if question is None:
             return []
-        # Of long details, the title may have left the screen.
-        title = fit(question.title, self._width) if len(question.details) > _FAR else ""
+        # The title may have left the screen: above long details, or above what the agent writes meanwhile.
+        moves = self._screen.talk.working and question.lets_work_go_on
+        title = fit(question.title, self._width) if moves or len(question.details) > _FAR else ""
         keys = " ".join(question.offered.values()) if self._screen.mode == "question" else ""
         return [("bold", "\n".join(filter(None, [title, keys])) or " ")]
 

@@ -55,6 +55,11 @@ class Pending:
         return len(self.details) - self.shown
 
     @property
+    def lets_work_go_on(self) -> bool:
+        """Whether no call waits for the answer: a file is proposed, or a host was wanted."""
+        return self.subject == "write" or (self.subject == "ask" and not self.message.get("call_id"))
+
+    @property
     def is_text(self) -> bool:
         """Whether it is answered by a text, and not by a key."""
         return self.subject == "question" and not self.answers
