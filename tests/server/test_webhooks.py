@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from signal import SIGKILL, SIGTERM
+from signal import SIGKILL
 from typing import Any
 
 import httpx
@@ -88,7 +88,7 @@ def test_a_webhook_hears_of_a_run_though_its_server_was_down_and_ours_killed(tmp
             with closing(sqlite3.connect(tmp_path / ".deepagents" / "server.db")) as database:
                 while database.execute("SELECT 1 FROM webhooks").fetchall():
                     time.sleep(0.05)
-        process.end(SIGTERM)
+        process.close()
     assert (body["run_id"], body["status"]) == (run["run_id"], "success")
     assert last(body["values"]) == "Echo: hello"
 
