@@ -148,6 +148,7 @@ ANSWERS: Mapping[str, Mapping[str, Answers]] = {
     },
     "docs/concepts/permissions.md": {"*": [call("read_file", file_path="/secrets/.env"), "I may not."]},
     "docs/concepts/models.md": {
+        "claude-opus-4-6": ["I am the large one."],
         "claude-opus-4-8": [TimeoutError("busy"), TimeoutError("busy")],
         "claude-sonnet-4-6": ["Hello from the second model."],
     },

@@ -6,12 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain.agents.middleware import AgentMiddleware
 from langchain_core.exceptions import ModelInvalidRequestError
+from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from deepagents import FilesystemMiddleware, create_deep_agent
 from deepagents.backends import FilesystemBackend
+from deepagents.errors import ConfigError
 from deepagents.testing import ScriptedModel, call, calls
 from tests.conftest import CallMode
 
@@ -194,3 +197,34 @@ def test_a_block_whose_type_is_no_text_does_not_end_the_run(odd: Any) -> None:
         create_deep_agent(model).invoke({"messages": [asking({"type": odd})]})
 
     assert "One part of this message is not shown" in model.asked[0].last
+
+
+def test_a_model_without_bind_tools_is_refused_with_the_way_out(call_mode: CallMode) -> None:
+    agent = create_deep_agent(FakeListChatModel(responses=["Hi."]), model_retries=1)
+
+    with pytest.raises(ConfigError, match=r"'FakeListChatModel' cannot call tools .* define bind_tools"):
+        call_mode.invoke(agent, {"messages": "Hi"})
+
+
+def test_a_model_without_bind_tools_may_stand_for_one_that_is_chosen_later(call_mode: CallMode) -> None:
+    class Choosing(AgentMiddleware[Any, Any, Any]):
+        def wrap_model_call(self, request: Any, handler: Any) -> Any:
+            return handler(request.override(model=ScriptedModel("Hi.")))
+
+        async def awrap_model_call(self, request: Any, handler: Any) -> Any:
+            return await handler(request.override(model=ScriptedModel("Hi.")))
+
+    agent = create_deep_agent(FakeListChatModel(responses=[]), middleware=[Choosing()])
+
+    assert call_mode.invoke(agent, {"messages": "Hi"})["messages"][-1].text == "Hi."
+
+
+def test_a_wrapper_takes_tools_if_what_it_wraps_does(call_mode: CallMode) -> None:
+    class Wrapped(FakeListChatModel):
+        def __getattribute__(self, name: str) -> Any:
+            return model.bind_tools if name == "bind_tools" else super().__getattribute__(name)
+
+    model = ScriptedModel("Hi.")
+    agent = create_deep_agent(Wrapped(responses=[]))
+
+    assert call_mode.invoke(agent, {"messages": "Hi"})["messages"][-1].text == "Hi."

@@ -1,4 +1,4 @@
-"""Replace media that a model does not take by a sentence, instead of letting them end the run."""
+"""Fit a request to what its model takes: replace media by a sentence, refuse tools with the way out."""
 
 from __future__ import annotations
 
@@ -10,11 +10,18 @@ from langchain_core.exceptions import ModelInvalidRequestError
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
 
+from deepagents.errors import ConfigError
 from deepagents.middleware._base import BaseMiddleware, inner
 from deepagents.middleware._history import open_turn
 from deepagents.middleware._incremental import IncrementalCache
 from deepagents.middleware._requests import Request, Response, keeping, with_changes, with_messages
-from deepagents.models.traits import Input, may_take_any_file, model_identifier, rejects_input
+from deepagents.models.traits import (
+    Input,
+    can_call_tools,
+    may_take_any_file,
+    model_identifier,
+    rejects_input,
+)
 
 REJECTED_BY: Final = "media_rejected_by"
 """Where `additional_kwargs` hold which models refused a message, and with how many more media it was sent."""
@@ -49,6 +56,7 @@ Reason: TypeAlias = Callable[[AnyMessage, Block], str | None]
 class UnsupportedContentMiddleware(BaseMiddleware):
     """Replace, in requests only, media that the model's profile rejects; ask again without those it refused.
 
+    A model without `bind_tools` is refused with a `ConfigError` before it is asked.
     After a refusal, results of `read_file` are replaced in state too, since the file can be read again;
     a person's message keeps its media, and is marked so that this model does not get them again.
     """
@@ -59,6 +67,12 @@ class UnsupportedContentMiddleware(BaseMiddleware):
 
     async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
         model = request.model
+        if (request.tools or request.response_format) and not can_call_tools(model):
+            # Not when the agent is built: middleware may still choose another model for this request.
+            raise ConfigError(
+                f"the model {_name(model)!r} cannot call tools (its class {type(model).__name__} has no "
+                "bind_tools): give the agent another model, or define bind_tools in that class"
+            )
         request = with_messages(request)
         given = self._with_blocks.of(
             request.messages, list, lambda known, new: [*known, *filter(_has_blocks, new)]

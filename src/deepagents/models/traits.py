@@ -40,6 +40,12 @@ def is_chat_model(given: object) -> TypeGuard[BaseChatModel]:
     return isinstance(given, BaseChatModel)
 
 
+def can_call_tools(model: BaseChatModel) -> bool:
+    """Return whether a model has a `bind_tools` of its own, in its class or from what it wraps."""
+    # Of the instance, not of the class: a wrapper may hand on what its model has.
+    return getattr(model.bind_tools, "__func__", None) is not BaseChatModel.bind_tools
+
+
 def model_identifier(model: BaseChatModel) -> str | None:
     """Return the model's own name, if it tells one."""
     for attribute in ("model_name", "model"):
