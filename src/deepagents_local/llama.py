@@ -191,7 +191,9 @@ def load_server(settings: EngineSettings, room: str) -> Server:
 
 def _library() -> Any:
     if find_spec("xllamacpp") is None:
-        raise EngineError("The local model needs an extra: pip install 'deepagents[local]'")
+        raise EngineError(
+            "The local model needs an extra: pip install '.[local]' in a checkout of deepagents"
+        )
     with _short_spins():
         return importlib.import_module("xllamacpp")
 

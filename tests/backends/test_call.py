@@ -264,6 +264,25 @@ class Moving(BackendProtocol):
         return self.answer
 
 
+@pytest.mark.parametrize(
+    ("error", "code", "sentence"),
+    [
+        ("file_not_found", "file_not_found", "File '/a' not found"),
+        ("permission_denied", "permission_denied", "File '/a': permission denied"),
+        ("is_directory", "is_directory", "File '/a' is a directory"),
+        ("invalid_path", "invalid_path", "File '/a' has a path that cannot be used"),
+        ("the disk is full", "io_error", "File '/a': the disk is full"),
+    ],
+)
+def test_a_failed_transfer_is_a_sentence(call_mode: CallMode, error: Any, code: str, sentence: str) -> None:
+    moving = Moving([FileDownloadResponse("/a", error=error)])
+
+    with pytest.raises(ToolFailure, match=sentence) as raised:
+        do(call_mode, moving, lambda files: files.download("/a"))
+
+    assert raised.value.code == code
+
+
 def upload(files: FileCalls) -> Coro[Any]:
     return files.upload_all([("/a", b"A")])
 

@@ -50,7 +50,7 @@ def test_missing_packages_are_named_with_the_way_to_get_them() -> None:
 
     assert ended.returncode == 1
     assert "aiosqlite is missing" in ended.stderr
-    assert "pip install 'deepagents[cli]'" in ended.stderr
+    assert "pip install '.[cli]' in a checkout" in ended.stderr
     assert ended.stderr.count("\n") == 1
 
 

@@ -106,8 +106,9 @@ def test_no_page_hides_code_from_its_reader() -> None:
     assert hidden.search("<!-- invisible-code: python\nx = 1\n-->")
 
 
-def test_no_page_installs_another_package_of_this_name() -> None:
+def test_no_page_and_no_message_installs_another_package_of_this_name() -> None:
     pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")]
+    pages += (ROOT / "src").rglob("*.py")
     bare = [str(page.relative_to(ROOT)) for page in pages if BARE_INSTALL.search(page.read_text())]
 
     assert len(pages) > 30

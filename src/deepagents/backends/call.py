@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from math import ceil
 from typing import Any, Final
@@ -51,6 +51,13 @@ _CODES: Final[tuple[tuple[type[Exception], ErrorCode], ...]] = (
     (NotADirectoryError, "not_a_directory"),
     (TimeoutError, "timeout"),
 )
+_TRANSFER_ENDS: Final[Mapping[str, str]] = {
+    "file_not_found": " not found",
+    "permission_denied": ": permission denied",
+    "is_directory": " is a directory. Name a file in it.",
+    "invalid_path": " has a path that cannot be used here.",
+}
+"""What is said of a file, for each code that a transfer may answer with."""
 _log = logging.getLogger(__name__)
 
 
@@ -297,5 +304,5 @@ def _as_text(path: str, whole: bytes) -> str:
 
 
 def transfer_failure(path: str, error: str) -> BackendError:
-    """Make the error for a file that could not be moved."""
-    return BackendError(transfer_code(error), f"File {path!r}: {error}")
+    """Make the error for a file that could not be moved; `error` is a code or a sentence."""
+    return BackendError(transfer_code(error), f"File {path!r}{_TRANSFER_ENDS.get(error, f': {error}')}")

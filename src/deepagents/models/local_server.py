@@ -68,7 +68,9 @@ def _models_at(address: str, seconds: float) -> list[str] | None:
 
 def _chat(address: str, model: str, arguments: dict[str, Any]) -> BaseChatModel:
     if find_spec("langchain_openai") is None:
-        raise UnknownModel("A local server needs langchain-openai: pip install 'deepagents[openai]'.")
+        raise UnknownModel(
+            "A local server needs langchain-openai: pip install '.[openai]' in a checkout of deepagents."
+        )
     from langchain_openai import ChatOpenAI
 
     usual: dict[str, Any] = {"base_url": address, "api_key": lambda: "none", "use_responses_api": False}

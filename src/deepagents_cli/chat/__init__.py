@@ -38,7 +38,8 @@ def run(arguments: Namespace, *, model: Any = None, worker: Sequence[str] = WORK
     except ModuleNotFoundError as error:
         clear_prompt()
         raise CommandError(
-            f"This command needs more packages ({error.name} is missing): pip install 'deepagents[cli]'"
+            f"This command needs more packages ({error.name} is missing): "
+            "pip install '.[cli]' in a checkout of deepagents"
         ) from error
 
 

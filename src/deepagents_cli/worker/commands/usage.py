@@ -29,8 +29,8 @@ _WIDTH: Final = 24
 _STYLES: Final = ("35", "34", "36", "33", "32", "31", "95", "94")
 _FREE: Final = "90"
 _KEPT: Final = 4
-_NOTHING_TO_COMPACT: Final = "There is nothing to compact yet."
 """Messages that stay whole when the context is made smaller."""
+_NOTHING_TO_COMPACT: Final = "There is nothing to compact yet."
 
 
 async def _model(talk: Talk, name: str) -> Answer:
