@@ -45,7 +45,7 @@ AFTER_REFUSAL: Final = 0.5
 DEFAULT_KEEP: Final[ContextSize] = ("messages", 20)
 """What `SummarizationMiddleware` keeps where a caller sets a trigger and no keep."""
 _LEAST_SHARE: Final = 0.25
-"""The share of the messages to evict that a cut before a turn must reach; else the cut is after that turn."""
+"""Of the messages to evict, the share below which the cut moves on to the next boundary and keeps fewer."""
 
 
 class TriggerClause(TypedDict, total=False):
