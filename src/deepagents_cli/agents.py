@@ -27,7 +27,7 @@ from deepagents.models.prices import price_of_model
 from deepagents.models.traits import is_served_here, model_identifier, model_provider
 from deepagents_cli.always import read_rule, rules_in
 from deepagents_cli.args import approving_flag, command_flags, mode_of
-from deepagents_cli.confined import AskedShell, GuardedSandbox
+from deepagents_cli.confined import AskedShell, Files, GuardedSandbox
 from deepagents_cli.errors import CommandError, Exit, complain
 from deepagents_cli.file_agents import make_subagents
 from deepagents_cli.file_commands import FileCommand, expand
@@ -115,7 +115,7 @@ def refuse_options(
 
 def make_files(directory: Path) -> FilesystemBackend:
     """Confine file tools to a directory, without commands."""
-    return FilesystemBackend(root_dir=directory, virtual_mode=True)
+    return Files(root_dir=directory, virtual_mode=True)
 
 
 def make_shell(directory: Path) -> AskedShell:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Final
 
 from deepagents.backends.capabilities import Capabilities
+from deepagents.backends.filesystem import FilesystemBackend
 from deepagents.backends.local_sandbox import LocalSandbox
 from deepagents.backends.local_shell import LocalShellBackend
 from deepagents.backends.protocol import OnOutput
 from deepagents.backends.results import ExecuteResponse
 from deepagents.permissions import CommandAccess
+
+_ARTIFACTS: Final = ".deepagents/artifacts"
+"""Where large results and the archive lie, below the directory: commands find them there too."""
 
 
 def _deny_nothing(command: str) -> CommandAccess | None:
@@ -19,6 +24,12 @@ def _deny_nothing(command: str) -> CommandAccess | None:
 
 def _reaches_nothing(host: str) -> bool:
     return False
+
+
+class Files(FilesystemBackend):
+    """Files of a directory, for an agent without commands."""
+
+    artifacts_folder = _ARTIFACTS
 
 
 class GuardedSandbox(LocalSandbox):
@@ -30,6 +41,7 @@ class GuardedSandbox(LocalSandbox):
     """
 
     protects_from_tools = False
+    artifacts_folder = _ARTIFACTS
     access_of: Callable[[str], CommandAccess | None] = staticmethod(_deny_nothing)
     reaches: Callable[[str], bool] = staticmethod(_reaches_nothing)
 
@@ -83,6 +95,8 @@ class AskedShell(LocalShellBackend):
     Rules cannot hold in its commands. They hold for the file tools, and a person who lets a command run lets
     it do whatever it does.
     """
+
+    artifacts_folder = _ARTIFACTS
 
     def capabilities(self, path: str = "/") -> Capabilities:
         """Return what this backend can do."""

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Final
 
 from deepagents._async import IOCall, await_thread, in_thread
 from deepagents._globs import parse_glob
+from deepagents._paths import is_within
 from deepagents.backends import operations as ops
 from deepagents.backends._query import Query
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.filesystem import reading, search
 from deepagents.backends.filesystem.pages import LineMarks
-from deepagents.backends.filesystem.paths import HostPaths, Paths, ResolvedPath, VirtualPaths
+from deepagents.backends.filesystem.paths import HostPaths, Paths, ResolvedPath, StaysBelow, VirtualPaths
 from deepagents.backends.filesystem.writing import Writer
 from deepagents.backends.operations import Operation, TransferBackend
 from deepagents.backends.protocol import ASYNC_GREP_TIMEOUT, DEFAULT_GREP_TIMEOUT
@@ -34,6 +36,7 @@ from deepagents.errors import BackendError
 
 DEFAULT_GLOB_TIMEOUT = 5.0
 """Seconds that a walk may take before it returns what it has."""
+_GIT_IGNORES: Final = ".gitignore"
 
 
 class FilesystemBackend(TransferBackend):
@@ -45,6 +48,12 @@ class FilesystemBackend(TransferBackend):
     edited, not searched and not returned as base64; text of any size is read by pages. `glob` gives size and
     time of up to 1,000 files, and of a link `delete` removes the link alone. On Windows, links are
     checked just before use, so that a race could still lead out.
+    """
+
+    artifacts_folder: ClassVar[str] = ""
+    """Directory below the root for files of the harness, such as `.agent/artifacts`; without it, the root.
+
+    Git does not see it, searches from above pass over it, and no link leads what is written there elsewhere.
     """
 
     def __init__(
@@ -67,8 +76,13 @@ class FilesystemBackend(TransferBackend):
 
     def capabilities(self, path: str = "/") -> Capabilities:
         """Return what this backend can do."""
-        root = "/" if self.virtual_mode else self.cwd.as_posix()
+        root = self._artifacts_root
         return replace(super().capabilities(path), delete=True, versions=True, artifacts_root=root, host=True)
+
+    @property
+    def _artifacts_root(self) -> str:
+        root = "/" if self.virtual_mode else self.cwd.as_posix()
+        return f"{root.rstrip('/')}/{self.artifacts_folder}" if self.artifacts_folder else root
 
     def real_path(self, path: str) -> str:
         """Return where a path leads once every link on the way is resolved.
@@ -106,6 +120,8 @@ class FilesystemBackend(TransferBackend):
 
     def _change(self, op: Any) -> WriteResult | EditResult | DeleteResult:
         path = self._resolve(op, op.path)
+        if isinstance(op, (ops.Write, ops.Append)):
+            self._hide_artifacts(path)
         match op:
             case ops.Write():
                 version = self._writer.write(path, op.content, op.expected_version)
@@ -123,20 +139,25 @@ class FilesystemBackend(TransferBackend):
         # For paths of this machine, `/` means the working directory here too.
         path = self._paths.start if op.path in (None, "", "/") else op.path
         start = replace(self._paths.resolve(path), allowed=op.allowed)
+        glob = op.pattern if isinstance(op, ops.Glob) else op.glob
+        passed_over = self._find_passed_over(start.shown, glob or "")
         if isinstance(op, ops.Glob):
-            return search.glob(start, op.pattern, DEFAULT_GLOB_TIMEOUT)
+            return search.glob(start, op.pattern, DEFAULT_GLOB_TIMEOUT, passed_over)
         wanted = search.Search(
             Query.of(op.pattern, expression=bool(op.regex), context=op.context_lines or 0),
             None if op.glob is None else parse_glob(op.glob),
             op.max_count,
             self.max_file_size_bytes,
             DEFAULT_GREP_TIMEOUT,
+            passed_over=passed_over,
         )
         return search.grep(start, wanted)
 
     def _upload(self, op: Operation, path: str, content: bytes) -> FileUploadResponse:
         try:
-            self._writer.write_bytes(self._resolve(op, path), content)
+            resolved = self._resolve(op, path)
+            self._hide_artifacts(resolved)
+            self._writer.write_bytes(resolved, content)
         except BackendError as error:
             return FileUploadResponse(path, transfer_error(error))
         return FileUploadResponse(path)
@@ -148,7 +169,30 @@ class FilesystemBackend(TransferBackend):
             return FileDownloadResponse(path, error=transfer_error(error))
 
     def _resolve(self, op: Operation, path: str) -> ResolvedPath:
-        return replace(self._paths.resolve(path), operation=op.right, allowed=op.allowed)
+        resolved = self._paths.resolve(path)
+        allowed = op.allowed
+        if op.right == "write" and self._is_artifact(resolved.shown):
+            allowed = StaysBelow(self._artifacts_root, allowed)
+        return replace(resolved, operation=op.right, allowed=allowed)
+
+    def _is_artifact(self, shown: str) -> bool:
+        return bool(self.artifacts_folder) and is_within(shown, self._artifacts_root)
+
+    def _hide_artifacts(self, path: ResolvedPath) -> None:
+        """Let git ignore the artifacts before one is written."""
+        if not self._is_artifact(path.shown):
+            return
+        # Only whether there is one, also by links: those are refused when something is written.
+        if not os.path.lexists(self.cwd / self.artifacts_folder / _GIT_IGNORES):
+            ignores = self._paths.resolve(f"{self._artifacts_root}/{_GIT_IGNORES}")
+            self._writer.write(replace(ignores, allowed=StaysBelow(self._artifacts_root)), "*\n", None)
+
+    def _find_passed_over(self, start: str, glob: str) -> str | None:
+        """Return where the artifacts lie below the start of a search that does not name them."""
+        base = f"{start.rstrip('/')}/"
+        if not self.artifacts_folder or self.artifacts_folder in glob:
+            return None
+        return self._artifacts_root[len(base) :] if self._artifacts_root.startswith(base) else None
 
     # The next three are replaced or called by packages that build on this class.
 

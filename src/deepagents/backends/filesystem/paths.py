@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Protocol
 
-from deepagents._paths import normalise
+from deepagents._paths import is_within, normalise
 from deepagents._text import escape_controls
 from deepagents.backends._directory import Directory
 from deepagents.backends._refusals import Denied
@@ -42,6 +42,22 @@ class AccessBelow:
     def all_below(self, directory: str) -> bool:
         """Return whether every path below a directory is surely allowed."""
         return all(self.allowed.all_below(f"{top}/{directory}".rstrip("/") or "/") for top in self.tops)
+
+
+@dataclass(frozen=True, slots=True)
+class StaysBelow:
+    """An `Allowed` for what lies below a directory by all its names, so that no link leads out of that."""
+
+    top: str
+    further: Allowed | None = None
+
+    def __call__(self, path: str) -> bool:
+        """Return whether one path is allowed."""
+        return is_within(path, self.top) and (self.further is None or self.further(path))
+
+    def all_below(self, directory: str) -> bool:
+        """Return whether every path below a directory is surely allowed."""
+        return is_within(directory, self.top) and (self.further is None or self.further.all_below(directory))
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ _MOST_DESCRIBED = 1000
 class Search:
     """One search: what for, in which files, and how much of it. Each phase may take `seconds`.
 
-    `allowed` is asked for paths from the start of the search.
+    `allowed` is asked for paths from the start of the search; `passed_over` is such a path, of a directory.
     """
 
     query: Query
@@ -51,6 +51,7 @@ class Search:
     largest: int = 10 << 20
     seconds: float = 15.0
     allowed: Known | None = None
+    passed_over: str | None = None
 
 
 @dataclass(slots=True)
@@ -62,8 +63,8 @@ class Found:
     truncated: bool = False
 
 
-def glob(start: ResolvedPath, pattern: str, seconds: float) -> GlobResult:
-    """Find the files below a directory whose path matches."""
+def glob(start: ResolvedPath, pattern: str, seconds: float, passed_over: str | None = None) -> GlobResult:
+    """Find the files below a directory whose path matches, apart from those in a directory of it."""
     compiled = parse_glob(pattern)
     try:
         with (
@@ -71,7 +72,7 @@ def glob(start: ResolvedPath, pattern: str, seconds: float) -> GlobResult:
             start.directory() as (directory, _, allowed),
         ):
             walked = walk(directory, seconds, compiled, start.is_regular_file, allowed)
-            matches = _describe_all(directory, walked.files, start)
+            matches = _describe_all(directory, _without(walked.files, passed_over), start)
     except BackendError as error:
         if error.code in ("file_not_found", "not_a_directory"):
             return GlobResult(matches=[])
@@ -104,6 +105,12 @@ def grep(start: ResolvedPath, wanted: Search) -> GrepResult:
     return GrepResult(
         error=error, matches=found.matches, truncated=found.truncated, code="io_error" if error else None
     )
+
+
+def _without(paths: Sequence[str], passed_over: str | None) -> Sequence[str]:
+    if passed_over is None:
+        return paths
+    return [each for each in paths if not each.startswith(f"{passed_over}/")]
 
 
 def _describe_all(directory: Directory, paths: Sequence[str], start: ResolvedPath) -> list[FileInfo]:
@@ -146,7 +153,7 @@ def search(base: Directory, wanted: Search, ripgrep: str | None = None, real: Pa
     else:
         walked = walk(base, wanted.seconds, wanted.glob, allowed=wanted.allowed)
         found.truncated, found.unread, paths = walked.timed_out, walked.unread, walked.files
-    _search_each(base, paths, wanted, found)
+    _search_each(base, _without(paths, wanted.passed_over), wanted, found)
     return found
 
 

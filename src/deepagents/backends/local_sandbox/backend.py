@@ -207,7 +207,7 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
         resolved = super()._resolve(op, path)
         if op.right == "read":
             return resolved
-        return replace(resolved, allowed=replace(self._may_change, further=op.allowed))
+        return replace(resolved, allowed=replace(self._may_change, further=resolved.allowed))
 
     def close(self) -> None:
         """End all commands that run in the background, and the session."""
