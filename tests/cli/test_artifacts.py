@@ -66,6 +66,20 @@ def test_a_large_result_stays_out_of_the_repository_and_commands_read_it(
     assert git(repository, "status", "--porcelain") == "?? .deepagents/agents/second.md\n"
 
 
+def test_a_project_that_wants_it_seen_gets_none_of_it(cli: Command, repository: Path) -> None:
+    for name in (PLACE, RESULTS):
+        (repository / name).mkdir()
+        (repository / name / ".gitignore").write_text("!*\n")
+    git(repository, "add", "--all")
+    git(repository, "-c", "user.name=A", "-c", "user.email=a@b.c", "commit", "--quiet", "--message", "next")
+
+    model = ScriptedModel(call("execute", command="cat long.md"), "Done.")
+    cli.run("read it", "--yes", "--shell", model=model)
+
+    assert len(list((repository / RESULTS).iterdir())) == 2
+    assert git(repository, "status", "--porcelain") == f" M {PLACE}/.gitignore\n"
+
+
 @pytest.mark.parametrize("provider", ["scripted", "local"])
 def test_without_a_question_also_where_nothing_may_change(
     cli: Command, repository: Path, provider: str

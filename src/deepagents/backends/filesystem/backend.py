@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -36,7 +36,7 @@ from deepagents.errors import BackendError
 
 DEFAULT_GLOB_TIMEOUT = 5.0
 """Seconds that a walk may take before it returns what it has."""
-_GIT_IGNORES: Final = ".gitignore"
+_IGNORE_ALL: Final = b"*\n"
 
 
 class FilesystemBackend(TransferBackend):
@@ -182,10 +182,14 @@ class FilesystemBackend(TransferBackend):
         """Let git ignore the artifacts before one is written."""
         if not self._is_artifact(path.shown):
             return
-        # Only whether there is one, also by links: those are refused when something is written.
-        if not os.path.lexists(self.cwd / self.artifacts_folder / _GIT_IGNORES):
-            ignores = self._paths.resolve(f"{self._artifacts_root}/{_GIT_IGNORES}")
-            self._writer.write(replace(ignores, allowed=StaysBelow(self._artifacts_root)), "*\n", None)
+        ignores = self._paths.resolve(f"{self._artifacts_root}/.gitignore")
+        ignores = replace(ignores, allowed=StaysBelow(self._artifacts_root))
+        # A project may bring one that lets git see all, for secrets to be committed.
+        is_there = False
+        with suppress(BackendError):
+            is_there = reading.download(ignores) == _IGNORE_ALL
+        if not is_there:
+            self._writer.write_bytes(ignores, _IGNORE_ALL)
 
     def _find_passed_over(self, start: str, glob: str) -> str | None:
         """Return where the artifacts lie below the start of a search that does not name them."""
