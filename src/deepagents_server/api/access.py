@@ -21,7 +21,8 @@ from deepagents_server.server import Server
 
 T = TypeVar("T")
 Endpoint = Callable[[Request], Awaitable[T]]
-_OPEN: Final = ("/", "/ok", "/info", "/docs", "/openapi.json", "/metrics")
+_UNASKED: Final = ("/", "/ok", "/info", "/docs", "/openapi.json", "/metrics")
+"""Endpoints about which no handler is asked."""
 MCP: Final = "/mcp"
 COMPLETIONS: Final = "/v1/chat/completions"
 _ASKING: Final = (MCP, COMPLETIONS)
@@ -41,7 +42,7 @@ _BY_WORD: Final = {
     "prune": "delete",
     "namespaces": "list_namespaces",
 }
-"""What a POST does, if it does not make what its path ends with."""
+"""What a POST does, by the last word of its path, if it does not make what its path ends with."""
 _OF_RUN: Final = ("assistant_id", "metadata", "multitask_strategy", "if_not_exists", "after_seconds")
 _NAMESPACE: Final = {"search": "namespace_prefix", "list_namespaces": "prefix"}
 
@@ -66,7 +67,7 @@ def classify(method: str, path: str) -> tuple[str, str]:
 
 def guarded(route: Route) -> Route:
     """Let an endpoint ask the handlers before it answers."""
-    if route.path in (*_OPEN, *_ASKING):
+    if route.path in (*_UNASKED, *_ASKING):
         return route
     asks = asking(cast(Endpoint[Response], route.endpoint), route.path)
     asks.__doc__ = route.endpoint.__doc__

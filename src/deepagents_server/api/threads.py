@@ -213,6 +213,7 @@ async def history(request: Request) -> Response:
             raise ApiError(422, f"metadata: {str(error)[:200]}") from error
 
 
+# The first route that fits is taken: literal paths come before `{thread_id}`.
 ROUTES: Final = [
     Route("/threads", create, methods=["POST"]),
     Route("/threads/search", search, methods=["POST"]),
