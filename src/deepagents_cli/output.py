@@ -94,7 +94,6 @@ class Printer:
             ToolCalled: self._tool_called,
             CommandOutput: self._command_output,
             CommandEnded: self._command_ended,
-            HostRefused: lambda event: self._notice(event.agent, one_line(event.text)),
             ToolFinished: self._tool_finished,
             ApprovalGiven: self._approval_given,
             PlanChanged: self._plan_changed,
@@ -367,21 +366,28 @@ def result_line(
 
 
 def notice_line(event: Event) -> str | None:
-    """Describe what happened to a run apart from its steps; `None` for what is not shown."""
+    """Describe what happened to a run apart from its steps; `None` for what is shown otherwise or never.
+
+    The command line and the conversation both show these sentences.
+    """
+    line = None
     match event:
         case ContextCompacted():
-            return "older messages were summed up"
+            line = "older messages were summed up"
         case ModelFailed(error=error):
-            return f"the model failed: {one_line(error)}"
+            line = f"the model failed: {one_line(error)}"
         case LimitNear() | LimitReached():
             how = "near" if isinstance(event, LimitNear) else "reached"
-            return f"limit of {_words(event.kind)} is {how}: {event.spent:,g} of {event.limit:,g}"
+            line = f"limit of {_words(event.kind)} is {how}: {event.spent:,g} of {event.limit:,g}"
+        case HostRefused(text=text):
+            line = one_line(text)
         case TaskChanged(name=name, status=status):
-            return f"{one_line(name)}, elsewhere: {one_line(status)}"
+            line = f"{one_line(name)}, elsewhere: {one_line(status)}"
         case Custom(data={"type": "rubric_evaluation_end", "result": str(result)}):
-            return f"graded: {_words(result)}"
+            line = f"graded: {_words(result)}"
         case _:
-            return None
+            pass
+    return line
 
 
 def _words(name: str) -> str:

@@ -167,7 +167,7 @@ class Trust(TypedDict):
 
 
 class Happened(TypedDict):
-    """An event of the run in its plain form; `line` is a call or its result in one cleaned line.
+    """An event of the run in its plain form; `line` is a call, its result or a notice in one cleaned line.
 
     `details` is the diff of a call that has changed files, where the person was not asked and saw none.
     """

@@ -5,12 +5,14 @@ from __future__ import annotations
 import io
 import json
 from itertools import count
+from typing import get_args
 
 import pytest
 from rich.console import Console
 
 from deepagents.events import (
     ApprovalGiven,
+    ApprovalNeeded,
     CommandEnded,
     CommandOutput,
     ContextCompacted,
@@ -22,8 +24,11 @@ from deepagents.events import (
     LimitReached,
     ModelFailed,
     PlanChanged,
+    QuestionAsked,
+    Reasoning,
     RunFailed,
     RunStarted,
+    RunStopped,
     SubagentFinished,
     SubagentStarted,
     TaskChanged,
@@ -33,10 +38,40 @@ from deepagents.events import (
     ToolFinished,
     Usage,
 )
-from deepagents_cli.output import Printer, call_line, result_line, write_json
+from deepagents_cli.chat.transcript import Transcript
+from deepagents_cli.output import Printer, call_line, notice_line, result_line, write_json
 from tests.cli.conftest import Command
 from tests.cli.scenarios import greets, writes_a_file
 
+EACH: tuple[Event, ...] = (
+    RunStarted("t1"), RunStopped("t1"), RunFailed("OSError", "no disk"), FinalAnswer("Done."),
+    Token("Hello"), Reasoning("Hm"), ModelFailed("OverloadedError", agent="helper"), ContextCompacted(),
+    LimitNear("tokens", 10, 9), LimitReached("tokens", 10, 10), Usage(1, 2),
+    ToolCalled("ls", {}, "2"), ToolFinished("1", "execute", "success", "done"),
+    PlanChanged((Todo("a", "pending"),)),
+    Custom({"type": "rubric_evaluation_end", "result": "satisfied"}),
+    CommandOutput("1", "compiling\n"), CommandEnded("1", "command-1", "make", 0),
+    HostRefused("1", "a:80 is refused"),
+    SubagentStarted("helper", "dig", "3", "helper"),
+    SubagentFinished("helper", "3", "success", "dug", "helper"),
+    TaskChanged("task-1", "helper", "success"),
+    ApprovalNeeded(()), QuestionAsked("i1", "Which?"), ApprovalGiven("i1", "ls", "approve"),
+)  # fmt: skip
+SILENT = {
+    "printer": {
+        Usage: "is added up in the last line",
+        RunStopped: "the command says it", RunFailed: "the command says it",
+        ApprovalNeeded: "the question shows it", QuestionAsked: "the question shows it",
+        ApprovalGiven: "the result of the call shows a refusal", Reasoning: "would hide the answer",
+    },
+    "transcript": {
+        RunStarted: "the message `working` says it", RunStopped: "the message `idle` says it",
+        RunFailed: "the message `failed` says it", Usage: "the status line has it",
+        ApprovalNeeded: "the question shows it", QuestionAsked: "the question shows it",
+        ApprovalGiven: "the question showed it",
+    },
+}  # fmt: skip
+"""What each front end does not show as it comes, and why not."""
 START = RunStarted("t1", "go", "some:model", "/files")
 
 
@@ -55,6 +90,28 @@ def printed(*events: Event, width: int = 60, encoding: str = "utf-8", colour: bo
     _, *middle, blank, last = written.getvalue().decode(encoding).splitlines()
     assert (blank, "1.0 s" in last) == ("", True)
     return "\n".join(middle)
+
+
+def kept(*events: Event) -> tuple[object, ...]:
+    """What the conversation on a terminal shows of some events."""
+    transcript = Transcript(clock=lambda: 0.0)
+    for event in events:
+        is_call = isinstance(event, ToolCalled | ToolFinished)
+        transcript.take(event.as_dict(), "make in a line" if is_call else notice_line(event))
+    running = [each.tail for each in transcript.calls.values()], sorted(transcript.subagents)
+    return transcript.finished, running, transcript.plan, transcript.thinking, transcript.open_piece(9)
+
+
+@pytest.mark.parametrize("event", EACH, ids=lambda event: event.type)
+def test_each_event_is_shown_or_listed_as_silent(event: Event) -> None:
+    before = ToolCalled("execute", {"command": "make"}, "1")
+
+    assert (printed(before, event) == printed(before)) == (type(event) in SILENT["printer"])
+    assert (kept(before, event) == kept(before)) == (type(event) in SILENT["transcript"])
+
+
+def test_no_event_is_forgotten() -> None:
+    assert sorted(each.type for each in get_args(Event)) == sorted(each.type for each in EACH)
 
 
 def test_what_a_command_prints_stands_below_its_call() -> None:

@@ -85,7 +85,7 @@ class Transcript:
     """How the main agent's model has failed, until it is known whether the turn ends by it."""
 
     def take(self, event: Mapping[str, Any], line: str | None, details: Sequence[str] = ()) -> None:
-        """Take an event; `line` is its call or result in one line, and `details` its diff."""
+        """Take an event; `line` is its call, result or notice in one line, and `details` its diff."""
         kind = str(event.get("type"))
         failure, self._failure = self._failure, ""
         if failure:
@@ -104,7 +104,7 @@ class Transcript:
             case "command_output" | "command_ended":
                 self._command(kind, event)
             case _:
-                self._text(kind, event)
+                self._text(kind, event, line)
 
     def add(self, kind: Kind, text: str, agent: str | None = None) -> None:
         """Add a finished block."""
@@ -141,17 +141,16 @@ class Transcript:
         if all(status == "completed" for status, _ in self.plan):
             self.plan = ()
 
-    def _text(self, kind: str, event: Mapping[str, Any]) -> None:
+    def _text(self, kind: str, event: Mapping[str, Any], line: str | None) -> None:
         if kind == "token":
             self._token(event)
         elif kind == "reasoning" and event.get("agent") is None:
             self.thinking = (self.thinking + str(event.get("text", "")))[-_TAIL:]
-        elif notice := _notice(kind, event):
-            if kind == "model_failed" and event.get("agent") is None:
-                self.end_text()
-                self._failure = notice
-            else:
-                self.add("notice", notice, event.get("agent"))
+        elif line and kind == "model_failed" and event.get("agent") is None:
+            self.end_text()
+            self._failure = line
+        elif line:
+            self.add("notice", line, event.get("agent"))
 
     def _command(self, kind: str, event: Mapping[str, Any]) -> None:
         if kind == "command_output":
@@ -241,21 +240,3 @@ class Transcript:
         failed = event.get("status") == "error"
         text = f"{name}\n{one_line(str(event.get('text', '')))}"
         self.add("failed_call" if failed else "agent", text, event.get("agent"))
-
-
-def _notice(kind: str, event: Mapping[str, Any]) -> str | None:
-    match kind:
-        case "context_compacted":
-            return "older messages were summed up"
-        case "model_failed":
-            return f"the model failed: {event.get('error')}"
-        case "limit_near" | "limit_reached":
-            how = "near" if kind == "limit_near" else "reached"
-            what = str(event.get("kind")).replace("_", " ")
-            return f"limit of {what} is {how}: {event.get('spent'):,g} of {event.get('limit'):,g}"
-        case "host_refused":
-            return str(event.get("text"))
-        case "task_changed":
-            return f"{event.get('name')}, elsewhere: {event.get('status')}"
-        case _:
-            return None

@@ -17,7 +17,7 @@ from deepagents.models.traits import input_window
 from deepagents_cli.diffs import name_in
 from deepagents_cli.errors import CommandError, choose_exit_code, describe_error, is_for_people
 from deepagents_cli.file_commands import FileCommand
-from deepagents_cli.output import call_line, result_line
+from deepagents_cli.output import call_line, notice_line, result_line
 from deepagents_cli.protocol import Message, Mode, PastMessage
 from deepagents_cli.session import Session, messages_in
 from deepagents_cli.terminal import clean, one_line
@@ -307,7 +307,7 @@ class Conversation:
                 if event.call_id in self.asking.answered:
                     line = None
             case _:
-                pass
+                line = notice_line(event)
         self.say("event", {"event": event.as_dict(), "line": line, "details": details})
 
     def _say_ready(self, messages: Sequence[BaseMessage], *, resumed: bool, waiting: bool) -> None:

@@ -132,9 +132,9 @@ def test_a_failure_that_ends_the_turn_is_said_once_and_another_one_at_once() -> 
     transcript = Transcript()
     failed = {"type": "model_failed", "error": "OverloadedError"}
 
-    transcript.take(failed, None)
+    transcript.take(failed, "the model failed: OverloadedError")
     transcript.take({"type": "token", "text": "The other model answers."}, None)
-    transcript.take(failed, None)
+    transcript.take(failed, "the model failed: OverloadedError")
     transcript.end_turn()
 
     said = [block.text for block in transcript.take_finished()]
@@ -207,7 +207,7 @@ def test_nothing_cuts_code_that_is_being_written() -> None:
         talk.take({"is": "event", "event": {"type": "token", "text": text}})
         # As where a command in the background wants a host, or a note is to be written meanwhile.
         refused = {"type": "host_refused", "text": "example.org:80 is refused"}
-        talk.take({"is": "event", "event": refused})
+        talk.take({"is": "event", "event": refused, "line": refused["text"]})
         talk.take({"is": "ask", "id": text, "title": "wants its commands to reach example.org"})
     talk.take({"is": "idle", "end": "done"})
 
