@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from langchain.agents.middleware import AgentMiddleware, TodoListMiddleware
@@ -12,8 +13,11 @@ from langchain_core.tools import tool
 from pydantic import BaseModel
 
 from deepagents import create_deep_agent
+from deepagents._agent import factories
+from deepagents._agent.stack import Slot
 from deepagents.backends import FilesystemBackend, LocalShellBackend
 from deepagents.errors import ConfigError, StackError
+from deepagents.middleware.tool_errors import ToolErrorMiddleware
 from deepagents.testing import ScriptedModel, call, calls
 from tests.conftest import CallMode
 
@@ -163,3 +167,15 @@ def test_the_graph_carries_its_name_and_version() -> None:
     assert config["metadata"]["lc_agent_name"] == "scribe"
     assert config["metadata"]["ls_integration"] == "deepagents"
     assert config["recursion_limit"] == 9_999
+
+
+def test_a_row_of_the_stack_has_the_name_of_its_middleware() -> None:
+    build = cast(Any, SimpleNamespace(overrides={}))
+    right, wrong = (
+        Slot(name, factories.always(ToolErrorMiddleware), "for this test")
+        for name in ("ToolErrorMiddleware", "ToolErrorsMiddleware")
+    )
+
+    assert [each.name for each in right.fill(build)] == ["ToolErrorMiddleware"]
+    with pytest.raises(StackError, match=r"row 'ToolErrorsMiddleware' .* makes a 'ToolErrorMiddleware'"):
+        wrong.fill(build)

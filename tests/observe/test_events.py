@@ -9,6 +9,7 @@ from typing import Any, get_args
 import pytest
 
 from deepagents import events
+from deepagents._state.runtime import EmittedType
 from deepagents.events import (
     VERSION,
     ApprovalGiven,
@@ -123,3 +124,7 @@ def test_nested_values_come_along() -> None:
             "tool_call_id": None,
         },
     )
+
+
+def test_what_the_graph_writes_itself_is_an_event() -> None:
+    assert set(get_args(EmittedType)) < {each.type for each in get_args(Event)}

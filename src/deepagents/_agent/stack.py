@@ -29,6 +29,17 @@ class Slot:
     make: Factory
     reason: str
 
+    def fill(self, build: Build) -> list[Middleware]:
+        """Make the middleware of this row, if the agent has it.
+
+        Raises:
+            StackError: if it has another name than the row, so that none of that name could replace it.
+        """
+        made = self.make(build, build.overrides.get(self.name))
+        if made and made.name != self.name:
+            raise StackError(f"the row {self.name!r} of the stack makes a {made.name!r}; name the row so too")
+        return [made] if made else []
+
 
 @dataclass(frozen=True, slots=True)
 class Position:
@@ -130,11 +141,7 @@ def assemble(build: Build) -> list[Middleware]:
     profile = build.plan.profile
     build.stack = []
     for row in STACK:
-        if isinstance(row, Position):
-            filled = _own(row.name, build)
-        else:
-            made = row.make(build, build.overrides.get(row.name))
-            filled = [made] if made else []
+        filled = _own(row.name, build) if isinstance(row, Position) else row.fill(build)
         build.stack += [each for each in filled if not profile.excludes(each)]
     names = [each.name for each in build.stack]
     if twice := sorted({name for name in names if names.count(name) > 1}):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, cast
 
 from langchain_core.callbacks import BaseCallbackManager
 from langchain_core.messages import BaseMessage
@@ -234,22 +234,40 @@ def reducers_of(channels: Channels) -> Mapping[str, Callable[..., Any]]:
     return found
 
 
+EmittedType: TypeAlias = Literal[
+    "command_ended",
+    "command_output",
+    "context_compacted",
+    "host_refused",
+    "limit_near",
+    "limit_reached",
+    "model_failed",
+]
+"""The types of `deepagents.events` that the running graph writes itself."""
+
+
+class Emit(Protocol):
+    """Writes an event; `about` has the fields of its type."""
+
+    def __call__(self, kind: EmittedType, /, **about: object) -> None: ...
+
+
 class LibraryEvent(dict[str, Any]):
     """An event of the library in its plain form; a dict that a tool writes is never taken for one."""
 
 
-def emit(kind: str, /, **about: object) -> None:
+def emit(kind: EmittedType, /, **about: object) -> None:
     """Write an event to the stream of mode `custom` of the running graph; outside of a run do nothing."""
     if in_graph():
         get_stream_writer()(LibraryEvent({"type": kind, **about}))
 
 
-def emit_anywhere() -> Callable[..., None]:
+def emit_anywhere() -> Emit:
     """Return what does the same as `emit` here, and may be called in another thread."""
     # What writes asks the context whose step it belongs to, and other threads have none.
     context = copy_context()
 
-    def emit_there(kind: str, /, **about: object) -> None:
+    def emit_there(kind: EmittedType, /, **about: object) -> None:
         context.copy().run(emit, kind, **about)
 
     return emit_there

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Lock
@@ -13,7 +12,7 @@ from typing_extensions import TypedDict
 
 from deepagents._async import BackgroundCode
 from deepagents._state.run_end import RunEnd, run_end
-from deepagents._state.runtime import emit
+from deepagents._state.runtime import Emit, emit
 from deepagents.backends.handle import FileCalls
 from deepagents.backends.results import CommandStatus
 from deepagents.errors import ToolFailure
@@ -46,7 +45,7 @@ class OutputEvents:
 
     call_id: str
     command_id: str | None = None
-    emit: Callable[..., None] = emit
+    emit: Emit = emit
     left: int = _MOST_STREAMED
 
     def __call__(self, text: str, stream: str) -> None:
