@@ -207,6 +207,8 @@ def test_what_the_context_holds_and_costs_is_shown_and_made_smaller(
     changed = worker.command("diff")["text"]
     assert "-second line\n+another line" in changed
     assert worker.command("compact")["text"].endswith("they are kept whole in an archive.")
+    (archive,) = directory.glob(".deepagents/artifacts/conversation_history/*.md")
+    assert "Change the notes." in archive.read_text()
     worker.turn("Are you still there?")
     assert "They greeted each other." in str(server.requests[-1].messages)
     assert "Change the notes." not in server.requests[-1].texts("user")
