@@ -8,6 +8,7 @@ import os
 import signal
 import stat
 import sys
+from contextlib import suppress
 from typing import IO
 
 from deepagents_cli.chat.startup import put_back
@@ -18,7 +19,7 @@ _LONGEST_LINE = 1 << 28
 """Bytes: a text that was pasted, at most."""
 
 
-async def _serve(out: IO[bytes], screen: int) -> int:
+async def _serve(out: IO[bytes]) -> int:
     # Hardly anything of what is imported is garbage, and to look for it takes a tenth of the start.
     gc.disable()
     from deepagents_cli.worker.conversation import Conversation
@@ -27,18 +28,16 @@ async def _serve(out: IO[bytes], screen: int) -> int:
     gc.enable()
     loop = asyncio.get_running_loop()
     lines = asyncio.StreamReader(limit=_LONGEST_LINE)
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin.buffer)
+    pipe, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin.buffer)
     # Ctrl-C is the screen's. A handler, since commands would inherit that a signal is ignored.
     loop.add_signal_handler(signal.SIGINT, lambda: None)
     loop.add_signal_handler(signal.SIGTERM, lines.feed_eof)
 
     def say(kind: str, message: Message) -> None:
-        try:
+        # A screen that is gone: the lines end too, and what was asked of the agent can be continued.
+        with suppress(BrokenPipeError):
             out.write(write({"is": kind, **message}))
             out.flush()
-        except BrokenPipeError:
-            # The screen is gone; what was asked of the agent ends, and can be continued.
-            lines.feed_eof()
 
     codes: list[int] = []
 
@@ -56,9 +55,11 @@ async def _serve(out: IO[bytes], screen: int) -> int:
             if message.get("do") == "open" and (terminal := message.get("terminal")) is not None:
                 os.set_inheritable(terminal, False)
             conversation.take(message)
-        # A process that is killed can put nothing back.
-        if terminal is not None and os.getppid() != screen:
-            put_back(terminal)
+        else:
+            # A screen that was not killed says that it closes. One that was may still be the parent of this
+            # process: its pipes end first.
+            if terminal is not None and pipe.is_closing():
+                put_back(terminal)
     finally:
         await conversation.close()
     return codes[0] if codes else Exit.DONE
@@ -66,14 +67,13 @@ async def _serve(out: IO[bytes], screen: int) -> int:
 
 def main() -> int:
     """Serve the screen at standard input and output; what else is printed goes to standard error."""
-    # Before anything is imported: a screen that is killed meanwhile is the parent no more.
-    screen, kind = os.getppid(), os.fstat(0).st_mode
+    kind = os.fstat(0).st_mode
     if not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)):
         complain("this is the agent's part of a conversation, which `deepagents` starts by itself")
         return Exit.USAGE
     with os.fdopen(os.dup(1), "wb") as out:
         os.dup2(2, 1)
-        return asyncio.run(_serve(out, screen))
+        return asyncio.run(_serve(out))
 
 
 if __name__ == "__main__":

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import select
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Protocol
 
 import pytest
 
@@ -20,6 +20,8 @@ from tests.cli.openai_server import MODEL, OpenAIServer, serving
 from tests.programs import FORKING
 
 PATIENCE = 30.0
+TERMINAL = 100
+"""The number that a worker has its screen's terminal by."""
 SAID: Mapping[str, Any] = {
     "ready": protocol.Ready, "trust": protocol.Trust, "event": protocol.Happened, "ask": protocol.Ask,
     "question": protocol.Question, "decided": protocol.Decided, "queued": protocol.Texts,
@@ -33,7 +35,9 @@ SAID: Mapping[str, Any] = {
 class Worker:
     """The screen's end of a worker."""
 
-    def __init__(self, directory: Path, environment: Mapping[str, str], log: Path) -> None:
+    def __init__(
+        self, directory: Path, environment: Mapping[str, str], log: Path, terminal: str | None
+    ) -> None:
         self.directory = directory
         self.seen: list[Message] = []
         self._log = log
@@ -41,7 +45,9 @@ class Worker:
         self._ids = 0
         given, self._writing = FORKING.Pipe(duplex=False)
         self._reading, written = FORKING.Pipe(duplex=False)
-        self.process = FORKING.Process(target=_work, args=(given, written, {**environment}, str(log)))
+        self.process = FORKING.Process(
+            target=_work, args=(given, written, {**environment}, str(log), terminal)
+        )
         self.process.start()
         given.close()
         written.close()
@@ -157,7 +163,9 @@ class Worker:
         return message
 
 
-def _work(given: Connection, written: Connection, environment: Mapping[str, str], log: str) -> None:
+def _work(
+    given: Connection, written: Connection, environment: Mapping[str, str], log: str, terminal: str | None
+) -> None:
     os.setsid()
     os.environ.update(environment)
     errors = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -165,11 +173,17 @@ def _work(given: Connection, written: Connection, environment: Mapping[str, str]
         os.dup2(end, number)
     given.close()
     written.close()
+    if terminal:
+        # It is the screen's, and this process belongs to none.
+        os.dup2(os.open(terminal, os.O_RDWR | os.O_NOCTTY), TERMINAL)
     sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w")
     sys.exit(main())
 
 
-StartWorker: TypeAlias = Callable[[], Worker]
+class StartWorker(Protocol):
+    """Starts a worker, which may have the terminal with this name."""
+
+    def __call__(self, terminal: str | None = None) -> Worker: ...
 
 
 @pytest.fixture
@@ -191,8 +205,8 @@ def start(server: OpenAIServer, directory: Path, state: Path, tmp_path: Path) ->
     }
     with ExitStack() as stack:
 
-        def begin() -> Worker:
-            worker = Worker(directory, environment, tmp_path / "worker.log")
+        def begin(terminal: str | None = None) -> Worker:
+            worker = Worker(directory, environment, tmp_path / "worker.log", terminal)
             stack.callback(worker.close)
             return worker
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import signal
 import subprocess
 import sys
+import termios
+import tty
+from collections.abc import Callable
 from pathlib import Path
 from threading import Event
 
+import pytest
+
 from tests.cli.openai_server import OpenAIServer, Reply, call
-from tests.cli.worker.conftest import Worker
+from tests.cli.worker.conftest import TERMINAL, StartWorker, Worker
 
 
 def test_a_change_is_asked_about_and_made_as_it_was_edited(
@@ -123,6 +131,33 @@ def test_tokens_cost_and_context_are_shown(worker: Worker, server: OpenAIServer)
     assert (shown["input_tokens"], shown["output_tokens"]) == (100_000, 1_000)
     assert shown["window"] == 1_047_576
     assert shown["context"] == 101_000 / 1_047_576
+
+
+def _ask_it_to_end(worker: Worker) -> None:
+    worker.send("close")
+    worker.wait_for_end()
+
+
+def _stop(worker: Worker) -> None:
+    os.kill(worker.process.pid or 0, signal.SIGTERM)
+    worker.wait_for_end()
+
+
+@pytest.mark.parametrize(("end", "back"), [(Worker.end, True), (_ask_it_to_end, False), (_stop, False)])
+def test_the_terminal_is_put_back_for_a_screen_that_is_gone_and_for_no_other(
+    start: StartWorker, end: Callable[[Worker], object], back: bool
+) -> None:
+    ours, screens = pty.openpty()
+    tty.setraw(screens)
+    # This process, the worker's parent, goes on: so does a screen that is killed while its pipes end.
+    worker = start(os.ttyname(screens))
+    worker.open(terminal=TERMINAL)
+    end(worker)
+
+    modes = termios.tcgetattr(screens)[3]
+    for each in (ours, screens):
+        os.close(each)
+    assert bool(modes & termios.ICANON and modes & termios.ECHO and modes & termios.ISIG) is back
 
 
 def test_the_program_ends_with_its_input() -> None:
