@@ -89,6 +89,11 @@ class OpenAIServer:
         with self._lock:
             self._answers += answers
 
+    def forget(self) -> None:
+        """Drop what is left of the script."""
+        with self._lock:
+            self._answers.clear()
+
     def wait_for_request(self) -> Request:
         """Wait for the next request that was not waited for."""
         return self._arrived.get(timeout=PATIENCE)

@@ -79,7 +79,7 @@ class Person:
         self.server = home.server
         self.directory = home.directory
         self.lost = False
-        """Whether a new session could not be begun, so that each further story would wait for long."""
+        """Whether the next story cannot begin where it should, so that it would wait for long."""
         self.sees = terminal.wait_for
         self.sees_gone = terminal.wait_until_gone
 

@@ -30,7 +30,7 @@ HOOK = '[hooks]\nend_of_turn = ["touch hooked"]\n'
 
 
 @pytest.fixture(scope="module")
-def shell(tmp_path_factory: pytest.TempPathFactory, server: OpenAIServer) -> Iterator[Person]:
+def sitting(tmp_path_factory: pytest.TempPathFactory, server: OpenAIServer) -> Iterator[Person]:
     """A person at a shell, in a directory that brings a hook; the stories below are one after the other."""
     files = {**FILES, ".deepagents/settings.toml": HOOK}
     home = Home(tmp_path_factory.mktemp("shell"), server, files)
@@ -42,6 +42,16 @@ def shell(tmp_path_factory: pytest.TempPathFactory, server: OpenAIServer) -> Ite
     with home.sit_down(shell=True) as person:
         person.sees(SHELL)
         yield person
+
+
+@pytest.fixture
+def shell(sitting: Person, request: pytest.FixtureRequest) -> Iterator[Person]:
+    """The same person, if the stories before have ended well: each begins where the last one has ended."""
+    if sitting.lost:
+        pytest.fail("an earlier story has failed, so this one cannot begin")
+    failures = request.session.testsfailed
+    yield sitting
+    sitting.lost = request.session.testsfailed > failures
 
 
 def test_what_a_directory_brings_is_not_run_without_trust(shell: Person) -> None:
