@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Iterator
@@ -13,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deepagents._globs import compile_glob
-from deepagents.backends._bytes import Blocks, lf_bytes, whole_characters
+from deepagents.backends._bytes import Blocks, is_temporary, lf_bytes, temporary_name, whole_characters
 from deepagents.backends.results import ExecuteResponse
 from deepagents.backends.sandbox.codec import Answer, ProgramName, command, decode
+from deepagents.backends.sandbox.scripts.common import to_json
 from deepagents.backends.sandbox.scripts.read import page
 from deepagents.backends.sandbox.scripts.search import matcher
 from tests.backends.sandboxes import BIN
@@ -39,6 +41,65 @@ def run(tmp_path: Path) -> Any:
         return decode(ExecuteResponse(done.stdout.decode(), done.returncode), str(tmp_path))
 
     return run
+
+
+@pytest.mark.parametrize(
+    ("operation", "params"),
+    [
+        ("ls", {"path": "/"}),
+        ("read", {"path": "/a.txt", "offset": 0, "limit": 9, "media": False, "most": 99}),
+        ("edit", {"path": "/a.txt", "texts": {"old": "one", "new": "two"}, "replace_all": False}),
+        ("append", {"path": "/a.txt", "texts": {"content": "three\n"}}),
+        ("delete", {"path": "/a.txt"}),
+        ("grep", {**SEARCH, "path": "/a.txt", "pattern": "one"}),
+    ],
+)
+def test_a_program_imports_nothing_that_takes_longer_than_itself(
+    operation: ProgramName, params: dict[str, Any], tmp_path: Path
+) -> None:
+    (tmp_path / "a.txt").write_text("one\n")
+    line = command(operation, {"root": str(tmp_path), **params}).replace("-I", "-I -X importtime")
+    done = subprocess.run(
+        ["/bin/sh", "-c", line], cwd=tmp_path, env={"PATH": str(BIN)}, capture_output=True, text=True
+    )
+
+    imported = {each.rpartition("|")[2].strip() for each in done.stderr.splitlines()}
+    assert "code" not in decode(ExecuteResponse(done.stdout, done.returncode)).end
+    assert "binascii" in imported
+    assert imported.isdisjoint({"base64", "contextlib", "enum", "json", "re", "shutil", "subprocess"})
+
+
+@given(
+    value=st.recursive(
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.floats(allow_nan=False, allow_infinity=False)
+        | st.text(),
+        lambda each: st.lists(each, max_size=3) | st.dictionaries(st.text(), each, max_size=3),
+        max_leaves=8,
+    )
+)
+def test_an_answer_is_json(value: Any) -> None:
+    assert json.loads(to_json(value)) == value
+
+
+def test_only_names_of_files_being_written_are_temporary() -> None:
+    name = temporary_name()
+    others = [
+        f"{name}x",
+        f"x{name}",
+        name[:-1],
+        name.replace(".tmp", "0.tmp"),
+        ".deepagents-.tmp",
+        ".tmp",
+        "",
+    ]
+
+    assert is_temporary(name)
+    assert is_temporary(name.encode())
+    assert not any(is_temporary(each) or is_temporary(each.encode()) for each in others)
+    assert not is_temporary(f".deepagents-{'g' * 16}.tmp")
 
 
 def names(directory: Path) -> list[str]:

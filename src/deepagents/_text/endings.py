@@ -1,8 +1,9 @@
 """Line ends, and replacement that keeps them. Sandboxes run this too: nothing newer than Python 3.6."""
 
-import re
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
 
-_END = re.compile("\r\n|\n|\r")
 # Half of a `\r\n` must not match, or the other half would stay.
 _ANY_END = "(?:\r\n|\n|\r(?!\n))"
 
@@ -29,6 +30,8 @@ def keep_line_endings(old_content: str, new_content: str) -> str:
 
 def with_any_end(text: str) -> "re.Pattern[str]":
     """Compile what matches a text whatever its lines end with."""
+    import re
+
     return re.compile(_ANY_END.join(re.escape(line) for line in to_lf(text).split("\n")))
 
 
@@ -46,9 +49,10 @@ def replace_text(content: str, old: str, new: str) -> "tuple[str, int]":
 
 def _replace_mixed(content: str, old: str, new: str) -> "tuple[str, int]":
     """Replace where lines end in different ways: new lines end as the replaced ones did."""
+    import re
 
     def put(found: "re.Match[str]") -> str:
-        end = _END.search(found.group())
+        end = re.search("\r\n|\n|\r", found.group())
         return to_lf(new).replace("\n", end.group()) if end else new
 
     return with_any_end(old).subn(put, content)

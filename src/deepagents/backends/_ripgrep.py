@@ -1,6 +1,5 @@
 """Ask ripgrep which files are worth opening. Sandboxes run this too: nothing newer than Python 3.6."""
 
-import subprocess
 import time
 
 TYPE_CHECKING = False
@@ -37,6 +36,8 @@ def _run(
     command: "tuple[str | bytes, ...]", start: "bytes | PathLike[str]", ends: float
 ) -> "tuple[set[bytes], bool] | None":
     """Return the names that ripgrep prints, and whether it got to its end in time."""
+    import subprocess
+
     in_time = True
     try:
         done = subprocess.run(

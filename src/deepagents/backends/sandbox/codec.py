@@ -31,7 +31,11 @@ _SCRIPT_OF: Final[Mapping[ProgramName, str]] = MappingProxyType(
     }
 )
 # The program is an argument and not a file: nothing is left behind, and nothing must be writable.
-_BOOT: Final = "import sys,zlib,base64;exec(zlib.decompress(base64.b64decode(sys.argv[1])).decode())"
+# Of binascii and not of base64, for that imports `re`, which takes as long as the start of Python.
+_BOOT: Final = (
+    "import sys,zlib,binascii;"
+    "exec(b''.join(zlib.decompress(binascii.a2b_base64(each)) for each in sys.argv[1:]))"
+)
 _NO_PYTHON: Final = json.dumps({"code": "no_python"})
 # Linux takes at most 128 KiB in one argument, and the line becomes one argument of `sh -c`.
 _MOST: Final = 120_000
@@ -64,7 +68,7 @@ def command(name: ProgramName, params: Mapping[str, Any]) -> str:
         BackendError: when the parameters are too long for a command line.
     """
     # -I and -S: what lies in the directory or is installed must not change what the program does.
-    run = f"python3 -I -S -c '{_BOOT}' {_pack_program(name)} {pack(json.dumps(params))}"
+    run = f'python3 -I -S -c "{_BOOT}" {_pack_program(name)} {pack(_call(name, params))}'
     line = (
         f"if command -v python3 >/dev/null 2>&1; then {run}; "
         f"else echo '{MARK[:4]}''{MARK[4:]}{_NO_PYTHON}'; fi"
@@ -85,9 +89,14 @@ def _pack_program(name: ProgramName) -> str:
 
 @cache
 def program(name: ProgramName) -> str:
-    """Return the source of a program with all that it imports from this package."""
-    source = "".join(_sources(f"{_SCRIPTS}.{_SCRIPT_OF[name]}", set()))
-    return f"{source}\nanswer({name})\n"
+    """Return the source of a program, with all that it uses of this package and nothing more."""
+    statements = list(_statements(f"{_SCRIPTS}.{_SCRIPT_OF[name]}", set()))
+    used = {"answer", name}
+    count = 0
+    while len(used) > count:
+        count = len(used)
+        used.update(*(each.uses for each in statements if each.binds & used))
+    return "".join(each.source for each in statements if each.binds & used)
 
 
 def decode(response: ExecuteResponse, root: str = "/") -> Answer:
@@ -133,20 +142,47 @@ def pack(text: str) -> str:
     return base64.b64encode(zlib.compress(text.encode(), 9)).decode("ascii")
 
 
-def _sources(module: str, sent: set[str]) -> Iterator[str]:
-    """Yield a module after those of this package that it imports, each once, without these imports."""
+def _call(name: ProgramName, params: Mapping[str, Any]) -> str:
+    """Write the call that ends a program."""
+    # By way of JSON, for a subclass of `str` may have a `repr` of its own.
+    return f"answer({name}, {json.loads(json.dumps(params))!a})\n"
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """A statement of a module, the names that it binds there, and all names in it that are read."""
+
+    source: str
+    binds: frozenset[str]
+    uses: frozenset[str]
+
+
+def _statements(module: str, sent: set[str]) -> Iterator[_Statement]:
+    """Yield a module's statements after those of the modules of this package that it imports, each once."""
     sent.add(module)
     package, _, name = module.rpartition(".")
     source = resources.files(package).joinpath(f"{name}.py").read_text("utf-8")
     lines = source.splitlines(keepends=True)
     for node in ast.parse(source).body:
-        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("deepagents."):
-            needed = str(node.module)
-            if needed not in sent:
-                yield from _sources(needed, sent)
-            # Blank lines instead, so that the line numbers of the following nodes stay right.
-            lines[node.lineno - 1 : node.end_lineno] = [""] * ((node.end_lineno or 0) - node.lineno + 1)
-    yield "".join(lines)
+        if not isinstance(node, ast.ImportFrom) or not str(node.module).startswith("deepagents."):
+            text = "".join(lines[node.lineno - 1 : node.end_lineno])
+            names = [each for each in ast.walk(node) if isinstance(each, ast.Name)]
+            uses = frozenset(each.id for each in names if isinstance(each.ctx, ast.Load))
+            yield _Statement(text, frozenset(_bound(node)), uses)
+        elif node.module not in sent:
+            yield from _statements(str(node.module), sent)
+
+
+def _bound(node: ast.stmt) -> Iterator[str]:
+    """Yield the names that a statement binds in its module."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        yield node.name
+        return
+    for each in ast.walk(node):
+        if isinstance(each, ast.alias):
+            yield each.asname or each.name
+        elif isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
+            yield each.id
 
 
 def _records(output: str) -> Iterator[Any]:

@@ -1,7 +1,6 @@
 """Run a command and keep what it prints in a file, so that only little of it must be carried away."""
 
 import codecs
-import json
 import os
 import select
 import subprocess
@@ -10,7 +9,7 @@ import time
 from contextlib import suppress
 
 from deepagents.backends._bytes import lf_bytes, reason_of, whole_characters
-from deepagents.backends.sandbox.scripts.common import MARK, Root, chunks, pack
+from deepagents.backends.sandbox.scripts.common import MARK, Root, chunks, pack, to_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,7 +74,7 @@ class Kept:
         self.streamed -= len(piece)
         # Short lines, because a provider may cut what it passes on, and a line that was torn says nothing.
         lines = [piece[at : at + MOST_IN_A_LINE] for at in range(0, len(piece), MOST_IN_A_LINE)]
-        sys.stdout.write("".join(MARK + json.dumps(line) + "\n" for line in lines))
+        sys.stdout.write("".join(MARK + to_json(line) + "\n" for line in lines))
         sys.stdout.flush()
 
     def close(self) -> None:

@@ -1,12 +1,10 @@
 """Write, edit and add to a file, each in one step: it holds its old content or its new one, whole."""
 
-import base64
+import binascii
 import errno
-import json
 import os
 import stat
 import time
-from contextlib import suppress
 from itertools import islice
 
 from deepagents._text.endings import keep_line_endings, replace_text
@@ -145,27 +143,39 @@ class Change:
         if before is not None:
             own = os.fstat(fd)
             if (own.st_uid, own.st_gid) != (before.st_uid, before.st_gid):
-                with suppress(OSError):
-                    os.fchown(fd, before.st_uid, before.st_gid)
+                give_owner(fd, before)
             os.fchmod(fd, stat.S_IMODE(before.st_mode) & KEPT_MODE)
         now = int(time.time() * 1e9)
         os.utime(fd, ns=(now, now))
 
 
+def give_owner(fd: int, before: os.stat_result) -> None:
+    """Give a file the owner and group of another, where this user may."""
+    try:
+        os.fchown(fd, before.st_uid, before.st_gid)
+    except OSError:
+        return
+
+
 def sweep(directory: bytes) -> None:
     """Remove what changes that broke off have left, once it is an hour old."""
     too_old = time.time() - LEFT_BEHIND
-    with suppress(OSError), os.scandir(directory) as entries:
-        left = [entry for entry in islice(entries, MOST_LOOKED_AT) if is_temporary(entry.name)]
+    try:
+        with os.scandir(directory) as entries:
+            left = [entry for entry in islice(entries, MOST_LOOKED_AT) if is_temporary(entry.name)]
         for entry in left:
             if entry.stat(follow_symlinks=False).st_mtime < too_old:
                 os.unlink(entry.path)
+    except OSError:
+        return
 
 
 def take_texts(root: Root, params: "dict[str, Any]") -> "dict[str, str]":
     """Return the texts to work with, out of the file that was uploaded for them if they are long."""
     if params.get("staged") is None:
         return params["texts"]
+    import json
+
     staged = root.find(params["staged"])
     try:
         return json.loads(content_of(staged).decode("utf-8"))
@@ -225,7 +235,7 @@ def append(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
     """Add bytes, or text as UTF-8, to a file; make it when it is not there."""
     root = Root(params["root"])
     texts = take_texts(root, params)
-    data = base64.b64decode(texts["base64"]) if "base64" in texts else texts["content"].encode("utf-8")
+    data = binascii.a2b_base64(texts["base64"]) if "base64" in texts else texts["content"].encode("utf-8")
     target = root.find(params["path"], params.get("expected"))
     os.makedirs(os.path.dirname(target), exist_ok=True)
     with Change(target, None) as change:

@@ -1,13 +1,18 @@
 """Share what all programs need: parameters in, records out, paths below a root."""
 
-import base64
-import json
+import binascii
 import os
 import stat
 import sys
 import zlib
 
 from deepagents.backends._bytes import code_of, reason_of
+
+try:
+    # Of the module `json` itself, which also imports `re`: that takes as long as the start of Python.
+    from _json import encode_basestring_ascii as quote
+except ImportError:
+    from json.encoder import encode_basestring_ascii as quote
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,9 +32,10 @@ class Refused(Exception):
         self.answer = dict(more, code=code)
 
 
-def answer(main: "Callable[[dict[str, Any]], tuple[Iterable[Any], dict[str, Any]]]") -> None:
-    """Run a program on the parameters of this process: print one object, then items as arrays, one a line."""
-    params = json.loads(zlib.decompress(base64.b64decode(sys.argv[2])).decode("utf-8"))
+def answer(
+    main: "Callable[[dict[str, Any]], tuple[Iterable[Any], dict[str, Any]]]", params: "dict[str, Any]"
+) -> None:
+    """Run a program on its parameters: print one object, then items as arrays, one a line."""
     items: list[Any] = []
     try:
         found, end = main(params)
@@ -38,9 +44,23 @@ def answer(main: "Callable[[dict[str, Any]], tuple[Iterable[Any], dict[str, Any]
         end = refused.answer
     except OSError as error:
         end = {"code": code_of(error), "text": reason_of(error)}
-    lines = [MARK + json.dumps(dict(end, items=len(items)))]
-    lines.extend(MARK + json.dumps(item) for item in items)
+    lines = [MARK + to_json(dict(end, items=len(items)))]
+    lines.extend(MARK + to_json(item) for item in items)
     sys.stdout.write("\n" + "\n".join(lines) + "\n")
+
+
+def to_json(value: "Any") -> str:
+    """Write a value of an answer as JSON."""
+    kind = value.__class__
+    if kind is str:
+        return quote(value)
+    if kind is dict:
+        return "{" + ",".join(quote(key) + ":" + to_json(each) for key, each in value.items()) + "}"
+    if kind in (list, tuple):
+        return "[" + ",".join(map(to_json, value)) + "]"
+    if value is None:
+        return "null"
+    return repr(value).lower() if kind is bool else repr(value)
 
 
 def printable(name: bytes) -> str:
@@ -50,7 +70,7 @@ def printable(name: bytes) -> str:
 
 def pack(data: bytes) -> str:
     """Make bytes fit for a line of JSON."""
-    return base64.b64encode(zlib.compress(data, 1)).decode("ascii")
+    return binascii.b2a_base64(zlib.compress(data, 1), newline=False).decode("ascii")
 
 
 def chunks(data: bytes) -> "list[Any]":

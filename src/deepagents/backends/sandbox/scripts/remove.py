@@ -1,10 +1,8 @@
-"""Delete a file or a directory; apart from other changes, for what it imports takes longer than they do."""
+"""Delete a file or a directory."""
 
 import errno
 import os
-import shutil
 import stat
-import subprocess
 
 from deepagents.backends.sandbox.scripts.common import Refused, Root
 
@@ -30,6 +28,9 @@ def delete(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
 
 def remove_tree(target: bytes) -> None:
     """Remove a directory; where it is too deep for Python, which keeps every level open, by `rm`."""
+    import shutil
+    import subprocess
+
     try:
         shutil.rmtree(target)
     except (RecursionError, OSError) as error:

@@ -1,8 +1,6 @@
 """Find files below a directory by a pattern, and the lines in them that hold a text; enter no link."""
 
 import os
-import re
-import signal
 import stat
 import time
 from itertools import islice, takewhile
@@ -70,6 +68,8 @@ def matcher(wanted: "dict[str, Any] | None") -> "Callable[[bytes], bool]":
     """
     if wanted is None:
         return lambda path: True
+    import re
+
     try:
         fits = re.compile(wanted["expression"], re.DOTALL).fullmatch
     except re.error:
@@ -159,6 +159,13 @@ class LineSearch:
             self.truncated = True
         return self.truncated
 
+    def stop_clock(self) -> None:
+        """Let what is left to do take the time that it takes."""
+        if self.needle is None:
+            import signal
+
+            signal.setitimer(signal.ITIMER_PROF, 0)
+
     def look_into(self, real: bytes, path: str) -> None:
         """Take the matching lines of one file."""
         try:
@@ -224,7 +231,7 @@ def grep(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
             if search.over:
                 break
             search.look_into(os.path.join(real, path), printable(path))
-    signal.setitimer(signal.ITIMER_PROF, 0)
+    search.stop_clock()
     end = {"base": shown, "real": root.show(real), "is_file": is_file, "cut": search.truncated}
     return search.items, dict(end, unread=search.unread)
 
@@ -235,7 +242,7 @@ def candidates(base: bytes, search: LineSearch, params: "dict[str, Any]") -> "It
     excluded = {name.encode("utf-8") for name in params["excluded"]}
     walk = TreeWalk(max(search.ends - time.monotonic(), 0), params["excluded"])
     narrowed = None
-    if search.needle and params["only"] is None and base not in (b"/",) + NOT_FILES:
+    if search.needle and params["only"] is None and base not in (b"/",) + NOT_FILES and has_ripgrep():
         narrowed = find_candidates("rg", base, search.needle, LARGEST, search.ends)
     if narrowed is None:
         found = set(files_below(base, walk, [""] if params["only"] is None else params["only"]))
@@ -245,6 +252,12 @@ def candidates(base: bytes, search: LineSearch, params: "dict[str, Any]") -> "It
         search.truncated = not is_complete
     search.unread += [[printable(path), "cannot be read"] for path in walk.unread]
     return sorted(path for path in found if matches(path) and excluded.isdisjoint(path.split(b"/")[:-1]))
+
+
+def has_ripgrep() -> bool:
+    """Return whether ripgrep is installed; what starts it takes long to import."""
+    directories = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    return any(os.access(os.path.join(each, "rg"), os.X_OK) for each in directories)
 
 
 def files_below(base: bytes, walk: TreeWalk, only: "list[str]") -> "Iterator[bytes]":
@@ -262,6 +275,9 @@ def files_below(base: bytes, walk: TreeWalk, only: "list[str]") -> "Iterator[byt
 
 def expression(pattern: str, seconds: float) -> "Callable[[str], bool]":
     """Compile a regular expression that is stopped when it takes too long."""
+    import re
+    import signal
+
     try:
         compiled = re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:
