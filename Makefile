@@ -123,14 +123,14 @@ clean: ## Remove what the other targets made
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/pyvenv.cfg:
-	@for python in $(PYTHON) python3.11 python3.12 python3.13 python3 python; do \
+	@for python in $(if $(filter-out python3.11,$(PYTHON)),$(PYTHON),python3.11 python3.12 python3.13 python3 python); do \
 	  if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
 	    echo "Setting up $(VENV) with $$($$python --version), once"; \
 	    $$python -m venv $(VENV) && exit 0; \
 	    rm -f $(VENV)/pyvenv.cfg; exit 1; \
 	  fi; \
 	done; \
-	echo "deepagents needs Python 3.11 or newer. Install it, or name it: make PYTHON=/path/to/python3.11" >&2; exit 1
+	echo "deepagents needs Python 3.11 or newer, and $(PYTHON) is none. Install it, or name another: make PYTHON=/path/to/python3.11" >&2; exit 1
 
 $(VENV)/.run: $(VENV)/pyvenv.cfg requirements/run.lock pyproject.toml
 	@$(PIP) install --require-hashes -r requirements/run.lock

@@ -89,7 +89,9 @@ def run(
         files = {}
     for part in range(PARTS):
         asked = {"messages": [{"role": "user", "content": request(part)}]}
-        call_mode.invoke(agent, {**asked, **(files if part == 0 else {})}, THREAD)
+        given = {**asked, **(files if part == 0 else {})}
+        # Saved before the next step begins, so that each step's bytes count for it on a busy machine too.
+        call_mode.invoke(agent, given, THREAD, durability="sync")
     return Run(model, watcher.seen, archive(agent, root))
 
 
