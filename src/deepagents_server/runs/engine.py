@@ -36,7 +36,7 @@ from deepagents_server.events import EventLog
 from deepagents_server.graphs import Graphs
 from deepagents_server.runs.execute import Attempt
 from deepagents_server.runs.liveness import BEAT, DEAD, beating, hand_back_idle, reap
-from deepagents_server.runs.workflows import RECOVERY_QUEUE, launch
+from deepagents_server.runs.workflows import RECOVERY_QUEUE, launched
 from deepagents_server.serialize import now, seconds_to
 
 Action = Literal["interrupt", "rollback"]
@@ -110,19 +110,18 @@ class RunEngine:
         async def run_workflow(run_id: str) -> None:
             await self._run_workflow(run_id)
 
-        self._workflow = launch(self.database, self.worker, self.version, run_workflow)
-        await self._recover_own()
-        tasks = [asyncio.create_task(self._dispatch())]
-        if self.database.is_shared:
-            tasks.append(asyncio.create_task(self._reap()))
-        try:
-            yield
-        finally:
-            self._stopping = True
-            for task in tasks:
-                task.cancel()
-            await self._leave_runs()
-            await asyncio.to_thread(DBOS.destroy, destroy_registry=True)
+        async with launched(self.database, self.worker, self.version, run_workflow) as self._workflow:
+            await self._recover_own()
+            tasks = [asyncio.create_task(self._dispatch())]
+            if self.database.is_shared:
+                tasks.append(asyncio.create_task(self._reap()))
+            try:
+                yield
+            finally:
+                self._stopping = True
+                for task in tasks:
+                    task.cancel()
+                await self._leave_runs()
 
     def _listen_to_others(self) -> None:
         self.notices.on("runs", lambda _: self._news.set())

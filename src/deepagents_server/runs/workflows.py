@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+import sqlite3
+import time
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -20,10 +26,11 @@ _SILENT: Final = logging.NullHandler()
 """Without any, DBOS adds one that keeps the stderr of the moment; so its lines go where all others go."""
 
 
-def launch(
+@asynccontextmanager
+async def launched(
     database: Database, worker: str, version: str, run: Callable[[str], Coroutine[Any, Any, None]]
-) -> Any:
-    """Start DBOS, and return the workflow that calls `run` with the id of a run."""
+) -> AsyncGenerator[Any]:
+    """Let DBOS work until the block ends; yield the workflow that calls `run` with the id of a run."""
     engine, url = _make_engine(database)
     _log.addHandler(_SILENT)
     DBOS(
@@ -39,8 +46,17 @@ def launch(
         )
     )
     workflow = DBOS.workflow(name=_WORKFLOW, max_recovery_attempts=1000)(run)
-    DBOS.launch()
-    return workflow
+    try:
+        DBOS.launch()
+        yield workflow
+    finally:
+        # Not in the event loop's own threads: DBOS puts its own in their place, which may have ended.
+        with ThreadPoolExecutor(1) as thread:
+            end = partial(DBOS.destroy, destroy_registry=True)
+            await asyncio.get_running_loop().run_in_executor(thread, end)
+        # DBOS closes no connections of an engine that it was given.
+        if engine:
+            engine.dispose()
 
 
 def _make_engine(database: Database) -> tuple[sa.Engine | None, str]:
@@ -56,3 +72,10 @@ def _prepare_sqlite(connection: Any, record: Any) -> None:
     set_pragmas(connection, record)
     # As DBOS prepares its own connections: its transactions begin as writers.
     connection.isolation_level = "IMMEDIATE"
+    # On Python 3.12 and newer DBOS asks for `unixepoch('subsec')`, new in SQLite 3.42; Debian 12 has 3.40.
+    if sqlite3.sqlite_version_info < (3, 42):
+        connection.create_function("unixepoch", 1, _seconds_now)
+
+
+def _seconds_now(_unit: str) -> float:
+    return time.time()
