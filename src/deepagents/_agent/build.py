@@ -14,12 +14,12 @@ from langchain_core.tools import BaseTool
 from deepagents._agent.artifacts import separate_artifacts
 from deepagents._agent.plan import AgentPlan, plan_background, plan_subagents
 from deepagents.middleware._base import Middleware
-from deepagents.middleware._requests import tool_name
 from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.subagents.spec import ToolLike
 from deepagents.middleware.subagents.task import Worker
 from deepagents.middleware.summarization import SummarizationMiddleware
 from deepagents.permissions import Rules
+from deepagents.tools._tool import tool_name
 
 FILES, SUBAGENTS, ASYNC_SUBAGENTS = "FilesystemMiddleware", "SubAgentMiddleware", "AsyncSubAgentMiddleware"
 APPROVAL, LIMITS = "HumanInTheLoopMiddleware", "LimitsMiddleware"

@@ -15,7 +15,6 @@ from deepagents.backends._resolve import is_factory
 from deepagents.backends.handle import open_backend
 from deepagents.errors import ConfigError, ProfileError, StackError
 from deepagents.middleware._base import BaseMiddleware, Middleware
-from deepagents.middleware._requests import names_of_tools
 from deepagents.middleware.approval import InterruptOn, validate_interrupt_on
 from deepagents.middleware.async_subagents.tools import TOOLS as ASYNC_TOOLS
 from deepagents.middleware.async_subagents.tools import WAIT
@@ -26,6 +25,7 @@ from deepagents.middleware.subagents.task import TASK, Worker
 from deepagents.middleware.todos import READ_TODOS, WRITE_TODOS
 from deepagents.profiles.harness.profile import leaves_out
 from deepagents.tools import FILE_TOOLS, specs_by_name
+from deepagents.tools._tool import names_of_tools
 
 _LIBRARY_TOOLS: Final = names_of_tools(
     FILE_TOOLS, (WRITE_TODOS, READ_TODOS, TASK, WAIT), ASYNC_TOOLS

@@ -32,6 +32,7 @@ CHANNEL: Final = "files"
 _MAX_BASE: Final = 100_000
 _CONFLICT_LENGTH: Final = 8
 _LABELS: Final = ("current", "incoming")
+_CAN: Final = Capabilities(delete=True, versions=True, state_files=True, host=False, in_process=True)
 
 
 class StateBackend(TransferBackend):
@@ -48,7 +49,7 @@ class StateBackend(TransferBackend):
 
     def capabilities(self, path: str = "/") -> Capabilities:
         """Return what this backend can do at `path`."""
-        return Capabilities(delete=True, versions=True, state_files=True, host=False, in_process=True)
+        return _CAN
 
     async def _perform(self, op: Operation) -> Any:
         return await _StateFiles(op, read_channel(CHANNEL) or {}).perform(op)

@@ -1,8 +1,8 @@
-"""Change a copy of a request of the model, add to its prompt, and find the names of its tools."""
+"""Change a copy of a request of the model, and add to its prompt."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias, cast
 
@@ -117,19 +117,3 @@ def specs_of_call(request: ToolCallRequest) -> Mapping[str, ToolSpec]:
     """Return the specs of all tools that a call may run: a person may have replaced it."""
     tools = getattr(cast(Any, request).runtime, "tools", None)
     return specs_by_name(tools or [request.tool])
-
-
-def tool_name(tool: Any) -> str | None:
-    """Return the name of a tool, be it an object, a provider's dict or an OpenAI-style dict."""
-    if not isinstance(tool, dict):
-        return getattr(tool, "name", None)
-    described = cast("dict[str, Any]", tool)
-    inside = described.get("function")
-    name = cast("dict[str, Any]", inside).get("name") if isinstance(inside, dict) else described.get("name")
-    return name if isinstance(name, str) else None
-
-
-def names_of_tools(*given: Iterable[Any]) -> frozenset[str]:
-    """Return the names of all tools of these lists, functions by their own names."""
-    names = [tool_name(each) or getattr(each, "__name__", None) for tools in given for each in tools]
-    return frozenset(name for name in names if name)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from langchain.agents.middleware.types import ToolCallRequest
 
 from deepagents.middleware._base import BaseMiddleware, inner
-from deepagents.middleware._requests import Request, Response, ToolResult, tool_name, with_changes
-from deepagents.tools._tool import failure_message
+from deepagents.middleware._requests import Request, Response, ToolResult, with_changes
+from deepagents.tools._tool import failure_message, tool_name
 
 
 class ToolExclusionMiddleware(BaseMiddleware):

@@ -1,13 +1,13 @@
-"""Make LangChain tools of specs, and messages of what they return."""
+"""Make LangChain tools of specs and messages of what they return, and find the names of any tools."""
 
 # Annotations here are objects, not text: LangChain resolves those of a tool's functions at every call.
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import new_class
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, cast
 
 from langchain.tools import InjectedToolArg, ToolRuntime
 from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
@@ -365,3 +365,19 @@ def read_on(text: str) -> str:
         return _NOT_TEXT if looks_binary(text.encode()) else READ_ON
     except UnicodeEncodeError:
         return _NOT_TEXT
+
+
+def tool_name(tool: Any) -> str | None:
+    """Return the name of a tool, be it an object, a provider's dict or an OpenAI-style dict."""
+    if not isinstance(tool, dict):
+        return getattr(tool, "name", None)
+    described = cast("dict[str, Any]", tool)
+    inside = described.get("function")
+    name = cast("dict[str, Any]", inside).get("name") if isinstance(inside, dict) else described.get("name")
+    return name if isinstance(name, str) else None
+
+
+def names_of_tools(*given: Iterable[Any]) -> frozenset[str]:
+    """Return the names of all tools of these lists, functions by their own names."""
+    names = [tool_name(each) or getattr(each, "__name__", None) for tools in given for each in tools]
+    return frozenset(name for name in names if name)

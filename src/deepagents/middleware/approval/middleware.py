@@ -18,7 +18,7 @@ from deepagents._state.schema import NOT_SHARED, merge_latest
 from deepagents.backends.handle import open_backend
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.middleware._base import BaseMiddleware, Middleware, inner
-from deepagents.middleware._requests import Request, Response, ToolResult, keeping, names_of_tools
+from deepagents.middleware._requests import Request, Response, ToolResult, keeping
 from deepagents.middleware.approval.files import (
     ASKED,
     SEEN,
@@ -61,7 +61,7 @@ from deepagents.middleware.approval.questions import (
 )
 from deepagents.permissions import Rules
 from deepagents.tools import specs_by_name
-from deepagents.tools._tool import failure_message
+from deepagents.tools._tool import failure_message, names_of_tools
 
 LangChainApproval: TypeAlias = HumanInTheLoopMiddleware[Any, Any, Any]
 

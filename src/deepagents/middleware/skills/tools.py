@@ -18,11 +18,11 @@ from langgraph.runtime import Runtime
 from deepagents._async import IOCall, as_io_call, gather
 from deepagents._paths import normalise
 from deepagents.errors import BackendError, ConfigError
-from deepagents.middleware._requests import tool_name
 from deepagents.middleware.skills.parse import INCLUDE
 from deepagents.middleware.skills.prompt import find_pinned_path
 from deepagents.middleware.skills.state import SkillMetadata
 from deepagents.tools import specs_by_name
+from deepagents.tools._tool import tool_name
 
 SkillToolResolver: TypeAlias = Callable[
     [str, Runtime[Any]], Sequence[BaseTool] | Awaitable[Sequence[BaseTool]]
