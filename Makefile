@@ -5,7 +5,10 @@
 
 PYTHON ?= python3.11
 # Another interpreter gets an environment of its own: make test PYTHON=python3.13
-VENV ?= .venv$(if $(filter-out python3.11,$(PYTHON)),-$(notdir $(PYTHON)))
+NAMED := $(filter-out python3.11,$(PYTHON))
+VERSION := $(if $(NAMED),$(shell $(NAMED) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null))
+PYTHONS := $(or $(NAMED),python3.11 python3.12 python3.13 python3 python)
+VENV ?= .venv$(if $(NAMED),-python$(VERSION))
 THIRD_PARTY ?= $(VENV)-third-party
 DOCS ?= $(VENV)-docs
 # One more than small machines have cores: a third of their time, tests wait for other programs.
@@ -20,6 +23,8 @@ export PYTHONDONTWRITEBYTECODE =
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
+# Of the environment in use: pyproject.toml names the usual one, for editors.
+PYRIGHT := PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright --pythonpath $(BIN)/python
 UV_VERSION := 0.13.9
 UV_INSTALL = $(VENV)/uv/bin/uv pip install --quiet --no-deps --python $(THIRD_PARTY)/bin/python
 
@@ -50,7 +55,7 @@ static types: export NODE_OPTIONS = --max-semi-space-size=64
 static: $(VENV)/.dev
 	@$(BIN)/ruff format --check --quiet . || { echo "Run: make format"; exit 1; }
 	@$(BIN)/ruff check --quiet .
-	@PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
+	@$(PYRIGHT)
 	@$(BIN)/mypy typing_tests
 
 pytest: $(VENV)/.dev ## Run the tests alone: make pytest ARGS="tests/kernel -x"
@@ -82,7 +87,7 @@ lint: $(VENV)/.dev ## Lint
 	@$(BIN)/ruff check .
 
 types: $(VENV)/.dev ## Check the types
-	@PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
+	@$(PYRIGHT)
 	@$(BIN)/mypy typing_tests
 
 layers: $(VENV)/.dev ## Check who imports whom
@@ -123,14 +128,14 @@ clean: ## Remove what the other targets made
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/pyvenv.cfg:
-	@for python in $(if $(filter-out python3.11,$(PYTHON)),$(PYTHON),python3.11 python3.12 python3.13 python3 python); do \
-	  if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	@for python in $(PYTHONS); do \
+	  if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' $(if $(NAMED),,2>/dev/null); then \
 	    echo "Setting up $(VENV) with $$($$python --version), once"; \
 	    $$python -m venv $(VENV) && exit 0; \
 	    rm -f $(VENV)/pyvenv.cfg; exit 1; \
 	  fi; \
 	done; \
-	echo "deepagents needs Python 3.11 or newer, and $(PYTHON) is none. Install it, or name another: make PYTHON=/path/to/python3.11" >&2; exit 1
+	echo "deepagents needs Python 3.11 or newer, and none starts as $(PYTHONS). Install one, or name its path: make PYTHON=/path/to/python3.13" >&2; exit 1
 
 $(VENV)/.run: $(VENV)/pyvenv.cfg requirements/run.lock pyproject.toml
 	@$(PIP) install --require-hashes -r requirements/run.lock
