@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from deepagents.errors import UnknownModel
 
+PROVIDER = "local"
 DEFAULT_MODEL = "qwen2.5-coder-1.5b"
 
 

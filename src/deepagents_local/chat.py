@@ -22,12 +22,11 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import ConfigDict, Field
 
-from deepagents_local.catalog import DEFAULT_MODEL
+from deepagents_local.catalog import DEFAULT_MODEL, PROVIDER
 from deepagents_local.engine import Delta, Engine, Event, Finish, Request
 from deepagents_local.habits import Habits, allowed, offered
 from deepagents_local.llama import EngineSettings, physical_cores, shared_engine
 from deepagents_local.prompt import turns
-from deepagents_local.provider import PROVIDER
 from deepagents_local.reader import ObjectReader, PlainReader
 from deepagents_local.seen import settled, shown_lines
 from deepagents_local.signatures import Call, call_form, grammar, name_of

@@ -9,8 +9,7 @@ from langchain_core.language_models import BaseChatModel
 
 from deepagents.models import ModelProvider, register_model_provider
 from deepagents.profiles import GeneralPurposeSubagentProfile, HarnessProfile, register_harness_profile
-
-PROVIDER = "local"
+from deepagents_local.catalog import PROVIDER
 
 # A small model does better with few tools and few words, and must not run commands.
 PROFILE = HarnessProfile(
