@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import sys
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Final, Literal, NamedTuple, TypeAlias, cast, get_args
@@ -267,11 +267,13 @@ class Access:
 class CommandAccess(Access):
     """The rights of one command: what it may `read` and what it may `write`, and as a whole both.
 
-    A person who approved of a command approved of all that waits.
+    A person who approved of a command approved of all that waits. `unprotected` are the protected paths of a
+    sandbox that this command may change nonetheless.
     """
 
-    def __init__(self, rules: Rules, is_approved: bool) -> None:
+    def __init__(self, rules: Rules, is_approved: bool, unprotected: Collection[str] = ()) -> None:
         super().__init__(rules, "read", ["/"] if is_approved else [])
+        self.unprotected = frozenset(unprotected)
         self.read = Access(rules, "read", self.approved)
         self.write = Access(rules, "write", self.approved)
 

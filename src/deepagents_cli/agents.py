@@ -18,7 +18,6 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from deepagents import create_deep_agent
 from deepagents.backends.filesystem import FilesystemBackend
 from deepagents.backends.local_sandbox import LocalSandbox
-from deepagents.backends.local_sandbox.backend import PROTECTED
 from deepagents.errors import ConfigError
 from deepagents.limits import Limits
 from deepagents.middleware.subagents import GENERAL_PURPOSE_SUBAGENT, SubAgent
@@ -131,7 +130,6 @@ def make_sandbox(
     network: Sequence[str] = (),
     read: Sequence[Path] = (),
     write: Sequence[Path] = (),
-    protected: Sequence[str] = PROTECTED,
     asks_hosts: bool = False,
 ) -> GuardedSandbox:
     """Confine file tools and commands to a directory, and to what else was given.
@@ -144,9 +142,7 @@ def make_sandbox(
     hosts = "all" if list(network) == ["all"] else [*network] if network or asks_hosts else "none"
     # So that programs of the directories in `read` are found as this user finds them.
     env = {"PATH": os.pathsep.join(filter(None, (os.environ.get("PATH"), os.defpath)))}
-    made = GuardedSandbox(
-        directory, readable=read, writable=write, network=hosts, env=env, protected=protected
-    )
+    made = GuardedSandbox(directory, readable=read, writable=write, network=hosts, env=env)
     made.name_commands(_new_prefix())
     return made
 
@@ -216,7 +212,6 @@ def choose_backend(
             network=access.network,
             read=read,
             write=access.write,
-            protected=() if access.mode == "full" else PROTECTED,
             asks_hosts=access.asks_hosts,
         )
         return made, None
@@ -242,6 +237,7 @@ def make_policy(
         access.mode,
         rules=rules_in(kept, project.directory, confined=isinstance(backend, GuardedSandbox)),
         network=bool(access.network),
+        offline=not (access.network or access.asks_hosts),
         yes=yes,
         watched=is_local(model),
         keep=lambda rule, directory: add_permission(path, Permission(rule, directory)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.filesystem import FilesystemBackend
@@ -12,6 +12,7 @@ from deepagents.backends.local_sandbox import LocalSandbox
 from deepagents.backends.local_shell import LocalShellBackend
 from deepagents.backends.protocol import OnOutput
 from deepagents.backends.results import ExecuteResponse
+from deepagents.errors import BackendError
 from deepagents.permissions import CommandAccess
 
 _ARTIFACTS: Final = ".deepagents/artifacts"
@@ -20,6 +21,17 @@ _ARTIFACTS: Final = ".deepagents/artifacts"
 
 def _deny_nothing(command: str) -> CommandAccess | None:
     return None
+
+
+async def run_with_input(backend: Any, command: str, given: str, timeout: int) -> ExecuteResponse:
+    """Run a command with this line on its standard input; what it may do follows from the command alone."""
+    # JSON on one line cannot hold the word that ends it.
+    line = f"{{\n{command}\n}} <<'END_OF_INPUT'\n{given}\nEND_OF_INPUT"
+    if isinstance(backend, GuardedSandbox):
+        # The line may hold what a model wrote, and names there give no rights.
+        access = backend.access_of(command)
+        return await LocalSandbox.aexecute(backend, line, timeout=timeout, allowed=access)
+    return await backend.aexecute(line, timeout=timeout)
 
 
 def _reaches_nothing(host: str) -> bool:
@@ -48,6 +60,15 @@ class GuardedSandbox(LocalSandbox):
     def may_reach(self, host: str) -> bool:
         """Return whether the policy lets commands reach a host that was not named at the start."""
         return self.reaches(host)
+
+    def check_change(self, path: str) -> None:
+        """Check that file tools may change what is at a path, links resolved.
+
+        Raises:
+            BackendError: `permission_denied`, for what was given to be read.
+        """
+        if not self._may_change(path):
+            raise BackendError("permission_denied", f"'{path}' was given to be read, and not to be changed")
 
     @property
     def given(self) -> tuple[str, ...]:

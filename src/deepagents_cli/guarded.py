@@ -8,10 +8,13 @@ A name only looks like one: a secret in a file of another name is not known.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
+from itertools import islice, takewhile
+from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
+from deepagents.backends.local_sandbox.backend import PROTECTED
 from deepagents.permissions import FilesystemPermission, Rules
 
 Kind: TypeAlias = Literal["git", "programs", "secrets"]
@@ -58,7 +61,20 @@ _READS_GIT: Final = frozenset({
     "help", "log", "ls-files", "ls-tree", "merge-base", "name-rev", "rev-list", "rev-parse", "shortlog",
     "show", "show-ref", "status", "version", "whatchanged",
 })  # fmt: skip
+_URL: Final = re.compile(r"\b(https?|ssh|git|ftp)://|\bgit@[\w.-]+:")
+_PROGRAM_PLACES: Final = (
+    "/bin", "/dev", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/tmp/home", "/usr",
+)  # fmt: skip
+"""What a command finds of the system, at least in part."""
+_SETS_GIT: Final = frozenset({"branch", "config", "lfs", "remote", "sparse-checkout", "submodule"})
+"""Verbs that write the configuration of a repository."""
+_TRACKS: Final = frozenset({"-t", "-u", "--set-upstream", "--track"})
+"""Options by which other verbs write it too."""
+_CONFIGURATION: Final = (".git/config", ".git/config.worktree")
+_MOST_WORDS: Final = 64
+"""Words behind `git` that are looked at."""
 _WORD: Final = re.compile(r"[^\s\"'`;|&<>()={}$,\[\]\\]+")
+_WORD_OF_GIT: Final = re.compile(r"[;|&]+|[^\s\"'`;|&<>(){}$,\[\]\\]+")
 
 
 def _anywhere(names: Sequence[str]) -> list[str]:
@@ -111,24 +127,80 @@ def needs_of(command: str, within: Collection[str] = ()) -> frozenset[Kind]:
 
     With `within`, the directories that are all it reaches, paths elsewhere do not count.
     """
-    words = _WORD.findall(command)
     found: set[Kind] = set()
-    for at, word in enumerate(words):
+    for path, behind in _named(command, within):
+        if kind_of(path, writes=False) == "secrets":
+            found.add("secrets")
+        kind = kind_of(path, writes=True)
+        if kind != "secrets" and kind is not None:
+            found.add(kind)
+        if behind and behind[0] not in _READS_GIT:
+            found.add("git")
+    return frozenset({*found, "programs"} if protected_in(command, within) else found)
+
+
+def protected_in(command: str, within: Collection[str] = ()) -> frozenset[str]:
+    """Return which protected paths of the sandbox a command names, or git with a verb that writes them."""
+    found: set[str] = set()
+    for path, behind in _named(command, within):
+        folded = f"{path.rstrip('/')}/".casefold()
+        # What names the whole of `.git` names all in it.
+        found.update(
+            each
+            for each in PROTECTED
+            if f"/{each}/" in folded or (folded.endswith("/.git/") and each.startswith(".git/"))
+        )
+        if behind and (behind[0] in _SETS_GIT or (behind[0] not in _READS_GIT and _TRACKS & {*behind})):
+            found.update(_CONFIGURATION)
+        if behind and behind[0] == "lfs":
+            found.add(".git/hooks")
+    return frozenset(found)
+
+
+def paths_outside(command: str, within: Collection[str]) -> list[str]:
+    """Return what a command names that is on this machine, and in none of the directories that it reaches."""
+    found: dict[str, None] = {}
+    for match in islice(_WORD.finditer(command), _MOST_WORDS):
+        path = Path.home() / match[0][2:] if match[0].startswith("~/") else Path(match[0])
+        reached = any(path.is_relative_to(each) for each in (*_PROGRAM_PLACES, *within))
+        if path.is_absolute() and path.parent != path and not reached and _exists(path):
+            found[match[0]] = None
+    return [*found]
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    # A word that is no name, or one in a place that this user may not look into.
+    except (OSError, ValueError):
+        return False
+
+
+def names_url(command: str) -> bool:
+    """Return whether a command names an address on the network."""
+    return _URL.search(command) is not None
+
+
+def _named(command: str, within: Collection[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield each path that a command names; where that is git, with its verb and what follows."""
+    for match in _WORD.finditer(command):
+        word = match[0]
         path = f"/{word.lstrip('/')}"
         if word.startswith("/") and within and not any(path.startswith(f"{each}/") for each in within):
             path = f"/{path.rpartition('/')[2]}" if path.endswith("/git") else "/"
         elif "." not in word and "/" not in word and word != "git":
             # A plain word such as "token" is hardly ever a file; as one it is written ./token.
             continue
-        if kind_of(path, writes=False) == "secrets":
-            found.add("secrets")
-        if kind_of(path, writes=True) == "git" or (
-            path.rpartition("/")[2] == "git" and _changes_git(words[at + 1 :])
-        ):
-            found.add("git")
-    return frozenset(found)
+        yield path, _verb_and_rest(command, match.end()) if path.endswith("/git") else []
 
 
-def _changes_git(words: list[str]) -> bool:
-    verb = next((each for each in words if not each.startswith("-")), "help")
-    return verb not in _READS_GIT
+def _verb_and_rest(command: str, start: int) -> list[str]:
+    """Return what stands behind `git` in its call, from its verb on; `help` where there is none."""
+    found = (each[0] for each in islice(_WORD_OF_GIT.finditer(command, start), _MOST_WORDS))
+    words = iter([*takewhile(lambda each: each[0] not in ";|&", found)])
+    for word in words:
+        if word in ("-C", "-c"):
+            next(words, None)
+        elif not word.startswith("-"):
+            return [word, *words]
+    return ["help"]

@@ -13,6 +13,7 @@ from langgraph.types import Command
 
 from deepagents.backends.protocol import SandboxBackendProtocol
 from deepagents.backends.results import ExecuteResponse
+from deepagents_cli.confined import run_with_input
 from deepagents_cli.project import Project
 from deepagents_cli.settings import Hook
 from deepagents_cli.setup import scripts_digest
@@ -74,9 +75,7 @@ class Hooks:
         return scripts_digest(hook.command, self._project.directory, self._project.root)
 
     async def _run(self, hook: Hook, given: str) -> ExecuteResponse:
-        # JSON on one line cannot hold the word that ends it.
-        line = f"{{\n{hook.command}\n}} <<'END_OF_JSON'\n{given}\nEND_OF_JSON"
-        return await self._backend.aexecute(line, timeout=_SECONDS)
+        return await run_with_input(self._backend, hook.command, given, _SECONDS)
 
 
 class ToolHooks(AgentMiddleware[Any, Any, Any]):

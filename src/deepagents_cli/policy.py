@@ -13,10 +13,12 @@ from pydantic import ValidationError
 
 from deepagents import FilesystemPermission
 from deepagents.backends.filesystem import FilesystemBackend
+from deepagents.backends.local_sandbox.backend import PROTECTED
+from deepagents.backends.protocol import SandboxBackendProtocol
 from deepagents.errors import BackendError
 from deepagents.events import ApprovalRequest
 from deepagents.middleware.approval import link_of
-from deepagents.permissions import CommandAccess
+from deepagents.permissions import CommandAccess, Rules
 from deepagents.tools import ToolSpec, specs_by_name
 from deepagents.tools.preview import Preview, preview_change
 from deepagents_cli.always import (
@@ -26,15 +28,24 @@ from deepagents_cli.always import (
     read_rule,
 )
 from deepagents_cli.confined import GuardedSandbox
-from deepagents_cli.guarded import FILE_RULES, Kind, command_rules, kind_of, needs_of
+from deepagents_cli.guarded import (
+    FILE_RULES,
+    Kind,
+    command_rules,
+    kind_of,
+    names_url,
+    needs_of,
+    paths_outside,
+    protected_in,
+)
 from deepagents_cli.protocol import Mode, Scope
-from deepagents_cli.verdicts import ALLOW, ASK, Facts, Verdict, action_of, decide
+from deepagents_cli.verdicts import ALLOW, ASK, EXACTLY, Facts, Verdict, action_of, decide
 
 HIDDEN: Final = (
-    "For commands, files that look like secrets (.env, keys, credentials) are not there, and .git is "
-    "read-only. A command gets them only if its text names such a file, or git with what it shall change; a "
-    "person is asked about that. Hooks and settings of git, .envrc, .vscode, .idea and .mcp.json stay "
-    "read-only for commands; a person is asked where a file tool changes them."
+    "For commands, files that look like secrets (.env, keys, credentials) are not there, and .git, .vscode, "
+    ".idea and .mcp.json are read-only. A command gets them only if its text names such a file, or git with "
+    "what it shall change; a person is asked about that. For hooks and settings of git, name .git/hooks or "
+    ".git/config in it, or call `git config`."
 )
 _MOST_LOOKED_AT: Final = 20_000
 _LARGEST_PREVIEW: Final = 10_000_000
@@ -49,10 +60,10 @@ Keep: TypeAlias = Callable[[str, Path | None], None]
 class Policy:
     """The mode and the rules of a conversation, which may change while it goes on, and what was decided.
 
-    `network`: whether commands in the sandbox reach any of it. `yes`: every question is answered with yes,
-    apart from those about guarded files. `watched`: a person sees each change, as for a model that is too
-    weak to be trusted. `keep` and `drop` keep rules
-    beyond the session, and no longer.
+    `network`: whether commands in the sandbox reach any of it; `offline`: they reach none, and no question
+    gives them any. `yes`: every question is answered with yes, apart from those about guarded files.
+    `watched`: a person sees each change, as for a model that is too weak to be trusted. `keep` and `drop`
+    keep rules beyond the session, and no longer.
     """
 
     backend: FilesystemBackend
@@ -60,6 +71,7 @@ class Policy:
     mode: Mode = "ask"
     rules: list[Rule] = field(default_factory=list[Rule])
     network: bool = False
+    offline: bool = False
     yes: bool = False
     watched: bool = False
     keep: Keep | None = None
@@ -139,6 +151,8 @@ class Policy:
         if verdict.kind != "ask":
             return verdict
         facts = self._facts(spec, request.args, key)
+        if error := self._find_refusal(spec, request.args):
+            return Verdict("refuse", f"Error: {error.text} [{error.code}]")
         # A guarded file is not looked into unasked: whether a text is in it would be told by the refusal.
         if "secrets" not in facts.guarded and (problem := self.find_problem(request)):
             return Verdict("refuse", problem)
@@ -158,7 +172,7 @@ class Policy:
         facts = self._facts(spec, request.args, _key(request.tool_call_id, request.name, request.args))
         if spec.effect == "run":
             command = str(request.args.get(spec.summary_arguments[0], ""))
-            return offers_for_command(command, exactly="secrets" in facts.guarded)
+            return offers_for_command(command, exactly=bool(facts.guarded & EXACTLY))
         path = facts.paths[0] if len(facts.paths) == 1 else None
         if path is None or not path.isprintable():
             return []
@@ -198,6 +212,17 @@ class Policy:
         self.rules[:] = [each for each in self.rules if each not in found]
         return bool(found)
 
+    def not_there_for(self, command: str) -> list[str]:
+        """Return, a line each, what a command names and does not reach in the sandbox."""
+        if not self.confined or self.mode == "full":
+            return []
+        lines: list[str] = []
+        if missing := paths_outside(command, self._directories()):
+            lines.append(f"not there for it: {', '.join(missing)} (--read DIR would give it)")
+        if self.offline and names_url(command):
+            lines.append("there is no network for it (--network HOST would give it)")
+        return lines
+
     def place_of(self, request: ApprovalRequest) -> str | None:
         """Return where on this machine the file of a call is."""
         spec = self.specs.get(request.name)
@@ -226,18 +251,22 @@ class Policy:
             return None, Preview(failure=f"Error: {error.text} [{error.code}]")
         if found.error and found.code != "file_not_found":
             return None, Preview(failure=f"Error: {found.error} [{found.code}]")
-        if held.content is not None and len(held.content) > _LARGEST_PREVIEW:
-            return None
         arguments = {**request.args, cast("str", spec.path_argument): path}
-        return held.content, preview_change(spec, arguments, held.content)
+        preview = preview_change(spec, arguments, held.content)
+        is_shown = len(held.content or b"") <= _LARGEST_PREVIEW or preview.failure
+        return (held.content, preview) if is_shown else None
 
-    def access_of(self, command: str) -> CommandAccess | None:
+    def access_of(self, command: str) -> CommandAccess:
         """Return the rights of a command that was let through, by what it names and the mode of that time."""
         mode = self._begun.get(command, self.mode)
         if mode == "full":
-            return None
-        closed = self._directories() if mode == "plan" else ()
-        return CommandAccess(command_rules(self._needs(command), read_only_in=closed), False)
+            return CommandAccess(Rules(), True, PROTECTED)
+        if mode == "plan":
+            rules = command_rules(self._needs(command), read_only_in=self._directories())
+            return CommandAccess(rules, False)
+        # What it names of these, a person was asked about.
+        freed = protected_in(command, self._directories())
+        return CommandAccess(command_rules(self._needs(command)), False, freed)
 
     def _decide(self, spec: ToolSpec, args: Mapping[str, Any], key: str) -> Verdict:
         mode: Mode = min((self.mode, self._most.get(key, self.mode)), key=_FREER.index)
@@ -249,6 +278,37 @@ class Policy:
             return decide(spec, args, "ask", (), facts)
         rules = self.rules if facts.guarded else [*self.rules, *self._granted]
         return decide(spec, args, mode, rules, facts)
+
+    def _find_refusal(self, spec: ToolSpec, args: Mapping[str, Any]) -> BackendError | None:
+        """Return the error that a call meets whatever a person answers, as far as names tell."""
+        try:
+            if spec.about_background and self.backend.capabilities().background:
+                commands = cast("SandboxBackendProtocol", self.backend)
+                commands.poll_command(str(args["command_id"]))
+            named = args.get(spec.path_argument) if spec.path_argument else None
+            if isinstance(named, str):
+                self._check_path(spec, args, named)
+        except BackendError as error:
+            return error
+        return None
+
+    def _check_path(self, spec: ToolSpec, args: Mapping[str, Any], named: str) -> None:
+        path = spec.path_in({**args, cast("str", spec.path_argument): self._paths().own(named)})
+        if path is None:
+            raise BackendError("invalid_path", f"{named!r} is no path of a file here; write one without '..'")
+        try:
+            real = self._real_path(spec, path)
+        except BackendError as error:
+            # A new file may lie in new directories.
+            if error.code != "file_not_found" or not spec.changes_files or spec.effect == "delete":
+                raise
+            real = path
+        if not spec.changes_files and not os.path.lexists(self._machine(real)):
+            raise BackendError("file_not_found", f"File '{path}' not found")
+        if spec.effect == "delete" and self._machine(real) in map(str, self.places):
+            raise BackendError("invalid_path", f"'{path}' is a directory that was given, and is not deleted")
+        if spec.changes_files and isinstance(self.backend, GuardedSandbox):
+            self.backend.check_change(real)
 
     def _facts(self, spec: ToolSpec, args: Mapping[str, Any], key: str) -> Facts:
         if spec.effect == "run":
@@ -291,14 +351,17 @@ class Policy:
         return self.backend.capabilities().command_paths
 
     def _leads_to(self, spec: ToolSpec, path: str) -> str:
-        above, _, name = path.rpartition("/")
-        # A deletion removes a link itself.
-        where = above or "/" if spec.effect == "delete" else path
         try:
-            real = self.backend.real_path(where)
+            return self._real_path(spec, path)
         except BackendError:
             return path
-        return f"{real.rstrip('/')}/{name}" if spec.effect == "delete" else real
+
+    def _real_path(self, spec: ToolSpec, path: str) -> str:
+        above, _, name = path.rpartition("/")
+        # A deletion removes a link itself.
+        if spec.effect == "delete" and path not in map(str, self.places):
+            return f"{self.backend.real_path(above or '/').rstrip('/')}/{name}"
+        return self.backend.real_path(path)
 
     def _machine(self, path: str) -> str:
         """Return how this machine calls a path of the backend."""

@@ -22,7 +22,11 @@ _GUARDED: Final = {
     "programs": "other programs obey it",
     "secrets": "looks like it holds secrets",
 }
-_NEEDED: Final = {"git": "may change .git", "secrets": "may read files that look like secrets"}
+_NEEDED: Final = {
+    "git": "may change .git",
+    "programs": "may change hooks or settings that other programs obey",
+    "secrets": "may read files that look like secrets",
+}
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,9 @@ def _details(
 ) -> tuple[list[str], Literal["diff", "sh", "json", "text"]]:
     if spec and spec.effect == "run":
         shown = [str(request.args.get(key, "")) for key in spec.summary_arguments]
-        return [f"$ {line}" for text in shown for line in clean(text).removesuffix("\n").split("\n")], "sh"
+        lines = [f"$ {line}" for text in shown for line in clean(text).removesuffix("\n").split("\n")]
+        notes = [] if spec.about_background else policy.not_there_for("\n".join(shown))
+        return [*lines, *(f"# {one_line(each)}" for each in notes)], "sh"
     if spec and spec.effect == "delete":
         return _describe_deletion(request, policy), "text"
     if spec and spec.changes_files and (found := policy.preview(request)):

@@ -40,6 +40,8 @@ class Facts(NamedTuple):
     harmless: bool = False
 
 
+EXACTLY: Final[frozenset[Kind]] = frozenset({"programs", "secrets"})
+"""What a rule about how commands begin does not cover."""
 ALLOW: Final = Verdict("allow")
 ASK: Final = Verdict("ask")
 
@@ -73,8 +75,10 @@ def _decide_command(
     command = args.get(spec.summary_arguments[0]) if not spec.about_background else None
     if mode == "plan" and not (facts.harmless and command is not None):
         return Verdict("refuse", PLANNING)
-    if isinstance(command, str) and covers_command(rules, command, exactly="secrets" in facts.guarded):
+    # In plan mode it changes nothing in a repository, whatever the answer.
+    guarded = facts.guarded & {"secrets"} if mode == "plan" else facts.guarded
+    if isinstance(command, str) and covers_command(rules, command, exactly=bool(guarded & EXACTLY)):
         return ALLOW
-    if facts.guarded:
+    if guarded:
         return ASK
     return ALLOW if facts.harmless or (mode == "auto" and facts.confined) else ASK

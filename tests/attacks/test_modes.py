@@ -9,11 +9,18 @@ from typing import Any
 import pytest
 
 from deepagents.backends import LocalSandbox
+from deepagents.events import ApprovalRequest
 from deepagents.testing import ScriptedModel, call
 from deepagents_cli.__main__ import main
+from deepagents_cli.agents import make_sandbox
+from deepagents_cli.confined import GuardedSandbox
+from deepagents_cli.policy import Policy
+from deepagents_cli.settings import Permission
+from deepagents_cli.settings_file import add_permission
 
 needs_sandbox = pytest.mark.skipif(LocalSandbox.available() is not None, reason=str(LocalSandbox.available()))
 KEY = "hunter2-of-this-test"
+CONFIG = "sed -i s/core/user/ .git/config"
 MODES = (
     ["--mode", "ask", "--yes"],
     ["--mode", "auto"],
@@ -48,6 +55,10 @@ def attack(directory: Path, options: list[str], *made: Any) -> tuple[int, str]:
 
 def tree(directory: Path) -> dict[str, bytes]:
     return {str(each): each.read_bytes() for each in (directory / ".git").rglob("*") if each.is_file()}
+
+
+def decision_of(policy: Policy, command: str) -> str:
+    return policy.judge(ApprovalRequest("1", "execute", {"command": command}, tool_call_id=command)).kind
 
 
 WRITES = [
@@ -144,11 +155,65 @@ def test_no_command_changes_git_unasked(directory: Path, mode: list[str]) -> Non
         "g=.gi; rm -rf ${g}t",
         "mv .g* x",
         "rm tools/index",
+        "git config core.fsmonitor evil",
+        "c=conf; git ${c}ig core.fsmonitor evil",
+        "echo 'git config .git/hooks'; echo evil > .git/hooks/pre-commit",
+        "ln -s .g*/hooks h; echo evil > h/pre-commit",
+        "ln -s . here; echo evil > here/.g*/config; echo evil > here/.git/hooks/old",
     ]
 
     attack(directory, mode, *(call("execute", command=each) for each in made))
 
     assert tree(directory) == before
+
+
+@needs_sandbox
+@pytest.mark.parametrize("named", [".env", ".git/config", "git config"])
+def test_what_a_model_writes_gives_a_hook_no_rights(directory: Path, tmp_path: Path, named: str) -> None:
+    (tmp_path / "settings.toml").write_text("hooks.after_tool = ['make -s format 2>&1']")
+    before = tree(directory)
+    makefile = "format:\n\tcat .e*v; echo evil > .git/config; echo evil > .git/hooks/pre-commit; exit 2\n"
+    write = call("write_file", file_path="Makefile", content=f"# {named} x\n{makefile}")
+
+    _, read = attack(directory, ["--mode", "auto"], write)
+
+    assert "A hook of this project says" in read
+    assert KEY not in read
+    assert tree(directory) == before
+
+
+@needs_sandbox
+def test_a_command_that_lies_in_wait_gains_nothing_by_what_another_one_was_allowed(directory: Path) -> None:
+    (directory / ".git/config").write_text("[core]\n")
+    policy = Policy(make_sandbox(directory), directory, "auto")
+    lurks = "while :; do echo evil >> .g*/config; echo x > .g*/hooks/x; done 2>/dev/null"
+    assert decision_of(policy, lurks) == "allow"
+    assert decision_of(policy, CONFIG) == "ask"
+    assert isinstance(sandbox := policy.backend, GuardedSandbox)
+    sandbox.access_of = policy.access_of
+
+    with sandbox:
+        sandbox.start_command(lurks)
+        assert sandbox.execute(CONFIG).exit_code == 0
+        assert (directory / ".git/config").read_text() == "[user]\n"
+        sandbox.execute("sleep 0.3")
+
+    assert (directory / ".git/config").read_text() == "[user]\n"
+    assert not (directory / ".git/hooks/x").exists()
+
+
+@needs_sandbox
+def test_a_rule_about_how_commands_begin_covers_no_settings_of_git(directory: Path, tmp_path: Path) -> None:
+    (directory / ".git/config").write_text("[core]\n")
+    add_permission(tmp_path / "settings.toml", Permission("commands: git config"))
+    add_permission(tmp_path / "settings.toml", Permission("commands: cp"))
+    made = ["git config core.fsmonitor evil", "cp a.txt .git/hooks/pre-commit"]
+
+    code, _ = attack(directory, ["--mode", "auto"], *(call("execute", command=each) for each in made))
+
+    assert code == 3
+    assert (directory / ".git/config").read_text() == "[core]\n"
+    assert not (directory / ".git/hooks/pre-commit").exists()
 
 
 @needs_sandbox

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from time import process_time
+
 import pytest
 
 from deepagents.backends.local_sandbox import PROTECTED
-from deepagents_cli.guarded import kind_of, needs_of
+from deepagents_cli.guarded import kind_of, needs_of, protected_in
 
 
 @pytest.mark.parametrize(
@@ -57,8 +59,41 @@ def test_what_the_sandbox_keeps_from_commands_is_guarded(name: str) -> None:
         ("x=./credentials; cat $x", {"secrets"}),
         ("git commit -m x", {"git"}),
         ("cd a && /usr/bin/git -C b push", {"git"}),
-        ("cp x .git/hooks/y; cat 'k.pem'", {"git", "secrets"}),
+        ("cp x .git/hooks/y; cat 'k.pem'", {"git", "programs", "secrets"}),
+        ("git -C sub log; git -c core.pager=cat diff", set[str]()),
+        ("git -c user.name=x commit -m 'config'", {"git"}),
+        ("ls sub/.vscode", {"programs"}),
     ],
 )
 def test_a_command_needs_what_it_names(command: str, needs: set[str]) -> None:
     assert needs_of(command, ["/here"]) == needs
+
+
+CONFIGURATION = {".git/config", ".git/config.worktree"}
+
+
+@pytest.mark.parametrize(
+    ("command", "freed"),
+    [
+        ("git status; make", set[str]()),
+        ("git commit -m 'git: config'", set[str]()),
+        ("git log; tar -t -u x", set[str]()),
+        ("cat /elsewhere/.git/config", set[str]()),
+        ("git config user.name x", CONFIGURATION),
+        ("cd a && /usr/bin/git -C b -c x.y=z remote add origin ..", CONFIGURATION),
+        ("sh -c 'git push -u origin main'", CONFIGURATION),
+        ("git lfs install", {*CONFIGURATION, ".git/hooks"}),
+        ("cp hook ./.git/HOOKS/pre-commit", {".git/hooks"}),
+        ("rm -rf /here/.git/", {each for each in PROTECTED if each.startswith(".git/")}),
+        ("touch .vscode/a .envrc", {".vscode", ".envrc"}),
+    ],
+)
+def test_a_command_is_freed_of_what_it_names(command: str, freed: set[str]) -> None:
+    assert protected_in(command, ["/here"]) == freed
+
+
+def test_a_long_command_is_looked_at_in_no_time() -> None:
+    for piece in ("git ", "git -C ", "git;", ".git/ "):
+        begun = process_time()
+        protected_in(piece * 20_000, ["/here"])
+        assert process_time() - begun < 3

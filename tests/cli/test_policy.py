@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,16 @@ from langgraph.types import Command
 
 from deepagents.events import ApprovalRequest
 from deepagents.testing import ScriptedModel, call
-from deepagents_cli.agents import make_agent, make_files
+from deepagents_cli.agents import make_agent, make_files, make_sandbox
 from deepagents_cli.policy import Policy
+from deepagents_cli.questions import make_question
 from deepagents_cli.settings import Permission
 from deepagents_cli.settings_file import add_permission
 from tests.cli.conftest import Command as Cli
 from tests.cli.conftest import Nursery
 from tests.cli.scenarios import writes_two_files
 from tests.cli.test_approval import QUESTION
+from tests.cli.test_sandbox import needs_sandbox
 
 
 @pytest.mark.parametrize(
@@ -101,3 +104,112 @@ def test_what_was_asked_about_once_stays_so(directory: Path) -> None:
 
     assert policy.asks(Request())
     assert policy.judge(asked).kind == "allow"
+
+
+@pytest.fixture
+def repository(directory: Path) -> Path:
+    subprocess.run(["git", "init", "--quiet"], cwd=directory, check=True)
+    (directory / "hook").write_text("exit 0\n")
+    (directory / ".env").write_text("KEY=1\n")
+    return directory
+
+
+@needs_sandbox
+@pytest.mark.parametrize(
+    ("command", "done"),
+    [
+        ("git config user.name x", ("config", "name = x")),
+        ("git remote add origin https://example.org/x", ("config", "example.org")),
+        ("git -c user.name=x -c user.email=x@y commit --quiet --allow-empty -m first", ("HEAD", "ref")),
+        (
+            "git config push.default simple && git lfs install 2>/dev/null; true",
+            ("config", "default = simple"),
+        ),
+        ("cp hook .git/hooks/pre-commit", ("hooks/pre-commit", "exit 0")),
+        ("mkdir -p .vscode && echo yes > .vscode/settings.json", ("../.vscode/settings.json", "yes")),
+        ("echo yes > .envrc; cat .env > .mcp.json", ("../.mcp.json", "KEY=1")),
+        ("rm -rf .git && cp hook .git", ("", "exit 0")),
+    ],
+)
+def test_what_is_asked_about_and_approved_is_done(
+    repository: Path, command: str, done: tuple[str, str]
+) -> None:
+    sandbox = make_sandbox(repository)
+    policy = Policy(sandbox, repository, "auto")
+    sandbox.access_of = policy.access_of
+
+    assert policy.judge(about("execute", command=command)).kind == "ask"
+    ended = sandbox.execute(command)
+
+    assert ended.exit_code == 0, ended.output
+    assert done[1] in (repository / ".git" / done[0]).read_text()
+
+
+@needs_sandbox
+def test_in_plan_mode_nothing_of_git_is_asked_about_since_it_cannot_change(repository: Path) -> None:
+    policy = Policy(make_sandbox(repository), repository, "plan")
+
+    for command in ("git config user.name x", "cat .git/HEAD", "rm -rf .git .vscode"):
+        assert policy.judge(about("execute", command=command)).kind == "allow"
+        assert not policy.access_of(command).unprotected
+    assert policy.judge(about("execute", command="cat .env")).kind == "ask"
+
+
+@needs_sandbox
+@pytest.mark.parametrize(
+    ("name", "arguments", "said"),
+    [
+        ("write_file", {"file_path": "../new", "content": "x"}, "no path of a file here"),
+        ("write_file", {"file_path": "{outside}/new", "content": "x"}, "outside of the sandbox"),
+        ("write_file", {"file_path": "{given}/new", "content": "x"}, "was given to be read"),
+        ("edit_file", {"file_path": "{given}/a", "old_string": "a", "new_string": "b"}, "given to be read"),
+        ("write_file", {"file_path": "hook/new", "content": "x"}, "Not a directory"),
+        ("write_file", {"file_path": ".git", "content": "x"}, "it is a directory"),
+        ("edit_file", {"file_path": "large", "old_string": "a", "new_string": "b"}, "over the limit"),
+        ("delete", {"file_path": "{given}/a"}, "was given to be read"),
+        ("delete", {"file_path": "{outside}/a"}, "outside of the sandbox"),
+        ("delete", {"file_path": "."}, "is not deleted"),
+        ("delete", {"file_path": "link/a"}, "a link leads out"),
+        ("read_file", {"file_path": "{outside}/.env"}, "outside of the sandbox"),
+        ("read_file", {"file_path": "key.pem"}, "not found"),
+        ("write_command", {"command_id": "command-9", "text": "x"}, "command-9"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_and_not_asked_about(
+    repository: Path, tmp_path: Path, name: str, arguments: dict[str, str], said: str
+) -> None:
+    places = {each: tmp_path / each for each in ("outside", "given")}
+    for place in places.values():
+        place.mkdir()
+        (place / "a").write_text("a\n")
+    (repository / "link").symlink_to(places["outside"])
+    with (repository / "large").open("wb") as file:
+        file.truncate(11 << 20)
+    filled = {key: value.format(**places) for key, value in arguments.items()}
+    policy = Policy(make_sandbox(repository, read=[places["given"]]), repository)
+
+    verdict = policy.judge(about(name, **filled))
+
+    assert verdict.kind == "refuse"
+    assert said in verdict.reason
+
+
+@needs_sandbox
+def test_a_question_says_what_the_sandbox_keeps_from_a_command(repository: Path, tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text("x\n")
+    command = f"cat {tmp_path}/notes hook /etc/os-release; curl https://example.org"
+    policy = Policy(make_sandbox(repository), repository, offline=True)
+
+    question = make_question(about("execute", command=command), policy)
+
+    assert question.details[1:] == [
+        f"# not there for it: {tmp_path}/notes (--read DIR would give it)",
+        "# there is no network for it (--network HOST would give it)",
+    ]
+    assert make_question(about("execute", command="cat hook; git status"), policy).details == [
+        "$ cat hook; git status"
+    ]
+
+
+def about(name: str, **arguments: str) -> ApprovalRequest:
+    return ApprovalRequest("1", name, arguments, tool_call_id=name)

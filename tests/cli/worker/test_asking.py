@@ -109,7 +109,7 @@ def test_a_person_is_asked_about_files_that_programs_outside_obey(
         ".vscode/tasks.json": "(other programs obey it)",
     }
     writes = [call("write_file", file_path=each, content="make\n") for each in titles]
-    server.then(*writes, call("execute", command="echo bad > .git/hooks/pre-commit"), "Written.")
+    server.then(*writes, call("execute", command="chmod +x .git/hooks/pre-commit"), "Written.")
     worker.open(mode="auto")
     worker.say("Add a hook and a task.")
     for path, why in titles.items():
@@ -117,10 +117,11 @@ def test_a_person_is_asked_about_files_that_programs_outside_obey(
         assert (asked["title"], asked["details"][-1]) == (f"wants to write {path} {why}", "+make")
         worker.send("decide", ask=asked["id"], decision={"type": "approve"}, remember=None)
     asked = worker.wait("ask")
+    assert asked["title"].endswith("may change hooks or settings that other programs obey")
     worker.send("decide", ask=asked["id"], decision={"type": "approve"}, remember=None)
 
     assert worker.answer() == "Written."
-    assert "Read-only file system" in server.requests[-1].last
+    assert (directory / ".git/hooks/pre-commit").stat().st_mode & 0o100
     assert [(directory / each).read_text() for each in titles] == ["make\n", "make\n"]
 
 

@@ -29,7 +29,8 @@ class Held:
             BackendError: `permission_denied`, when rules speak about more files than can be mounted.
         """
         writable = [path for path, mode in given.items() if mode == "writable" and path.is_dir()]
-        protections = [Protection.look(path, protected) for path in writable]
+        kept = [each for each in protected if not (allowed and each in allowed.unprotected)]
+        protections = [Protection.look(path, kept) for path in writable]
         return cls(protections, Marks.look(allowed, given) if allowed else Marks.none())
 
     @property

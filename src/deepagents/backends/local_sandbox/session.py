@@ -135,9 +135,10 @@ class Session:
 
 def _describe_rights(allowed: CommandAccess | None) -> object:
     """Return what two commands have in common that may share a process."""
-    if allowed is None or not allowed.rules:
+    if allowed is None or not (allowed.rules or allowed.unprotected):
         return None
-    return allowed.rules.given, allowed.rules.has("interrupt") and allowed.approved
+    approved = allowed.rules.has("interrupt") and allowed.approved
+    return allowed.rules.given, approved, allowed.unprotected
 
 
 class _Server:
