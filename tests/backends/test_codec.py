@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import json
 import shlex
 from typing import get_args
@@ -10,7 +11,7 @@ from typing import get_args
 import pytest
 
 from deepagents.backends.results import ExecuteResponse
-from deepagents.backends.sandbox.codec import MARK, ProgramName, command, decode, program
+from deepagents.backends.sandbox.codec import MARK, ProgramName, command, decode, program, split
 from deepagents.errors import BackendError
 
 OPERATIONS: tuple[ProgramName, ...] = get_args(ProgramName)
@@ -41,6 +42,39 @@ def test_a_program_needs_nothing_newer_than_python_3_6(operation: ProgramName) -
         "subprocess", "sys", "time", "zlib",
     }  # fmt: skip
     assert "deepagents.backends" not in program(operation)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_a_program_has_every_name_that_it_uses(operation: ProgramName) -> None:
+    tree = ast.parse(f"{program(operation)}\nanswer({operation}, {{}})")
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    bound = {
+        *(node.id for node in names if not isinstance(node.ctx, ast.Load)),
+        *(node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)),
+        *(node.asname or node.name for node in ast.walk(tree) if isinstance(node, ast.alias)),
+        *(node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)),
+        *(str(node.name) for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler)),
+        *dir(builtins),
+    }
+
+    assert {node.id for node in names} - bound == set()
+
+
+def test_a_program_takes_what_a_statement_binds_however_deep_it_stands() -> None:
+    module = """\
+if SLOW:
+    def first(): return LIMIT
+else:
+    from quick import first
+SHOWN = "\f"
+@cache
+def second(): return first()
+"""
+    found = {name: each for each in split(module) for name in each.binds}
+
+    assert set(found) == {"first", "SHOWN", "second"}
+    assert found["first"].uses == {"SLOW", "LIMIT"}
+    assert found["second"].source == "@cache\ndef second(): return first()\n"
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)

@@ -40,6 +40,7 @@ class Answering(BaseSandbox):
     response: ExecuteResponse
     answers: list[FileUploadResponse] = field(default_factory=list[FileUploadResponse])
     uploaded: list[tuple[str, bytes]] = field(default_factory=list[tuple[str, bytes]])
+    downloads: list[FileDownloadResponse] = field(default_factory=list[FileDownloadResponse])
 
     @property
     def id(self) -> str:
@@ -53,7 +54,7 @@ class Answering(BaseSandbox):
         return self.answers
 
     def download_files(self, paths: list[str]) -> list[FileDownloadResponse]:
-        return []
+        return self.downloads
 
 
 CALLS: dict[str, Callable[[CallMode, BaseSandbox], Any]] = {
@@ -133,17 +134,48 @@ def test_a_long_edit_of_a_missing_file_uploads_nothing(sandbox: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answers", "code"),
-    [([], "io_error"), ([FileUploadResponse("/a", "permission_denied")], "permission_denied")],
+    ("answers", "code", "sentence"),
+    [
+        ([], "io_error", "File '/a': the sandbox did not answer"),
+        (
+            [FileUploadResponse("/a", "permission_denied")],
+            "permission_denied",
+            "File '/a': permission denied",
+        ),
+    ],
 )
-def test_a_failed_upload_is_a_failed_write(answers: list[FileUploadResponse], code: str) -> None:
+def test_a_failed_upload_is_a_failed_write(
+    answers: list[FileUploadResponse], code: str, sentence: str
+) -> None:
     there = {"items": 0, "real": "/a", "exists": True, "is_dir": False, "staged": "/staged"}
     box: Any = Answering(ExecuteResponse(f"{MARK}{json.dumps(there)}\n", 0), answers)
 
     done = box.write("/a", "x" * 60_000)
 
-    assert done.code == code
-    assert "Failed to write file '/a'" in done.error
+    assert (done.code, done.error) == (code, sentence)
+
+
+@pytest.mark.parametrize(
+    ("answers", "code", "sentence"),
+    [
+        ([], "io_error", "File '/a.png': the sandbox did not answer"),
+        ([FileDownloadResponse("/a.png")], "io_error", "File '/a.png': no content returned"),
+        (
+            [FileDownloadResponse("/a.png", error="file_not_found")],
+            "file_not_found",
+            "File '/a.png' not found",
+        ),
+    ],
+)
+def test_a_failed_download_is_a_failed_read(
+    answers: list[FileDownloadResponse], code: str, sentence: str
+) -> None:
+    cut = {"items": 1, "kind": "binary", "real": "/a.png", "modified": 0, "version": "1"}
+    box: Any = Answering(ExecuteResponse(f"{MARK}{json.dumps(cut)}\n", 0, truncated=True), downloads=answers)
+
+    done = box.read("/a.png")
+
+    assert (done.code, done.error) == (code, sentence)
 
 
 class Wrapped(DirectorySandbox):

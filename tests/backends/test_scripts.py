@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from deepagents._globs import compile_glob
 from deepagents.backends._bytes import Blocks, is_temporary, lf_bytes, temporary_name, whole_characters
 from deepagents.backends.results import ExecuteResponse
-from deepagents.backends.sandbox.codec import Answer, ProgramName, command, decode
+from deepagents.backends.sandbox.codec import Answer, ProgramName, command, decode, join_chunks
 from deepagents.backends.sandbox.scripts.common import to_json
 from deepagents.backends.sandbox.scripts.read import page
 from deepagents.backends.sandbox.scripts.search import matcher
@@ -104,6 +104,20 @@ def test_only_names_of_files_being_written_are_temporary() -> None:
 
 def names(directory: Path) -> list[str]:
     return sorted(each.name for each in directory.iterdir())
+
+
+def test_a_command_in_any_letters_runs_where_the_locale_has_few(tmp_path: Path) -> None:
+    kept: dict[str, Any] = {"most_kept": 99, "most_inline": 99, "most_shown": 99, "most_streamed": 0}
+    line = command("capture", {"root": str(tmp_path), "path": "/out", "command": "echo é", **kept})
+    # Python 3.6 knows no UTF-8 mode, which newer ones take in such a locale.
+    done = subprocess.run(
+        ["/bin/sh", "-c", line.replace("-I", "-I -X utf8=0")],
+        cwd=tmp_path, env={"PATH": f"{BIN}:/usr/bin:/bin", "LC_ALL": "C"}, capture_output=True, text=True,
+    )  # fmt: skip
+
+    answer = decode(ExecuteResponse(done.stdout, done.returncode))
+    assert answer.end["exit"] == 0
+    assert join_chunks(answer) == "é\n".encode()
 
 
 def test_ls_gives_kind_size_time_and_where_a_link_leads(run: Any, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import base64
 import json
+import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -44,6 +45,7 @@ _NEEDS_PYTHON: Final = (
     "execute with plain commands."
 )
 _SHOWN: Final = 300
+_OWN_MODULE: Final = re.compile(r"from (deepagents\.\S+) import ")
 
 
 class NoAnswerError(BackendError):
@@ -149,7 +151,7 @@ def _call(name: ProgramName, params: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Statement:
+class Statement:
     """A statement of a module, the names that it binds there, and all names in it that are read."""
 
     source: str
@@ -157,32 +159,45 @@ class _Statement:
     uses: frozenset[str]
 
 
-def _statements(module: str, sent: set[str]) -> Iterator[_Statement]:
+def _statements(module: str, sent: set[str]) -> Iterator[Statement]:
     """Yield a module's statements after those of the modules of this package that it imports, each once."""
     sent.add(module)
     package, _, name = module.rpartition(".")
     source = resources.files(package).joinpath(f"{name}.py").read_text("utf-8")
-    lines = source.splitlines(keepends=True)
+    for each in split(source):
+        imported = _OWN_MODULE.match(each.source)
+        if imported is None:
+            yield each
+        elif imported[1] not in sent:
+            yield from _statements(imported[1], sent)
+
+
+def split(source: str) -> Iterator[Statement]:
+    """Yield the statements of a module."""
+    # Not `splitlines`, which also splits where Python's own lines go on, at a form feed for example.
+    lines = source.split("\n")
     for node in ast.parse(source).body:
-        if not isinstance(node, ast.ImportFrom) or not str(node.module).startswith("deepagents."):
-            text = "".join(lines[node.lineno - 1 : node.end_lineno])
-            names = [each for each in ast.walk(node) if isinstance(each, ast.Name)]
-            uses = frozenset(each.id for each in names if isinstance(each.ctx, ast.Load))
-            yield _Statement(text, frozenset(_bound(node)), uses)
-        elif node.module not in sent:
-            yield from _statements(str(node.module), sent)
+        decorated = [each.lineno for each in getattr(node, "decorator_list", ())]
+        text = "\n".join(lines[min([node.lineno, *decorated]) - 1 : node.end_lineno]) + "\n"
+        names = [each for each in ast.walk(node) if isinstance(each, ast.Name)]
+        uses = frozenset(each.id for each in names if isinstance(each.ctx, ast.Load))
+        yield Statement(text, frozenset(_bound(node)), uses)
 
 
-def _bound(node: ast.stmt) -> Iterator[str]:
-    """Yield the names that a statement binds in its module."""
-    if isinstance(node, ast.FunctionDef | ast.ClassDef):
-        yield node.name
-        return
-    for each in ast.walk(node):
-        if isinstance(each, ast.alias):
-            yield each.asname or each.name
-        elif isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
-            yield each.id
+def _bound(node: ast.AST) -> Iterator[str]:
+    """Yield the names that a statement binds in its module, at whatever depth."""
+    match node:
+        case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+            yield name
+            return
+        case ast.alias():
+            yield node.asname or node.name
+        case ast.Name(ctx=ast.Store()):
+            yield node.id
+        case _:
+            pass
+    for each in ast.iter_child_nodes(node):
+        yield from _bound(each)
 
 
 def _records(output: str) -> Iterator[Any]:

@@ -18,6 +18,7 @@ from deepagents.backends import operations as ops
 from deepagents.backends._bytes import temporary_name
 from deepagents.backends._query import Query
 from deepagents.backends._refusals import Denied, stale_version, undeletable_root
+from deepagents.backends.call import transfer_failure
 from deepagents.backends.filedata import encode_text, file_kind, validate_addition
 from deepagents.backends.protocol import (
     ASYNC_GLOB_TIMEOUT,
@@ -35,7 +36,6 @@ from deepagents.backends.results import (
     LsResult,
     ReadResult,
     WriteResult,
-    transfer_code,
 )
 from deepagents.backends.sandbox import results
 from deepagents.backends.sandbox.codec import Answer, NoAnswerError, ProgramName, command, decode
@@ -47,6 +47,7 @@ EDIT_INLINE_MAX_BYTES: Final = 50_000
 GLOB_SECONDS: Final = 5.0
 _MOST_FILES = 10_000
 _MOST_LINE_BYTES = 4 << 20
+_NO_ANSWER: Final = "the sandbox did not answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ class Operations:
         end = results.check(answer, what, "reading").end
         if answer.whole or end["kind"] != "binary":
             return results.read_result(answer, shown)
-        return results.binary_result(end, await self._download(end["real"], what))
+        return results.binary_result(end, await self._download(end["real"], shown))
 
     async def write(self, op: ops.Write) -> WriteResult:
         """Create or replace a file, once it is prepared for."""
@@ -97,7 +98,7 @@ class Operations:
         except NoAnswerError:
             if expected is not None or op.expected_version is not None:
                 raise
-            await self._upload(shown, data, what)
+            await self._upload(shown, data, shown)
             return WriteResult(path=shown)
         end = results.check(answer, what, "writing").end
         return WriteResult(path=shown, version=end["version"])
@@ -236,7 +237,7 @@ class Operations:
         end = await self._prepare_upload(program, what, shown, params.get("expected_version"), name)
         staged = end["staged"]
         try:
-            await self._upload(staged, json.dumps(texts, ensure_ascii=False).encode(), what)
+            await self._upload(staged, json.dumps(texts, ensure_ascii=False).encode(), shown)
             return await self._ask(program, path=shown, staged=staged, **params)
         except Exception:
             with suppress(Exception):
@@ -256,22 +257,21 @@ class Operations:
             raise BackendError("file_not_found", f"{what} not found")
         raise stale_version(what, "was deleted")
 
-    async def _upload(self, path: str, data: bytes, what: str) -> None:
+    async def _upload(self, path: str, data: bytes, shown: str) -> None:
         files = [(path, data)]
         done = await IOCall(
             lambda: self.sandbox.upload_files(files), lambda: self.sandbox.aupload_files(files)
         )
-        error = done[0].error if done else "the sandbox did not answer"
+        error = done[0].error if done else _NO_ANSWER
         if error:
-            raise BackendError(transfer_code(error), f"Failed to write {what[0].lower()}{what[1:]}: {error}")
+            raise transfer_failure(shown, error)
 
-    async def _download(self, path: str, what: str) -> bytes:
+    async def _download(self, path: str, shown: str) -> bytes:
         done = await IOCall(
             lambda: self.sandbox.download_files([path]), lambda: self.sandbox.adownload_files([path])
         )
-        error = (done[0].error or "") if done else "the sandbox did not answer"
-        if error or done[0].content is None:
-            raise BackendError(transfer_code(error), f"Failed to read {what[0].lower()}{what[1:]}: {error}")
+        if not done or done[0].error or done[0].content is None:
+            raise transfer_failure(shown, done[0].error or "no content returned" if done else _NO_ANSWER)
         return done[0].content
 
     async def _ask_for_files(self, start: str | None, pattern: str) -> Answer:

@@ -143,9 +143,9 @@ def run(command: str, kept: Kept) -> int:
     """
     read_end, write_end = os.pipe()
     try:
-        process = subprocess.Popen(
-            [shell(), "-c", command], stdin=subprocess.DEVNULL, stdout=write_end, stderr=write_end
-        )
+        # As bytes: the locale may have no such letters.
+        line = [shell(), "-c", command.encode("utf-8", "surrogateescape")]
+        process = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=write_end, stderr=write_end)
     finally:
         os.close(write_end)
     try:
