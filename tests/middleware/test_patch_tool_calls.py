@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain.agents import create_agent
+from langchain.agents.middleware import AgentMiddleware, hook_config
 from langchain_core.messages import AIMessage, HumanMessage, InvalidToolCall, ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
@@ -320,6 +321,52 @@ def test_a_malformed_call_is_answered_at_once_and_the_model_goes_on(call_mode: C
     assert [message.type for message in result["messages"]] == ["human", "ai", "tool", "ai"]
     assert "could not be parsed, so nothing was run" in model.asked[1].last
     assert results(result["messages"])[0][:2] == ("1", "invalid_argument")
+
+
+ELSEWHERE: Any = {"name": "far", "description": "Far away.", "graph_id": "far", "url": "http://127.0.0.1:9"}
+
+
+class HookAfterModel(AgentMiddleware[Any, Any, Any]):
+    """Counts the answers of the model, in a node of its own."""
+
+    answers = 0
+
+    def after_model(self, state: Any, runtime: Any) -> None:
+        self.answers += 1
+
+    async def aafter_model(self, state: Any, runtime: Any) -> None:
+        self.after_model(state, runtime)
+
+
+def replies_in_vain(replies: int) -> list[AIMessage]:
+    return [AIMessage("", invalid_tool_calls=[broken(str(number))]) for number in range(replies)]
+
+
+@pytest.mark.parametrize("further", [{}, {"interrupt_on": {"ls": True}}, {"subagents": [ELSEWHERE]}])
+def test_a_malformed_call_is_read_by_the_model_though_a_callers_hook_stands_behind_it(
+    call_mode: CallMode, further: Any
+) -> None:
+    behind = HookAfterModel()
+    with ScriptedModel(*replies_in_vain(2), call("glob", pattern="*"), "Mended.") as model:
+        agent = create_deep_agent(model, middleware=[behind], checkpointer=InMemorySaver(), **further)
+        result = call_mode.invoke(agent, {"messages": "Go"}, THREAD)
+
+    assert [message.type for message in result["messages"]][1:] == ["ai", "tool"] * 3 + ["ai"]
+    assert behind.answers == 4
+
+
+def test_a_callers_hook_may_end_a_run_after_a_malformed_call(call_mode: CallMode) -> None:
+    class Ending(HookAfterModel):
+        @hook_config(can_jump_to=["end"])
+        def after_model(self, state: Any, runtime: Any) -> Any:
+            return {"jump_to": "end"}
+
+        @hook_config(can_jump_to=["end"])
+        async def aafter_model(self, state: Any, runtime: Any) -> Any:
+            return {"jump_to": "end"}
+
+    with ScriptedModel(*replies_in_vain(1)) as model:
+        call_mode.invoke(create_deep_agent(model, middleware=[Ending()]), {"messages": "Go"})
 
 
 @pytest.mark.parametrize("asks", [{"ls": True}, None])

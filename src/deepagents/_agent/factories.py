@@ -22,7 +22,7 @@ from deepagents._agent.validation import validate
 from deepagents._deprecation import already_warned
 from deepagents.backends.handle import BACKEND_SECONDS
 from deepagents.errors import LimitExceeded, StackError, ToolFailure
-from deepagents.middleware._base import Middleware
+from deepagents.middleware._base import Middleware, has_hook_after_model
 from deepagents.middleware.approval import ApprovalMiddleware, PassThroughApproval, wrap_langchain
 from deepagents.middleware.async_subagents import AsyncSubAgentMiddleware
 from deepagents.middleware.async_subagents.notifier import ParentNotifierMiddleware
@@ -31,6 +31,7 @@ from deepagents.middleware.fallback import passing
 from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.limits import LimitsMiddleware
 from deepagents.middleware.memory import MemoryMiddleware
+from deepagents.middleware.patch_tool_calls.middleware import AskAgainMiddleware
 from deepagents.middleware.prompt_caching import PromptCachingMiddleware
 from deepagents.middleware.skills import SkillsMiddleware
 from deepagents.middleware.skills.load import source_path
@@ -70,6 +71,11 @@ def limits(build: Build, given: Given) -> Middleware | None:
 
 def forked_context(build: Build, given: Given) -> Middleware | None:
     return given or (ForkedContextMiddleware() if build.plan.role == "forked" else None)
+
+
+def ask_again(build: Build, given: Given) -> Middleware | None:
+    others = (*build.extras, *build.plan.middleware)
+    return given or (AskAgainMiddleware() if any(map(has_hook_after_model, others)) else None)
 
 
 def todos(build: Build, given: Given) -> Middleware:

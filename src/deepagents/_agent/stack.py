@@ -85,6 +85,11 @@ STACK: Final[tuple[Slot | Position, ...]] = (
         factories.always(PatchToolCallsMiddleware),
         "the history is valid before the first model call",
     ),
+    Slot(
+        "AskAgainMiddleware",
+        factories.ask_again,
+        "where further middleware has a hook after the model, which would end a run after malformed calls",
+    ),
     Position("CALLER", "sees requests with the library's parts in them, and results before they are moved"),
     Position("PROFILE", "a profile's extras are closer to the model than the caller's"),
     Slot(

@@ -72,6 +72,11 @@ def _is_inherited(kind: type, hook: str) -> bool:
     return getattr(kind, hook) is getattr(AgentMiddleware, hook)
 
 
+def has_hook_after_model(middleware: Middleware) -> bool:
+    """Return whether a middleware has a node of its own behind the model's."""
+    return not all(_is_inherited(type(middleware), hook) for hook in _HOOKS["_after_model"])
+
+
 def _awaiting(hook: Callable[..., Any]) -> Callable[..., Any]:
     """Make the awaiting form of a hook that does no I/O, so that subclasses reach it through `super()`."""
 

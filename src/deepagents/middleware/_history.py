@@ -14,7 +14,9 @@ BLOB_KEY: Final = "deepagents_blob"
 """Where a block holds a digest instead of the bytes."""
 LIMIT_REACHED: Final = "limit_reached"
 """Where an answer of ours holds, in `additional_kwargs`, which limit was reached and what was spent."""
-_ADDED_BY_US: Final = ("lc_source", "deepagents_notification", "read_file_media_result")
+NOTIFICATION: Final = "deepagents_notification"
+"""Where a message holds what happened to a task in the background."""
+_ADDED_BY_US: Final = ("lc_source", NOTIFICATION, "read_file_media_result")
 """What marks a message that stands for a person's and is none: of a grader, a summary, news, or a film."""
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}\Z")
 
@@ -36,6 +38,11 @@ def open_turn(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
         if isinstance(messages[at], AIMessage):
             return messages[at + 1 :]
     return messages
+
+
+def tells_of_tasks(messages: Sequence[AnyMessage]) -> bool:
+    """Return whether the model is about to read what happened to tasks in the background."""
+    return any(each.additional_kwargs.get(NOTIFICATION) for each in open_turn(messages))
 
 
 def is_from_person(message: AnyMessage) -> bool:

@@ -117,3 +117,10 @@ def specs_of_call(request: ToolCallRequest) -> Mapping[str, ToolSpec]:
     """Return the specs of all tools that a call may run: a person may have replaced it."""
     tools = getattr(cast(Any, request).runtime, "tools", None)
     return specs_by_name(tools or [request.tool])
+
+
+def shows_delegated_work(call: Mapping[str, Any], specs: Mapping[str, ToolSpec]) -> bool:
+    """Return whether a result tells of the work of other agents, who may have changed any file."""
+    spec = specs.get(call["name"])
+    # A caller may delegate by a tool of its own of this name.
+    return spec.shows_delegated_work if spec else call["name"] == "task"

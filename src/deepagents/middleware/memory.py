@@ -24,12 +24,14 @@ from deepagents.backends.results import FileDownloadResponse
 from deepagents.errors import BackendError, ConfigError, ErrorCode, ToolFailure
 from deepagents.middleware._base import BaseMiddleware, inner
 from deepagents.middleware._fences import escape_tags, tag_names
+from deepagents.middleware._history import tells_of_tasks
 from deepagents.middleware._requests import (
     Request,
     Response,
     ToolResult,
     add_section,
     check_template,
+    shows_delegated_work,
     specs_of_call,
 )
 from deepagents.middleware.approval import find_executed_call
@@ -99,7 +101,8 @@ class MemoryMiddleware(BaseMiddleware):
     """Show memory files to the model, as data between fences.
 
     Files are read when a run starts, and again after `write_file`, `edit_file` or `delete` changed one, or a
-    subagent has worked. A file that is not UTF-8 or cannot be read is left out and named to the model.
+    subagent has worked, also in the background. A file that is not UTF-8 or cannot be read is left out and
+    named to the model.
 
     Args:
         backend: where the files live.
@@ -167,9 +170,11 @@ class MemoryMiddleware(BaseMiddleware):
     async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
         with writes_undone_on_failure():
             state = cast("Mapping[str, Any]", request.state)
-            if state.get(_CHANGED) and self.sources and in_graph():
+            is_noted = bool(state.get(_CHANGED))
+            has_changed = is_noted or tells_of_tasks(state.get("messages", ()))
+            if has_changed and self.sources and in_graph():
                 update = await self._read(state, self.sources, request.runtime)
-                _write({**update, _CHANGED: False})
+                _write({**update, _CHANGED: False} if is_noted else update)
                 folded = {key: _fold_changes(state.get(key), [change]) for key, change in update.items()}
                 request = request.override(state=cast(Any, {**state, **folded}))
             return await inner(handler, self.modify_request(request))
@@ -181,11 +186,11 @@ class MemoryMiddleware(BaseMiddleware):
         is_error = isinstance(result, ToolMessage) and result.status == "error"
         if is_error or not self.sources or not in_graph():
             return result
-        call = find_executed_call(request)
+        call, specs = find_executed_call(request), specs_of_call(request)
         # A subagent writes with tools of its own, so which files it changed is not seen here.
-        if call["name"] == "task" and has_channel(_CHANGED):
+        if shows_delegated_work(call, specs) and has_channel(_CHANGED):
             write_channel(_CHANGED, True)
-        spec = specs_of_call(request).get(call["name"])
+        spec = specs.get(call["name"])
         path = spec.path_in(call["args"]) if spec and spec.changes_files else None
         if path is not None and has_channel(_CONTENTS):
             runtime = cast(Any, request).runtime

@@ -83,6 +83,7 @@ class ToolSpec:
         summary_arguments: what a person reads of a call in one line.
         result_unit: what one line of its result is, so that a person reads "3 paths" instead of them.
         about_background: whether it is about commands in the background.
+        shows_delegated_work: whether its result tells of other agents' work, who may have changed any file.
         paths: translates the paths that the model writes into those of the backend.
     """
 
@@ -97,6 +98,7 @@ class ToolSpec:
     summary_arguments: tuple[str, ...] = ()
     result_unit: str | None = None
     about_background: bool = False
+    shows_delegated_work: bool = False
     paths: CommandPaths = CommandPaths()
 
     @property

@@ -21,9 +21,8 @@ from langsmith.run_helpers import get_current_run_tree
 from pydantic_core import to_jsonable_python
 
 from deepagents._text import truncate
-from deepagents.middleware._history import is_from_person, open_turn
+from deepagents.middleware._history import NOTIFICATION, is_from_person, open_turn
 from deepagents.middleware.async_subagents.spec import (
-    EVENT,
     FINISHED,
     PARENT,
     UNFINISHED,
@@ -238,7 +237,7 @@ def make_notification(event: TaskEvent, body: Sequence[Block]) -> HumanMessage:
     tag = "result" if event["status"] == "success" else "details"
     opening = "\n".join([_HEADER, "<async_task>", *lines, f"<{tag}>"])
     closing = f"</{tag}>\n</async_task>\n{_NEXT.get(event['status'], '')}".rstrip()
-    marks = {EVENT: dict(event)}
+    marks = {NOTIFICATION: dict(event)}
     if not _has_media(body):
         text = _text_of(body) or (_NO_OUTPUT if event["status"] == "success" else "none")
         inside = escape(truncate(text, _MAX_RESULT, _CUT))
@@ -254,7 +253,7 @@ def make_notification(event: TaskEvent, body: Sequence[Block]) -> HumanMessage:
 
 def read_event(message: Any) -> TaskEvent | None:
     """Return the event of a notification; `None` for other messages and for malformed events."""
-    event = as_mapping(getattr(message, "additional_kwargs", {}).get(EVENT))
+    event = as_mapping(getattr(message, "additional_kwargs", {}).get(NOTIFICATION))
     if not all(isinstance(event.get(key), str) for key in ("task_id", "agent_name", "status")):
         return None
     is_known = event["status"] in UNFINISHED | FINISHED and is_plain_id(event.get("run_id") or "-")

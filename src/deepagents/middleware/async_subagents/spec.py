@@ -16,7 +16,6 @@ from deepagents._state.schema import Sharing, merge_latest
 from deepagents.errors import ConfigError
 
 TASKS: Final = "async_tasks"
-EVENT: Final = "deepagents_notification"
 PARENT: Final = "deepagents_parent"
 UNDER_WAY: Final = frozenset({"pending", "running"})
 UNFINISHED: Final = UNDER_WAY | {"waiting"}

@@ -348,14 +348,14 @@ async def _find_rest(client: TaskClient, task: AsyncTask, failure: RemoteFailure
 
 TOOLS: Final = (
     ToolSpec("start_async_task", ASYNC_TASK_TOOL_DESCRIPTION, StartAsyncTaskSchema, _start),
-    ToolSpec("check_async_task", _CHECK, CheckAsyncTaskSchema, _check),
+    ToolSpec("check_async_task", _CHECK, CheckAsyncTaskSchema, _check, shows_delegated_work=True),
     ToolSpec("update_async_task", _UPDATE, UpdateAsyncTaskSchema, _update),
     ToolSpec("cancel_async_task", _CANCEL, CancelAsyncTaskSchema, _cancel),
     ToolSpec("list_async_tasks", _LIST, ListAsyncTasksSchema, _list),
 )
 
 
-WAIT: Final = ToolSpec("wait_async_task", _WAIT, WaitAsyncTaskSchema, _wait)
+WAIT: Final = ToolSpec("wait_async_task", _WAIT, WaitAsyncTaskSchema, _wait, shows_delegated_work=True)
 """Offered where an agent works in this process: nothing else would wake the main agent when that ends."""
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from threading import Lock
 from typing import Any, Final
 
+from langchain.agents.middleware import hook_config
 from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, RemoveMessage
 from langgraph.config import get_config
@@ -18,6 +19,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from deepagents._state.channels import moves_what_is_removed
 from deepagents.middleware._base import BaseMiddleware, inner
+from deepagents.middleware._history import open_turn
 from deepagents.middleware._requests import Request, Response, ToolResult, keeping
 from deepagents.middleware.approval import HELD
 from deepagents.middleware.patch_tool_calls.repair import (
@@ -81,6 +83,20 @@ class PatchToolCallsMiddleware(BaseMiddleware):
             raise
 
 
+class AskAgainMiddleware(BaseMiddleware):
+    """Let the model read that its calls were malformed, where other middleware has a hook after the model.
+
+    LangGraph clears the jump back to the model, which the model's own node asked for, once such a hook runs.
+    """
+
+    @hook_config(can_jump_to=["model"])
+    def after_model(self, state: Mapping[str, Any], runtime: Any) -> dict[str, Any] | None:
+        """Go back to the model after a turn in which nothing could be run."""
+        messages: Sequence[AnyMessage] = state["messages"]
+        turn = messages[-len(open_turn(messages)) - 1 :]
+        return {"jump_to": "model"} if _has_nothing_to_run(turn) else None
+
+
 def _asks_before_it_runs(raised: GraphInterrupt, call_id: str | None) -> bool:
     """Return whether this is the question of LangChain's approval about this call alone (`per_call`)."""
     for interrupt in raised.args[0] if raised.args else ():
@@ -124,7 +140,7 @@ def _answer_malformed(message: BaseMessage) -> list[BaseMessage]:
 def _has_nothing_to_run(messages: Sequence[BaseMessage]) -> bool:
     """Return whether all calls were malformed: the model is to read that before the run may end."""
     made = [message for message in messages if isinstance(message, AIMessage)]
-    return len(messages) > len(made) and not any(message.tool_calls for message in made)
+    return any(each.invalid_tool_calls for each in made) and not any(each.tool_calls for each in made)
 
 
 class CallOutcomes:

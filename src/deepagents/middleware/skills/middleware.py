@@ -16,6 +16,7 @@ from deepagents.backends.handle import BACKEND_SECONDS, FileCalls, open_backend
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.backends.state import StateBackend
 from deepagents.middleware._base import BaseMiddleware, inner
+from deepagents.middleware._history import tells_of_tasks
 from deepagents.middleware._requests import (
     Request,
     Response,
@@ -23,6 +24,7 @@ from deepagents.middleware._requests import (
     add_section,
     check_template,
     keeping,
+    shows_delegated_work,
     specs_of_call,
     with_changes,
 )
@@ -182,7 +184,9 @@ class SkillsMiddleware(BaseMiddleware):
     async def _prepare(self, request: Request) -> tuple[Request, dict[str, Any]]:
         """Return the request with what changed since the last one, and the state to keep of that."""
         state = cast("Mapping[str, Any]", request.state)
-        update = await self._load(state, request.runtime) if state.get("_skills_changed") else {}
+        has_changed = state.get("_skills_changed") or tells_of_tasks(state.get("messages", ()))
+        noted = {**state, "_skills_changed": True}
+        update = await self._load(noted, request.runtime) if has_changed else {}
         update |= await self._pin({**state, **update}, request.runtime)
         added: Sequence[AnyMessage] = update.get("messages", ())
         update |= self._note_opened({**state, **update}, find_opened_paths(added))
@@ -237,8 +241,8 @@ class SkillsMiddleware(BaseMiddleware):
 
     def _note_call(self, request: ToolCallRequest) -> None:
         """Note that a call opened a skill, or may have changed the list."""
-        call = find_executed_call(request)
-        spec = specs_of_call(request).get(call["name"])
+        call, specs = find_executed_call(request), specs_of_call(request)
+        spec = specs.get(call["name"])
         path = spec.path_in(call["args"]) if spec else None
         if spec and spec.effect == "read":
             state = cast("Mapping[str, Any]", request.state)
@@ -246,7 +250,8 @@ class SkillsMiddleware(BaseMiddleware):
                 write_channel("_skills_opened", update["_skills_opened"])
             return
         changed = path if spec and spec.changes_files else None
-        if call["name"] == "task" or (changed and any(each.overlaps(changed) for each in self._sources)):
+        was_changed = changed and any(each.overlaps(changed) for each in self._sources)
+        if was_changed or shows_delegated_work(call, specs):
             write_channel("_skills_changed", True)
 
 

@@ -348,4 +348,4 @@ def _to_json(value: Any) -> str:
     return repr(value)
 
 
-TASK = ToolSpec("task", TASK_TOOL_DESCRIPTION, TaskToolSchema, _task)
+TASK = ToolSpec("task", TASK_TOOL_DESCRIPTION, TaskToolSchema, _task, shows_delegated_work=True)
