@@ -112,6 +112,12 @@ def describe_error(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}".rstrip(": ")
 
 
+def explain_error(error: BaseException) -> str:
+    """Describe in a sentence what went wrong."""
+    text = describe_error(error)
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '?', '!')) else '.'}"
+
+
 def choose_exit_code(error: BaseException) -> int:
     """Choose the exit code: the error's own, 2 when there is no model to use, else 1."""
     from deepagents.errors import UnknownModel

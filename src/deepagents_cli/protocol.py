@@ -288,10 +288,14 @@ class Proposal(TypedDict):
 
 
 class Result(TypedDict):
-    """What a slash command gave: a text, a picker, formatted text, a file to agree to, a message to send."""
+    """What a slash command gave: a text, a picker, formatted text, a file to agree to, a message to send.
+
+    `error` is a sentence that says why it gave nothing.
+    """
 
     id: int
     text: str | None
+    error: str | None
     choices: Sequence[Choice] | None
     ansi: str | None
     edit: Proposal | None

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Final, cast
 
+from deepagents_cli.chat.commands import OWN_COMMANDS, list_commands, read_command, show_help
 from deepagents_cli.chat.picker import Picker, Row, read_rows
 from deepagents_cli.chat.questions import SCOPES, Pending, read_question
 from deepagents_cli.chat.status import describe_session
@@ -16,21 +17,6 @@ from deepagents_cli.chat.transcript import Kind, Transcript
 from deepagents_cli.protocol import Message
 from deepagents_cli.terminal import one_line
 
-OWN_COMMANDS: Final = {
-    "help": "show the commands and keys",
-    "theme": "choose colours for a light or a dark terminal, or none",
-    "quit": "leave; the session can be continued",
-}
-KEYS: Final = {
-    "Enter": "send; while the agent works, it reads what you send at its next step",
-    "Alt-Enter, Ctrl-J, \\ Enter": "begin a new line",
-    "Up": "take back what waits, else the history",
-    "Tab": "complete a /command or an @file",
-    "Ctrl-V": "attach the picture that is in the clipboard",
-    "Esc": "stop the present step, and keep what is done",
-    "Ctrl-C twice, Ctrl-D": "leave",
-}
-_NAMES: Final = {"exit": "quit", "q": "quit", "?": "help"}
 _PAST: Final[dict[str, Kind]] = {"person": "person", "agent": "markdown"}
 
 
@@ -75,10 +61,7 @@ class Conversation:
     @property
     def commands(self) -> dict[str, str]:
         """All slash commands, with what they do."""
-        offered = self.ready.get("commands", ()) if self.ready else ()
-        return OWN_COMMANDS | {
-            one_line(str(each["name"])): one_line(str(each.get("description", ""))) for each in offered
-        }
+        return list_commands(self.ready.get("commands", ()) if self.ready else ())
 
     @property
     def worked(self) -> float:
@@ -89,6 +72,12 @@ class Conversation:
     def _now(self) -> float:
         """Return the time of a clock that stands while the person is asked."""
         return (self._since if self.questions else self._clock()) - self._thought
+
+    @property
+    def can_go_on(self) -> bool:
+        """Whether an empty line begins a turn: a step was interrupted, or a text waits."""
+        waits = bool(self.queued or (self.ready and self.ready.get("waiting")))
+        return waits and self.ready is not None and not self.working
 
     def take(self, message: Message) -> None:
         """Take a message of the worker."""
@@ -130,23 +119,23 @@ class Conversation:
 
     def submit(self, text: str, attachments: Sequence[str] = ()) -> bool:
         """Send what was typed, or carry out a command; `False` leaves the text where it was typed."""
-        name, _, arguments = text.strip().removeprefix("/").partition(" ")
-        if self._is_command(text) and (self.ready is not None or _NAMES.get(name, name) in OWN_COMMANDS):
-            return self.command(name, arguments.strip(), attachments)
+        command = read_command(text)
+        if command and (self.ready is not None or command[0] in OWN_COMMANDS):
+            return self.command(*command, attachments)
         if self.ready is None:
             # The worker may still ask whether to trust the directory.
             self._held.append((text, attachments))
             self.queued.append(text)
             return True
-        # It goes to the scrollback when the agent reads it.
-        self.queued.append(text)
+        if text or attachments:
+            # It goes to the scrollback when the agent reads it.
+            self.queued.append(text)
         self._begun = True
         self._send(do="send", text=text, attachments=list(attachments))
         return True
 
     def command(self, name: str, arguments: str = "", attachments: Sequence[str] = ()) -> bool:
         """Carry out a slash command, here or in the worker; what it sends has these attachments."""
-        name = _NAMES.get(name, name)
         if name in self.commands:
             self._say("person", f"/{name} {arguments}".rstrip())
         if name in OWN_COMMANDS:
@@ -199,11 +188,16 @@ class Conversation:
         else:
             self._send(do="take_back")
 
-    def press(self, key: str) -> None:
-        """Answer the question by a key that needs no text."""
+    def press(self, key: str) -> tuple[str, Callable[[str], None]] | None:
+        """Answer the question by a key; where that needs a text, return its label and what takes it."""
         question = self.question
         if question is None or key not in question.offered:
-            return
+            return None
+        if key == "n" and question.subject == "ask":
+            return "Why (may be empty)?", self.refuse
+        if key == "r":
+            is_call = question.subject == "ask"
+            return ("Reply in the tool's place:", self.respond) if is_call else ("Answer:", self.answer)
         match key:
             case "v":
                 self._show_question()
@@ -215,6 +209,7 @@ class Conversation:
                 self.answer(str(chosen["value"]), str(chosen["label"]))
             case _:
                 self._answer(question, key)
+        return None
 
     def answer(self, text: str, shown: str | None = None) -> None:
         """Answer a question that a tool asked; `shown` is what the person saw for this answer."""
@@ -324,7 +319,7 @@ class Conversation:
             if not self.submit(text, attachments):
                 self.taken_back.append(text)
             # The rest is queued by the worker behind the first.
-            self.working = self.working or not self._is_command(text)
+            self.working = self.working or not read_command(text)
 
     def _enter(self, thread: str) -> None:
         if thread != self._thread:
@@ -352,38 +347,30 @@ class Conversation:
         name, attachments = self._asked.get(int(message.get("id") or 0), ("", ()))
         if text := message.get("text"):
             self._say("markdown", str(text))
+        if error := message.get("error"):
+            self._say("notice", str(error))
         if ansi := message.get("ansi"):
             self._say("preformatted", str(ansi))
         if choices := message.get("choices"):
-            self.picker = Picker(
-                f"/{name}", read_rows(choices), lambda value: self._command_again(name, value)
-            )
+            self.picker = Picker(f"/{name}", read_rows(choices), lambda value: self.command(name, value))
         if message.get("edit"):
             self._ask(read_question(message))
         if send := message.get("send"):
             self.submit(f" {send}" if str(send).startswith("/") else str(send), attachments)
-
-    def _command_again(self, name: str, value: str) -> None:
-        self.command(name, value)
 
     def _own_command(self, name: str, arguments: str) -> None:
         match name:
             case "quit":
                 self._leave(0)
             case "help":
-                commands = [f"/{name}\t{text}" for name, text in sorted(self.commands.items())]
-                self._say("terms", "\n".join(commands))
-                self._say("terms", "\n".join(f"{key}\t{text}" for key, text in KEYS.items()))
+                self.transcript.finished += show_help(self.commands)
             case _ if arguments in THEMES:
                 self._set_theme(arguments)
+            case _ if arguments:
+                self._say("notice", f"{arguments!r} is no theme; write {', '.join(THEMES)}")
             case _:
                 rows = [Row(each, each) for each in THEMES]
-                self.picker = Picker("/theme", rows, lambda theme: self._command_again("theme", theme))
-
-    def _is_command(self, text: str) -> bool:
-        """Tell whether a text is a command: a path such as /etc/hosts is none."""
-        first = text.strip().split(maxsplit=1)[0] if text.strip() else ""
-        return text.startswith("/") and "/" not in first[1:] and len(first) > 1
+                self.picker = Picker("/theme", rows, lambda theme: self.command("theme", theme))
 
     def _say(self, kind: Kind, text: str) -> None:
         self.transcript.add(kind, text)

@@ -45,6 +45,7 @@ class Drawing:
         self._output = output
         self._draw = draw
         self._is_typing = is_typing
+        self._height = 0
         self._drawn_at = self._cost = 0.0
         self._next: asyncio.Handle | None = None
         self._rendering: asyncio.Handle | None = None
@@ -92,9 +93,14 @@ class Drawing:
         if self._blocks:
             self._rendering = asyncio.get_running_loop().call_soon(self._render)
 
-    def show(self, app: Application[Any]) -> None:
-        """Write what is finished into the scrollback, and keep what still changes as `live`."""
+    def show(self, app: Application[Any], *, steady: bool) -> None:
+        """Write what is finished into the scrollback, and keep what still changes as `live`.
+
+        With `steady`, the input line does not go up where less changes than before: empty lines take the
+        place of what is gone, until finished lines need it.
+        """
         self._render(math.inf)
+        room = self._height - len(self._lines) if steady else 0
         if self._lines:
             self._output.held = True
             app.renderer.erase()
@@ -102,6 +108,14 @@ class Drawing:
             self._lines = []
         rows = min(self._output.get_size().rows - 6, _LIVE_ROWS)
         lines = draw_live(self._talk, self._renderer, rows)
+        lines += [""] if lines else []
+        lines = [""] * (min(room, rows + 1) - len(lines)) + lines
+        self._height = len(lines)
         # Once here, and not with every key.
-        self.live = join_fragments(to_formatted_text(ANSI("\n".join(lines))))
+        drawn = join_fragments(to_formatted_text(ANSI("\n".join(lines))))
+        self.live = drawn or [("", "")] * bool(lines)
         app.invalidate()
+
+    def clear(self) -> None:
+        """Begin at the top of an empty screen."""
+        self._height = 0

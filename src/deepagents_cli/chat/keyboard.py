@@ -56,8 +56,11 @@ def _size(descriptor: int) -> Size:
     return Size(rows=size.lines or 24, columns=size.columns or 80)
 
 
-def open_history(state: Path) -> History:
-    """Open the history in the state directory; in memory where it cannot be written."""
+def open_history(state: Path, expand: Callable[[str], str]) -> History:
+    """Open the history in the state directory; in memory where it cannot be written.
+
+    It is stored expanded: in another session, the mark of a paste would stand for nothing.
+    """
     file = state / "history"
     try:
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -67,7 +70,16 @@ def open_history(state: Path) -> History:
             _shorten(file)
     except OSError:
         return InMemoryHistory()
-    return FileHistory(str(file))
+    return _ExpandedHistory(str(file), expand)
+
+
+class _ExpandedHistory(FileHistory):
+    def __init__(self, file: str, expand: Callable[[str], str]) -> None:
+        super().__init__(file)
+        self._expand = expand
+
+    def store_string(self, string: str) -> None:
+        super().store_string(self._expand(string))
 
 
 def _shorten(file: Path) -> None:

@@ -46,9 +46,7 @@ def _bind_leaving(keys: KeyBindings, screen: Screen) -> None:
 
     @keys.add("c-l")
     def clear(event: KeyPressEvent) -> None:
-        event.app.renderer.clear()
-        # Not in the first row: a tmux that is to erase a whole screen keeps it as history.
-        event.app.output.write_raw("\n")
+        screen.clear()
 
 
 def _bind_input(keys: KeyBindings, screen: Screen) -> None:
@@ -68,6 +66,10 @@ def _bind_input(keys: KeyBindings, screen: Screen) -> None:
     def take_back(event: KeyPressEvent) -> None:
         screen.talk.take_back()
         screen.changed()
+
+    @keys.add("c-r", filter=at_input)
+    def search(event: KeyPressEvent) -> None:
+        screen.search_history()
 
     @keys.add("c-v", filter=at_input)
     def picture(event: KeyPressEvent) -> None:
@@ -92,7 +94,11 @@ def _bind_completion(keys: KeyBindings, screen: Screen) -> None:
 
     @keys.add("tab", filter=at_input)
     def complete(event: KeyPressEvent) -> None:
-        if screen.input.complete_state:
+        state = screen.input.complete_state
+        if state and len(state.completions) == 1:
+            # Nothing is left to choose, and Enter sends.
+            screen.input.apply_completion(state.completions[0])
+        elif state:
             screen.input.complete_next()
         else:
             screen.input.start_completion(select_first=True)

@@ -50,8 +50,7 @@ class View:
         parts: list[Container] = [
             Window(height=1),
             self._shown(self._live, lambda: bool(screen.live)),
-            ConditionalContainer(Window(height=1), Condition(lambda: bool(screen.live))),
-            ConditionalContainer(self.keys, Condition(lambda: screen.talk.question is not None)),
+            ConditionalContainer(self.keys, Condition(lambda: self._is_asked)),
             self._shown(self._picker, lambda: screen.talk.picker is not None),
             self._shown(self._label, lambda: screen.mode == "entry"),
             ConditionalContainer(
@@ -88,6 +87,10 @@ class View:
     def _live(self) -> AnyFormattedText:
         return self._screen.live
 
+    @property
+    def _is_asked(self) -> bool:
+        return self._screen.talk.question is not None and self._screen.mode in ("question", "input")
+
     def _question(self) -> StyleAndTextTuples:
         question = self._screen.talk.question
         if question is None:
@@ -102,7 +105,8 @@ class View:
         picker = self._screen.talk.picker
         if picker is None:
             return []
-        hint = "  type to filter, Enter takes it, Esc leaves"
+        left = f"  {len(picker.found)} of {len(picker.rows)}" if len(picker.rows) > _MENU else ""
+        hint = f"{left}  type to filter, Enter takes it, Esc leaves"
         lines: StyleAndTextTuples = [("bold", fit(picker.title, self._width)), ("dim", hint)]
         _, rows = self._screen.size
         for row, present in picker.window(min(_MENU, max(rows - 6, 1))):
@@ -123,12 +127,14 @@ class View:
             return []
         at = state.complete_index
         first = max(0, min((at or 0) - _MENU // 2, len(state.completions) - _MENU))
+        longest = max((len(each.display_text) for each in state.completions), default=0)
         lines: StyleAndTextTuples = []
         for number, each in list(enumerate(state.completions))[first : first + _MENU]:
-            meta = f"  {each.display_meta_text}" if each.display_meta_text else ""
-            text = fit(f"  {each.display_text}{meta}", self._width)
-            lines.append(("reverse" if number == at else "dim", f"{text}\n"))
-        return [*lines[:-1], (lines[-1][0], lines[-1][1].rstrip("\n"))] if lines else []
+            meta = each.display_meta_text
+            text = f"  {each.display_text.ljust(longest)}  {meta}" if meta else f"  {each.display_text}"
+            lines.append(("reverse" if number == at else "dim", fit(text, self._width)))
+            lines.append(("", "\n"))
+        return lines[:-1]
 
     def _status(self) -> AnyFormattedText:
         screen = self._screen

@@ -52,7 +52,6 @@ def _spin(renderer: Renderer) -> str:
 
 def _calls(transcript: Transcript, renderer: Renderer, mark: str, asked: object) -> Iterator[str]:
     running = [call for number, call in transcript.calls.items() if call.agent is None and number != asked]
-    running = [call for call in running if not (call.line.startswith("task ") and transcript.subagents)]
     for call in running[-_CALLS:]:
         yield from _call(call, transcript, renderer, mark)
 
@@ -87,7 +86,7 @@ def _tree(
             continue
         took = short_time(now - each.since)
         calls = f"{each.calls} call{'s' * (each.calls > 1)}, " if each.calls else ""
-        yield renderer.line(f"{mark} {each.name} ({calls}{took}): {each.task}", "magenta", indent)
+        yield renderer.line(f"{mark} {label} ({calls}{took}): {each.task}", "magenta", indent)
         if each.last.strip():
             yield renderer.line(each.last.strip().split("\n")[-1], "dim", f"{indent}    ")
         yield from _tree(transcript, renderer, mark, label, f"{indent}  ")

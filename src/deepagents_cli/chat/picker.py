@@ -38,7 +38,7 @@ class Picker:
 
     title: str
     rows: Sequence[Row]
-    picked: Callable[[str], None]
+    picked: Callable[[str], object]
     filter: str = ""
     at: int = 0
     _found: list[Row] = field(default_factory=list[Row])

@@ -141,7 +141,7 @@ class _Plain:
             self._pick(line.strip())
         elif self._asked is not None:
             self._answer(self._asked, line)
-        elif line.strip() or (self._talk.ready and self._talk.ready.get("waiting")):
+        elif line.strip() or self._talk.can_go_on:
             text, attachments = self._composer.expand(line)
             self._talk.submit(text.strip(), attachments)
             if not self._talk.working:
@@ -155,16 +155,11 @@ class _Plain:
         key = next((key for key, word in _WORDS.items() if typed in (key, word)), typed)
         if key not in question.offered:
             self._ask()
-        elif key == "n" and question.subject == "ask":
-            self._read_next("Why (may be empty)?", self._talk.refuse)
-        elif key == "r" and question.subject == "question":
-            self._read_next("Answer:", self._talk.answer)
-        elif key == "r":
-            self._read_next("Reply in the tool's place:", self._talk.respond)
         elif key == "e":
             self._edit(question)
+        elif text := self._talk.press(key):
+            self._read_next(*text)
         else:
-            self._talk.press(key)
             self._show()
             if self._talk.question is question and self._talk.picker is None:
                 self._ask()

@@ -28,13 +28,14 @@ from deepagents_cli.chat.keys import make_keys
 from deepagents_cli.chat.layout import View
 from deepagents_cli.chat.link import Link
 from deepagents_cli.chat.patience import Patience
-from deepagents_cli.chat.picker import Picker
+from deepagents_cli.chat.picker import Picker, Row
 from deepagents_cli.chat.questions import Pending
 from deepagents_cli.chat.render import Renderer, warm_up
 from deepagents_cli.chat.theme import ask_background, find_look
 from deepagents_cli.editor import edit_text, find_editor
 from deepagents_cli.errors import Exit
 from deepagents_cli.settings import merge, read_user
+from deepagents_cli.terminal import one_line
 from deepagents_cli.threads import state_dir
 
 Mode: TypeAlias = Literal["input", "question", "picker", "entry"]
@@ -65,12 +66,13 @@ class Screen:
         self._start = start
         self._composer = Composer(directory)
         self.input = Buffer(
-            history=open_history(state_dir()),
+            history=open_history(state_dir(), lambda text: self._composer.expand(text)[0]),
             completer=ThreadedCompleter(ChatCompleter(lambda: self.talk.commands, Files(directory))),
             # Each completion is drawn anew, so that only what can be completed is tried.
             complete_while_typing=Condition(lambda: "@" in self.input.text or self.input.text[:1] == "/"),
             multiline=True,
             name="input",
+            on_text_changed=lambda _: self._forget_interrupt(),
         )
         self.line = Buffer(multiline=True, name="line", on_text_changed=lambda _: self._filter())
         self._settings = merge(read_user(Path.home()))
@@ -150,8 +152,7 @@ class Screen:
             self.input.delete_before_cursor()
             self.input.insert_text("\n")
             return
-        waiting = self.talk.ready is not None and self.talk.ready.get("waiting") and not self.talk.working
-        if not typed.strip() and not waiting:
+        if not typed.strip() and not self.talk.can_go_on:
             return
         if self._link.ended:
             self._begin_again()
@@ -164,18 +165,18 @@ class Screen:
     def press(self, key: str) -> None:
         """Answer the question that is on the screen."""
         question = self.talk.question
-        if question is None or key not in question.offered:
-            return
-        if key == "n" and question.subject == "ask":
-            self._enter(Entry("Why (may be empty)? ", self.talk.refuse))
-        elif key == "r" and question.subject == "question":
-            self._enter(Entry("Answer: ", self.talk.answer))
-        elif key == "r":
-            self._enter(Entry("Reply in the tool's place: ", self.talk.respond))
-        elif key == "e":
+        if key == "e" and question and key in question.offered:
             self._edit(question)
-        else:
-            self.talk.press(key)
+        elif text := self.talk.press(key):
+            self._enter(Entry(*text))
+        self.changed()
+
+    def clear(self) -> None:
+        """Clear the screen; the scrollback stays."""
+        self.app.renderer.clear()
+        # Not in the first row: a tmux that is to erase a whole screen keeps it as history.
+        self._output.write_raw("\n")
+        self._drawing.clear()
         self.changed()
 
     def escape(self) -> None:
@@ -200,8 +201,8 @@ class Screen:
         if now - self._interrupted_at < _AGAIN:
             self.leave(0)
             return
-        self._interrupted_at = now
         self.app.current_buffer.reset()
+        self._interrupted_at = now
         self._show_note("Ctrl-C again leaves")
 
     def leave(self, code: int) -> None:
@@ -225,6 +226,13 @@ class Screen:
         else:
             self._show_note("no picture to paste, or no wl-paste, xclip or pngpaste")
 
+    def search_history(self) -> None:
+        """Pick a text that was typed before."""
+        texts = dict.fromkeys(reversed(self.input.history.get_strings()))
+        rows = [Row(text, one_line(text)) for text in texts]
+        self.talk.picker = Picker("History", rows, self._type_again)
+        self.changed()
+
     def move_in_picker(self, by: int) -> None:
         """Go to another row."""
         if self.talk.picker:
@@ -246,6 +254,14 @@ class Screen:
             self.entry = None
             entry.done(text)
             self.changed()
+
+    def _type_again(self, text: str) -> None:
+        self.input.text = text
+        self.input.cursor_position = len(text)
+
+    def _forget_interrupt(self) -> None:
+        # Who types on between two Ctrl-C has not pressed it twice.
+        self._interrupted_at = 0.0
 
     def _begin(self) -> None:
         loop = asyncio.get_running_loop()
@@ -272,15 +288,14 @@ class Screen:
             return
         if self.talk.taken_back:
             typed = [self.input.text] if self.input.text else []
-            self.input.text = "\n".join([*self.talk.taken_back, *typed])
-            self.input.cursor_position = len(self.input.text)
+            self._type_again("\n".join([*self.talk.taken_back, *typed]))
             self.talk.taken_back = []
         self._patience.show(self.talk.question)
-        self._drawing.show(self.app)
+        self._drawing.show(self.app, steady=self.talk.working or bool(self.input.text))
 
     def _ready_to_answer(self, question: Pending) -> None:
         if question.is_text:
-            self._enter(Entry("Answer: ", self.talk.answer))
+            self._enter(Entry("Answer:", self.talk.answer))
         self.changed()
 
     def _focus(self, _: object = None) -> None:

@@ -55,7 +55,6 @@ class Call:
 class Subagent:
     """A subagent at work, below another or below the main agent."""
 
-    name: str
     task: str
     parent: str | None
     since: float
@@ -130,9 +129,10 @@ class Transcript:
         self._written = self._failure = ""
         for call in self.calls.values():
             self.add("failed_call", f"{call.line}\nstopped", call.agent)
+            self._keep_output(call.lines(), call.agent)
         self._stopped.update(self.calls)
-        for each in self.subagents.values():
-            self.add("failed_call", f"{each.name} {each.task}\nstopped", each.parent)
+        for label, each in self.subagents.items():
+            self.add("failed_call", f"{label} {each.task}\nstopped", each.parent)
         self.calls.clear()
         self.subagents.clear()
         if self.plan != self._plan_shown:
@@ -217,9 +217,14 @@ class Transcript:
         if details:
             self.finished.append(Block("diff", "\n".join(details), follows=True))
         if len(printed) > 1:
+            self._keep_output(printed, event.get("agent"))
+
+    def _keep_output(self, printed: Sequence[str], agent: str | None) -> None:
+        """Keep the last lines that a command has printed."""
+        if printed:
             # How many lines there were is not known: of a long output not all pieces come.
             shown = ["...", *printed[-_KEPT_OUTPUT:]] if len(printed) > _KEPT_OUTPUT + 1 else printed
-            self.finished.append(Block("output", "\n".join(shown), event.get("agent"), follows=True))
+            self.finished.append(Block("output", "\n".join(shown), agent, follows=True))
 
     def _printed(self, event: Mapping[str, Any]) -> None:
         if command := event.get("command_id"):
@@ -231,12 +236,13 @@ class Transcript:
             call.add(str(event.get("text", "")))
 
     def _subagent(self, event: Mapping[str, Any]) -> None:
-        label, name = str(event.get("label") or event.get("name")), str(event.get("name"))
+        label, parent = str(event.get("label") or event.get("name")), event.get("agent")
         if event.get("type") == "subagent_started":
-            task = one_line(str(event.get("task", "")))
-            self.subagents[label] = Subagent(name, task, event.get("agent"), self.clock())
+            if parent is None:
+                self.end_text()
+            self.subagents[label] = Subagent(one_line(str(event.get("task", ""))), parent, self.clock())
             return
-        self.subagents.pop(label, None)
+        done = self.subagents.pop(label, None)
         failed = event.get("status") == "error"
-        text = f"{name}\n{one_line(str(event.get('text', '')))}"
-        self.add("failed_call" if failed else "agent", text, event.get("agent"))
+        text = f"{label} {done.task if done else ''}\n{one_line(str(event.get('text', '')))}"
+        self.add("failed_call" if failed else "agent", text, parent)

@@ -15,7 +15,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from deepagents.events import Event, ToolCalled, ToolFinished, Usage
 from deepagents.models.traits import input_window
 from deepagents_cli.diffs import name_in
-from deepagents_cli.errors import CommandError, choose_exit_code, describe_error, is_for_people
+from deepagents_cli.errors import CommandError, choose_exit_code, describe_error, explain_error, is_for_people
 from deepagents_cli.file_commands import FileCommand
 from deepagents_cli.output import call_line, notice_line, result_line
 from deepagents_cli.protocol import Message, Mode, PastMessage
@@ -192,7 +192,7 @@ class Conversation:
                 if message["do"] == "open":
                     self._fail(error)
                 else:
-                    self.say("notice", {"text": describe_error(error)})
+                    self.say("notice", {"text": explain_error(error)})
 
     def _fail(self, error: Exception) -> None:
         code = choose_exit_code(error)

@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.types import Command
 
 from deepagents.events import Event, LimitReached, Reasoning, Token
-from deepagents_cli.errors import describe_error
+from deepagents_cli.errors import explain_error
 from deepagents_cli.protocol import End
 from deepagents_cli.session import Session, Waiting, messages_in
 from deepagents_cli.worker.asking import Asking, Say, answers_of
@@ -116,7 +116,7 @@ class Turns:
         except Exception as raised:
             # The turn ends with a sentence, and the conversation goes on.
             logger.exception("The turn failed.")
-            error = describe_error(raised)
+            error = explain_error(raised)
         await self._settle()
         return ("failed" if error else "limited" if self._reached else "done"), error
 

@@ -205,6 +205,6 @@ class _NoModel(BaseChatModel):
 def _say_missing(error: Exception, *, named: bool) -> str:
     """Say why there is no model; where none was named, with what those that are known here need."""
     if named:
-        return f"{str(error).rstrip('.')}. Choose a model with /model"
+        return f"{str(error).rstrip('.')}. Choose a model with /model."
     needs = dict.fromkeys(each.missing for each in find_models() if each.missing)
     return f"No model can be used yet ({', or '.join(needs)}). Then choose one with /model"

@@ -123,7 +123,7 @@ def test_steps_are_shown_in_a_line_each(start: Start) -> None:
 
     assert "✓ read_file a.py  12 lines" in shown
     assert "✗ execute make  exit code 2\n    building\n      linking       a.o\n" in shown
-    assert "✓ reviewer  all is well" in shown
+    assert "✓ reviewer look twice  all is well" in shown
 
 
 @needs_tmux
@@ -225,7 +225,8 @@ def test_commands_and_files_are_completed(talk: Tmux) -> None:
     talk.type("say @not")
     talk.wait_for(r"^  notes\.md")
     assert "notes.log" not in talk.screen()
-    talk.keys("Tab", "Enter", "Enter")
+    # The only one that is left is taken at once, so that Enter sends.
+    talk.keys("Tab", "Enter")
 
     talk.wait_for("attached: notes.md")
 
@@ -271,6 +272,10 @@ def test_ctrl_c_twice_leaves_with_the_line_that_goes_on(start: Start) -> None:
         terminal.wait_for("^hello")
         terminal.keys("C-c")
         terminal.wait_for("Ctrl-C again leaves")
+        # Who goes on typing does not want to leave.
+        terminal.type("more")
+        terminal.keys("C-c")
+        terminal.wait_until_gone("more")
         terminal.keys("C-c")
 
         assert terminal.wait_for_end() == 0
@@ -415,13 +420,23 @@ def test_history_is_private_and_lasts(start: Start, state: Path) -> None:
         terminal.type("say remembered")
         terminal.keys("Enter")
         terminal.wait_for("^remembered")
+        terminal.type("say ")
+        terminal.paste("\n".join(f"line {number}" for number in range(9)))
+        terminal.keys("Enter")
+        terminal.wait_for("^line 0")
         terminal.keys("C-d")
         terminal.wait_for_end()
     with start("--continue") as terminal:
         terminal.wait_for(READY)
         terminal.wait_for("earlier question")
         terminal.keys("Up")
-        terminal.wait_for("^› say remembered")
+        terminal.wait_for("^› say line 0\n  line 1\n")
+        terminal.keys("C-u", "C-r")
+        terminal.wait_for("^> say line 0 line 1")
+        terminal.type("remem")
+        terminal.wait_for("^> say remembered")
+        terminal.keys("Enter")
+        terminal.wait_for("^› say remembered$")
 
     assert (state / "history").stat().st_mode & 0o777 == 0o600
 

@@ -151,6 +151,27 @@ def test_a_call_that_was_stopped_is_shown_once() -> None:
     assert [block.text for block in transcript.take_finished()] == ["execute make\nstopped"]
 
 
+def test_what_a_command_has_printed_stays_when_it_is_stopped() -> None:
+    transcript = Transcript()
+    transcript.take({"type": "tool_called", "name": "execute", "call_id": "1"}, "execute make")
+    transcript.take({"type": "command_output", "call_id": "1", "text": "building\n"}, None)
+    transcript.end_turn()
+
+    assert [block.text for block in transcript.take_finished()] == ["execute make\nstopped", "building"]
+
+
+def test_subagents_of_one_name_differ_and_come_after_the_text_before_them() -> None:
+    transcript = Transcript()
+    transcript.take({"type": "token", "text": "Two of them now."}, None)
+    for label in ("taster", "taster 2"):
+        event = {"name": "taster", "label": label, "call_id": label}
+        transcript.take({"type": "subagent_started", "task": f"for {label}", **event}, None)
+    transcript.take({"type": "subagent_finished", "status": "success", "text": "Good.", **event}, None)
+
+    said = [block.text for block in transcript.take_finished()]
+    assert said == ["Two of them now.", "taster 2 for taster 2\nGood."]
+
+
 def test_no_clock_runs_while_the_person_is_asked() -> None:
     now = [0.0]
     talk = Conversation(lambda **_: None, set_theme=print, leave=print, clock=lambda: now[0])

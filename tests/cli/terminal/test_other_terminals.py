@@ -77,7 +77,9 @@ def test_all_fits_into_60_columns_and_has_no_colours(person: Person) -> None:
     person.enters("/context")
     person.sees("^tools ")
     person.enters("/help")
-    person.sees("^/sessions     list the sessions of this directory, to open\n              one\n")
+    person.sees(
+        "^/sessions     list the sessions of this directory, to open\n              one: \\[NAME\\]\n"
+    )
     person.enters("/model")
     person.sees("^> local-server:scripted ")
 

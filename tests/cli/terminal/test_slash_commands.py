@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import TypeVar
 
-from deepagents_cli.chat.conversation import OWN_COMMANDS
+from deepagents_cli.chat.commands import OWN_COMMANDS
 from deepagents_cli.worker.commands.table import COMMANDS
 from tests.cli.openai_server import Reply, call
 from tests.cli.terminal.person import IDLE, Person
@@ -194,6 +194,8 @@ def test_a_theme_without_colours_has_none(person: Person) -> None:
     person.sees("^> light")
     person.presses("Down", "Down", "Enter")
     person.sees("^› /theme none")
+    person.enters("/theme pink")
+    person.sees("^'pink' is no theme; write light, dark, none")
     person.asks("Colours?", "None, `none`.")
     person.sees("^None, none.")
     assert not re.search(r"\x1b\[[0-9;]*(3[0-7]|9[0-7])m", person.terminal.screen(colours=True))

@@ -48,12 +48,15 @@ def test_esc_ends_a_command_in_the_sandbox(person: Person) -> None:
     person.sees("^Mode auto")
     person.asks("Wait.", call("execute", command="echo begun; sleep 600; touch late"))
     person.sees(r"execute echo begun.*\n +begun")
+    person.enters("Never mind.")
+    person.sees("^queued: Never mind.")
     person.presses("Escape")
-    person.sees("^✗ execute echo begun.*stopped\n")
-    person.sees("^Stopped. What is done is kept.")
-    person.asks("Never mind.", "As you like.")
+    person.sees("^✗ execute echo begun.*stopped\n    begun\nStopped. What is done is kept.")
+    person.server.then("As you like.")
+    # What waits is sent by an empty line.
+    person.presses("Enter")
 
-    person.sees("^As you like.")
+    person.sees("^› Never mind.\n\nAs you like.")
     assert "cancelled while it ran" in person.server.requests[-1].texts("tool")[0]
 
 
@@ -97,9 +100,11 @@ def test_subagents_are_a_tree_and_the_plan_is_a_checklist(person: Person) -> Non
     )
     assert re.search(r"\x1b\[[0-9;]*32m\[x\] Cook", person.terminal.screen(colours=True))
     person.sees(r"^taster \| ✓ ls ")
+    row = person.terminal.cursor[1]
     taste.set()
-    person.sees("^✓ taster  Tasting it slowly")
+    person.sees("^✓ taster Taste the soup  Tasting it slowly")
     person.sees("^Served$")
+    assert person.terminal.cursor[1] >= row, "the input line has gone up"
     rest.set()
     person.sees("^Served now.\n\n  \\[x\\] Cook")
     assert person.server.requests[-1].texts("tool")[-1] == "Tasting it slowly"

@@ -61,7 +61,7 @@ def test_what_is_here_is_listed_and_notes_are_written_once_they_were_seen(
     assert worker.command("settings")["text"].startswith("Nothing is set.\n\nYours are in")
     assert "Python" in worker.command("doctor")["text"]
     assert worker.command("permissions")["text"]
-    assert worker.command("nonsense")["text"] == "There is no command /nonsense; /help lists them"
+    assert worker.command("nonsense")["error"] == "There is no command /nonsense; /help lists them."
 
     assert values(worker.command("remember", "Test first.")) == ["home Test first.", "repository Test first."]
     shown = worker.command("remember", "repository Test first.")
@@ -74,7 +74,7 @@ def test_what_is_here_is_listed_and_notes_are_written_once_they_were_seen(
     worker.wait("result", text=f"Written: {project}/AGENTS.md")
     assert (project / "AGENTS.md").read_text() == "- Test before you write.\n"
     worker.send("save", id=99, text="what nobody proposed")
-    worker.wait("result", text="Nothing was proposed that could be written")
+    worker.wait("result", error="Nothing was proposed that could be written.")
 
 
 def test_hostile_descriptions_steer_no_terminal(worker: Worker, directory: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_note_does_not_follow_a_link(worker: Worker, directory: Path, tmp_path
     (directory / "AGENTS.md").symlink_to(tmp_path / "mine")
     worker.open()
 
-    assert "is a link" in worker.command("remember", "repository Be kind.")["text"]
+    assert "is a link" in worker.command("remember", "repository Be kind.")["error"]
 
 
 def test_a_note_takes_nothing_from_a_file_that_changes_while_it_is_shown(
@@ -110,19 +110,19 @@ def test_a_note_takes_nothing_from_a_file_that_changes_while_it_is_shown(
     shown = worker.command("remember", "repository Be kind.")
     notes.write_text("What the agent wrote meanwhile.\n")
     worker.send("save", id=shown["id"], text=shown["edit"]["text"])
-    assert "has changed meanwhile" in worker.wait("result", id=shown["id"])["text"]
+    assert "has changed meanwhile" in worker.wait("result", id=shown["id"])["error"]
     assert notes.read_text() == "What the agent wrote meanwhile.\n"
 
     shown = worker.command("remember", "repository Be kind.")
     notes.unlink()
     notes.symlink_to(tmp_path / "mine")
     worker.send("save", id=shown["id"], text=shown["edit"]["text"])
-    assert "is a link" in worker.wait("result", id=shown["id"])["text"]
+    assert "is a link" in worker.wait("result", id=shown["id"])["error"]
     assert (tmp_path / "mine").read_text() == "mine"
 
     notes.unlink()
     os.mkfifo(notes)
-    assert "it is no file" in worker.command("remember", "repository Be kind.")["text"]
+    assert "it is no file" in worker.command("remember", "repository Be kind.")["error"]
 
 
 def test_a_note_takes_the_place_of_the_old_ones_at_once(worker: Worker, directory: Path) -> None:
@@ -148,7 +148,7 @@ def test_a_session_is_renamed_forked_exported_and_opened_again(
     server.then("One.", "Two.", "Another two.")
     first = worker.open()
     for name in ("fork", "export"):
-        assert worker.command(name)["text"] == "Nothing was said in this session yet"
+        assert worker.command(name)["error"] == "Nothing was said in this session yet."
     assert worker.command("compact")["text"] == "There is nothing to compact yet."
     assert "now called counting" in worker.command("rename", "counting")["text"]
     worker.turn("Count to one.")
@@ -254,7 +254,7 @@ def test_modes_are_offered_and_changed(worker: Worker) -> None:
     worker.open()
 
     assert values(worker.command("mode")) == ["ask", "auto", "plan", "full"]
-    assert worker.command("mode", "atuo")["text"] == "'atuo' is no mode; write ask, auto, plan or full"
+    assert worker.command("mode", "atuo")["error"] == "'atuo' is no mode; write ask, auto, plan or full."
     assert worker.command("mode", "auto")["text"].startswith("Mode auto: ")
     assert worker.last("status")["mode"] == "auto"
 
@@ -267,7 +267,7 @@ def test_without_a_model_a_conversation_opens_and_one_is_picked(
     ready = worker.wait("ready")
     assert ready["model"] == "no model"
     assert "none-such" in ready["notices"][0]
-    assert ready["notices"][0].endswith("Choose a model with /model")
+    assert ready["notices"][0].endswith("Choose a model with /model.")
 
     worker.say("Hello?")
     while (message := worker.take() or {})["is"] != "idle":

@@ -7,7 +7,7 @@ from asyncio import to_thread
 from collections.abc import Mapping
 
 from deepagents_cli.agents import expand_command
-from deepagents_cli.errors import CommandError, describe_error, is_for_people
+from deepagents_cli.errors import CommandError, explain_error, is_for_people
 from deepagents_cli.file_commands import FileCommand
 from deepagents_cli.protocol import CommandInfo, Message
 from deepagents_cli.terminal import one_line
@@ -37,14 +37,14 @@ def list_commands(brought: Mapping[str, FileCommand]) -> list[CommandInfo]:
 
 async def carry_out(talk: Talk, message: Message) -> None:
     """Carry out a command, or the writing of what it proposed, and send its result."""
-    empty = dict.fromkeys(("text", "choices", "ansi", "edit", "send"))
+    empty = dict.fromkeys(("text", "error", "choices", "ansi", "edit", "send"))
     try:
         given = await (_save(talk, message) if message["do"] == "save" else _run(talk, message))
     except Exception as error:
         # A command that fails says so, and the conversation goes on.
         if not is_for_people(error):
             logger.exception("The command failed.")
-        given = {"text": describe_error(error)}
+        given = {"error": explain_error(error)}
     talk.say("result", {"id": message.get("id"), **empty, **given})
 
 
