@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from uuid import uuid4
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
@@ -42,6 +42,7 @@ class ChatLocal(BaseChatModel):
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
+    runs_in_process: ClassVar[bool] = True
 
     model: str = DEFAULT_MODEL
     path: Path | None = None

@@ -109,3 +109,22 @@ def dialect_in(source: Source) -> Iterator[str]:
 
 def _parts(name: str) -> list[str]:
     return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower().split("_")
+
+
+def test_a_class_name_has_one_meaning_in_the_library() -> None:
+    assert names_with_two_meanings(sources("src/deepagents")) == {}
+
+
+def test_a_second_meaning_is_found() -> None:
+    files = [Source(PurePosixPath(f"{name}.py"), "class Rules: ...\n") for name in ("a", "b")]
+
+    assert names_with_two_meanings(files) == {"Rules": ["a.py:1", "b.py:1"]}
+
+
+def names_with_two_meanings(files: list[Source]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for source in files:
+        for node in source.nodes:
+            if isinstance(node, ast.ClassDef):
+                found.setdefault(node.name, []).append(source.at(node))
+    return {name: places for name, places in found.items() if len(places) > 1}

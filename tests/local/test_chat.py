@@ -8,6 +8,8 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from pydantic import BaseModel
 
+from deepagents import Price
+from deepagents.models.prices import price_of_model
 from deepagents_local import ChatLocal, EngineError, WeightsMissing
 from tests.conftest import CallMode
 from tests.local.engines import (
@@ -205,6 +207,7 @@ def test_it_tells_who_it_is() -> None:
     model = ChatLocal(temperature=0.5, max_tokens=100, n_ctx=2_000, n_threads=1)
 
     assert (model.profile or {}).get("max_input_tokens") == 1_900
+    assert price_of_model(model) == Price(0, 0)
     assert model.model_name == "qwen2.5-coder-1.5b"
 
 

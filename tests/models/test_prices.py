@@ -10,7 +10,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_openai import ChatOpenAI
 
 from deepagents import Limits, Price, create_deep_agent
-from deepagents.models.prices import listed_price, price_of_model
+from deepagents.models.prices import find_listed_price, price_of_model
 from deepagents.testing import ScriptedModel
 
 
@@ -40,10 +40,10 @@ def test_a_profile_comes_before_the_list() -> None:
 
 
 def test_a_model_of_another_provider_is_found_by_that_provider() -> None:
-    assert listed_price("anthropic", "claude-sonnet-4-5") is not None
-    assert listed_price("google_genai", "gemini-2.5-pro") is not None
-    assert listed_price("nobody", "no-such-model") is None
-    assert listed_price(None, None) is None
+    assert find_listed_price("anthropic", "claude-sonnet-4-5") is not None
+    assert find_listed_price("google_genai", "gemini-2.5-pro") is not None
+    assert find_listed_price("nobody", "no-such-model") is None
+    assert find_listed_price(None, None) is None
 
 
 def test_money_is_limited_without_a_price_for_a_known_model() -> None:

@@ -11,16 +11,22 @@ from pathlib import Path
 
 import pytest
 
-from deepagents.backends.local_sandbox.limits import Controllers, Limits
+from deepagents.backends.local_sandbox.limits import CommandLimits, Controllers
 from deepagents.backends.local_sandbox.macos import LEADER, SHELL, ProcessTableWatchdog
 from deepagents.backends.local_sandbox.platforms import find_confinement, find_not_held
-from deepagents.backends.local_sandbox.seatbelt import Rules, Seatbelt, command_line, find, write_profile
+from deepagents.backends.local_sandbox.seatbelt import (
+    Seatbelt,
+    SeatbeltRules,
+    command_line,
+    find,
+    write_profile,
+)
 
 ROOT = Path("/Users/me/project")
-RULES = Rules(ROOT, {ROOT: "writable"}, [ROOT / ".git/hooks"])
+RULES = SeatbeltRules(ROOT, {ROOT: "writable"}, [ROOT / ".git/hooks"])
 
 
-def in_full(rules: Rules) -> str:
+def in_full(rules: SeatbeltRules) -> str:
     """Put paths where a profile has parameters, and everything on one line."""
     text = " ".join(write_profile(rules).split())
     for name, path in values(rules).items():
@@ -28,12 +34,12 @@ def in_full(rules: Rules) -> str:
     return text
 
 
-def values(rules: Rules) -> dict[str, str]:
+def values(rules: SeatbeltRules) -> dict[str, str]:
     options = [each for each in command_line(rules, ["/bin/sh"]) if each.startswith("-D")]
     return dict(each.removeprefix("-D").split("=", 1) for each in options)
 
 
-def last_word(rules: Rules, operation: str, path: Path) -> str:
+def last_word(rules: SeatbeltRules, operation: str, path: Path) -> str:
     """Return what the last rule says that speaks of an operation and a path, as Seatbelt decides."""
     said = "deny"
     for rule in re.findall(r"\((?:allow|deny) [^()]*(?:\((?:[^()]|\([^()]*\))*\)\s*)*\)", in_full(rules)):
@@ -87,7 +93,7 @@ def test_a_command_reaches_its_root_and_the_system_and_changes_nothing_protected
 
 
 def test_the_innermost_directory_decides_and_rules_decide_after_it() -> None:
-    rules = Rules(
+    rules = SeatbeltRules(
         ROOT,
         {
             ROOT / "vendor": "readable",
@@ -144,7 +150,7 @@ def test_a_port_that_is_none_is_refused(port: int) -> None:
 )  # fmt: skip
 def test_no_path_is_read_as_a_part_of_the_profile(name: str) -> None:
     root = Path("/Users/me") / name
-    hostile, plain = (Rules(each, {each: "writable"}, [each / ".git/hooks"]) for each in (root, ROOT))
+    hostile, plain = (SeatbeltRules(each, {each: "writable"}, [each / ".git/hooks"]) for each in (root, ROOT))
 
     if len(root.parts) == len(ROOT.parts):
         assert write_profile(hostile) == write_profile(plain)
@@ -155,7 +161,7 @@ def test_no_path_is_read_as_a_part_of_the_profile(name: str) -> None:
 
 def test_a_path_that_no_system_has_is_refused() -> None:
     with pytest.raises(ValueError, match="NUL"):
-        write_profile(Rules(ROOT, {Path("/a\0b"): "writable"}))
+        write_profile(SeatbeltRules(ROOT, {Path("/a\0b"): "writable"}))
 
 
 def test_the_program_and_its_arguments_come_last_and_as_they_are() -> None:
@@ -237,7 +243,7 @@ def test_processes_and_memory_are_counted_by_ps_too(tmp_path: Path) -> None:
     process.stdout.readline()
 
     def excess(memory: int, processes: int) -> str | None:
-        return ProcessTableWatchdog(Limits(memory, processes, 1 << 40), [tmp_path]).describe_excess(
+        return ProcessTableWatchdog(CommandLimits(memory, processes, 1 << 40), [tmp_path]).describe_excess(
             process.pid
         )
 

@@ -157,7 +157,7 @@ def _endless() -> BackendError:
 
 
 @cache
-def shared_locks() -> KeyedLocks:
+def get_shared_locks() -> KeyedLocks:
     """Return the locks that this whole process shares."""
     return KeyedLocks()
 

@@ -16,7 +16,7 @@ from langsmith.schemas import FileEntry
 from langsmith.utils import LangSmithConflictError, LangSmithNotFoundError
 
 from deepagents._async import Coro, finish_first, in_thread, run
-from deepagents.backends._locks import shared_locks
+from deepagents.backends._locks import get_shared_locks
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.filedata import file_data_to_bytes, file_data_to_string, is_base64, now
 from deepagents.backends.keyed_files import KeyedFiles
@@ -118,7 +118,7 @@ class _Hub(KeyedFiles):
                 self._tree = await self._ask(self._pull)
             return self._tree
 
-        return self._tree or await shared_locks().holding([(id(self), "pull")], pull)
+        return self._tree or await get_shared_locks().holding([(id(self), "pull")], pull)
 
     async def files(self) -> Mapping[str, FileData]:
         """Return all files."""
@@ -156,7 +156,7 @@ class _Hub(KeyedFiles):
                     _log.info("another commit came first, so the change is made again on top of it")
             return await work()
 
-        return await shared_locks().holding([(id(self), "push")], attempts)
+        return await get_shared_locks().holding([(id(self), "push")], attempts)
 
     def _pull(self) -> _Tree:
         try:

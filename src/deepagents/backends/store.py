@@ -17,7 +17,7 @@ from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 from deepagents._async import Coro, IOCall, arun, finish_first, run
 from deepagents._deprecation import warn_legacy
 from deepagents._state.runtime import read_state, runtime_of_run
-from deepagents.backends._locks import shared_locks
+from deepagents.backends._locks import get_shared_locks
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.keyed_files import KeyedFiles
 from deepagents.backends.operations import Operation, TransferBackend
@@ -208,7 +208,7 @@ class StoreItems(KeyedFiles):
         """Run code while nothing else in this process changes some files."""
         # By the store, not by this object: several backends of one store share its items.
         keys = [(id(self.store), self.namespace, path) for path in paths]
-        return await shared_locks().holding(keys, work)
+        return await get_shared_locks().holding(keys, work)
 
     async def _page(self, prefix: tuple[str, ...], options: dict[str, Any]) -> list[Item]:
         """Return one page; a store in memory fails with `RuntimeError` when it changes meanwhile."""

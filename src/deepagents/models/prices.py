@@ -43,13 +43,13 @@ def price_of_model(model: BaseChatModel) -> Price | None:
     """Return what a million tokens of a model cost; nothing for one on this machine, `None` if unknown."""
     if is_served_here(model):
         return _FREE
-    return price_of_profile(getattr(model, "profile", None)) or listed_price(
+    return price_of_profile(getattr(model, "profile", None)) or find_listed_price(
         model_provider(model), model_identifier(model)
     )
 
 
 @cache
-def listed_price(provider: str | None, name: str | None) -> Price | None:
+def find_listed_price(provider: str | None, name: str | None) -> Price | None:
     """Return the price of a model in the list; `None` where it is not in it, or there is no list."""
     # Importing the list takes a third of a second, so it waits for a model whose price is asked for.
     if name is None or find_spec("genai_prices") is None:

@@ -99,7 +99,7 @@ def is_bedrock_model(model: BaseChatModel | str) -> bool:
     return type(model).__name__ in _BEDROCK_CLASSES or model_provider(model) in _BEDROCK_PROVIDERS
 
 
-def answered_by(metadata: Mapping[str, Any], provider: str | None) -> bool:
+def is_answer_of(metadata: Mapping[str, Any], provider: str | None) -> bool:
     """Return whether an answer with this metadata is of a provider, as far as both say so."""
     by = metadata.get("model_provider")
     return by is None or provider is None or _ANSWERS_AS.get(by, by) == _ANSWERS_AS.get(provider, provider)
@@ -117,7 +117,7 @@ def reasoning_bound_to_context(metadata: Mapping[str, Any]) -> Container[str | N
 
 def is_served_here(model: BaseChatModel) -> bool:
     """Return whether a model runs on this machine: in this process, or on a server at a loopback address."""
-    if model_provider(model) == "local":
+    if getattr(model, "runs_in_process", False):
         return True
     addresses = (getattr(model, name, None) for name in ("openai_api_base", "base_url"))
     hosts = (urlsplit(each).hostname or "" for each in addresses if isinstance(each, str))

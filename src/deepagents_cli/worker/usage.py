@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from deepagents.events import Usage
 from deepagents.limits import Price
-from deepagents.models.prices import listed_price, price_of_model
+from deepagents.models.prices import find_listed_price, price_of_model
 from deepagents.models.traits import model_identifier
 from deepagents_cli.worker.record import Record, Used
 
@@ -106,7 +106,7 @@ def _price(model: BaseChatModel, name: str) -> Price | None:
     """Return the price of the model, or of another one that has answered."""
     # Providers answer with the name of a version, as in `gpt-4.1-2025-04-14`.
     own = model_identifier(model)
-    return price_of_model(model) if own and name.startswith(own) else listed_price(None, name)
+    return price_of_model(model) if own and name.startswith(own) else find_listed_price(None, name)
 
 
 def cost_of(used: Sequence[Used]) -> float | None:

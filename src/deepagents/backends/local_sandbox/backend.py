@@ -29,7 +29,7 @@ from deepagents.backends.local_sandbox.given import (
 from deepagents.backends.local_sandbox.guard import guard
 from deepagents.backends.local_sandbox.held import Held
 from deepagents.backends.local_sandbox.leftovers import hold_devices
-from deepagents.backends.local_sandbox.limits import ControlGroup, Limits, Watchdog, find_controllers
+from deepagents.backends.local_sandbox.limits import CommandLimits, ControlGroup, Watchdog, find_controllers
 from deepagents.backends.local_sandbox.macos import run_under_seatbelt
 from deepagents.backends.local_sandbox.mounts import HOME, Descriptors, View
 from deepagents.backends.local_sandbox.network import HostRule, HostRules
@@ -114,7 +114,7 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
         self._network = network
         self._rules = _host_rules(network, self.may_reach)
         self._env = {"PATH": _PATH, "HOME": HOME, "LANG": "C.UTF-8", "TERM": "dumb", **check_variables(env)}
-        self._limits = Limits(
+        self._limits = CommandLimits(
             _positive("memory", memory) or os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2,
             _positive("processes", processes) or _DEFAULT_PROCESSES,
             _positive("disk", disk) or _DEFAULT_DISK,
@@ -300,7 +300,7 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
             held.begin()
             return run_under_seatbelt(
                 command,
-                seatbelt.Rules(
+                seatbelt.SeatbeltRules(
                     self.cwd, self._given, frozen, held.marks.modes,
                     "all" if self._network == "all" else "none",
                 ),

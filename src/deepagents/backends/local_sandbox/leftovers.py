@@ -179,7 +179,7 @@ class Protection:
         The lock is not on the directory that it is in: that one is what the file tools lock to write there.
         """
         deadline = time.monotonic() + _SECONDS_TO_LOCK
-        with opened(self.root, path.parent.relative_to(self.root).parts) as directory:
+        with open_below(self.root, path.parent.relative_to(self.root).parts) as directory:
             while True:
                 with suppress(BlockingIOError, FileNotFoundError):
                     return _take_placeholder(directory, path.name)
@@ -190,7 +190,10 @@ class Protection:
     def tidy(self) -> None:
         """Remove the placeholders, unless another command that runs here needs them; the last one does."""
         for path in self.missing:
-            with suppress(OSError), opened(self.root, path.parent.relative_to(self.root).parts) as directory:
+            with (
+                suppress(OSError),
+                open_below(self.root, path.parent.relative_to(self.root).parts) as directory,
+            ):
                 lock = _lock_placeholder(directory, path.name, fcntl.LOCK_EX)
                 if lock is None:
                     continue
@@ -201,7 +204,7 @@ class Protection:
 
     def _put_back(self, relative: str, target: str) -> None:
         *parents, name = relative.split("/")
-        with opened(self.root, parents) as directory:
+        with open_below(self.root, parents) as directory:
             with suppress(OSError):
                 if os.readlink(name, dir_fd=directory) == target:
                     return
@@ -216,7 +219,7 @@ class Protection:
         with suppress(PermissionError):
             os.lstat(f"{self.root}/{parts[0]}")
         for count, name in enumerate(parts, 1):
-            with opened(self.root, parts[: count - 1]) as directory:
+            with open_below(self.root, parts[: count - 1]) as directory:
                 is_last = count == len(parts)
                 if not is_last and stat.S_ISDIR(os.lstat(name, dir_fd=directory).st_mode):
                     continue
@@ -297,7 +300,7 @@ def _is_placeholder(status: os.stat_result) -> bool:
 
 
 @contextmanager
-def opened(root: Path, parts: Sequence[str] = ()) -> Generator[int]:
+def open_below(root: Path, parts: Sequence[str] = ()) -> Generator[int]:
     """Open a directory below a root by way of no link, with the rights that its owner may have taken away."""
     directory = _open_directory(str(root), None)
     try:
@@ -315,14 +318,14 @@ def _open_directory(name: str, above: int | None) -> int:
     if not hasattr(os, "O_PATH"):
         # macOS changes the mode of a link itself, so nothing need be held open for it.
         if stat.S_ISDIR((status := os.lstat(name, dir_fd=above)).st_mode) and _is_closed(status):
-            os.chmod(name, _opened_mode(status), dir_fd=above, follow_symlinks=False)
+            os.chmod(name, _add_owners_rights(status), dir_fd=above, follow_symlinks=False)
         return os.open(name, os.O_RDONLY | flags, dir_fd=above)
     path = os.open(name, os.O_PATH | flags, dir_fd=above)
     try:
         status = os.fstat(path)
         if _is_closed(status):
             # By its number, for the name may be a link by now.
-            os.chmod(f"/proc/self/fd/{path}", _opened_mode(status))
+            os.chmod(f"/proc/self/fd/{path}", _add_owners_rights(status))
         return os.open(".", os.O_RDONLY | flags, dir_fd=path)
     finally:
         os.close(path)
@@ -333,7 +336,7 @@ def _is_closed(status: os.stat_result) -> bool:
     return status.st_mode & _OWNERS_RIGHTS != _OWNERS_RIGHTS and status.st_uid == os.geteuid()
 
 
-def _opened_mode(status: os.stat_result) -> int:
+def _add_owners_rights(status: os.stat_result) -> int:
     return stat.S_IMODE(status.st_mode) | _OWNERS_RIGHTS
 
 

@@ -29,7 +29,7 @@ _ESCAPED: Final = re.compile(rb"\\([0-7]{3})")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class CommandLimits:
     """Bounds for one command, in bytes and in processes."""
 
     memory: int
@@ -116,7 +116,7 @@ class ControlGroup:
         return cls(tuple(parent / name for parent in parents))
 
     @contextmanager
-    def hold(self, limits: Limits) -> Generator[None]:
+    def hold(self, limits: CommandLimits) -> Generator[None]:
         """Make the groups with their bounds, and remove them with whatever is left in them."""
         bounds = {
             "memory.max": limits.memory, "memory.swap.max": 0, "memory.limit_in_bytes": limits.memory,
@@ -142,7 +142,7 @@ class ControlGroup:
         )
         return ["/bin/sh", "-c", script, "sh", *map(str, self.directories), "--"]
 
-    def describe_enforced(self, limits: Limits) -> str | None:
+    def describe_enforced(self, limits: CommandLimits) -> str | None:
         """Say which bound the kernel enforced, if any, by ending a process or by refusing one."""
         bound = self._find_enforced()
         return limits.describe(bound) if bound else None
@@ -195,7 +195,7 @@ def _lines(path: str) -> list[str]:
 class Watchdog:
     """Looks at what a command uses while it runs, and says which bound it passed."""
 
-    limits: Limits
+    limits: CommandLimits
     directories: Sequence[Path]
     watches_processes: bool
     _places: Sequence[Path] = field(init=False)
@@ -235,15 +235,15 @@ class Watchdog:
         fallen = sum(
             max(was - _free_bytes(each), 0) for was, each in zip(self._free, self._places, strict=True)
         )
-        if fallen > self.limits.disk and self._written(pid) > self.limits.disk:
+        if fallen > self.limits.disk and self._count_written(pid) > self.limits.disk:
             return "disk"
         return None
 
-    def _written(self, pid: int) -> int:
+    def _count_written(self, pid: int) -> int:
         """Return the size of all files that changed since the start, removed ones that are open included."""
         seen: set[tuple[int, int]] = set()
         written = 0
-        for status in self._changed_files(pid):
+        for status in self._find_changed(pid):
             if status is None:
                 # A directory that nobody can look into, too deep or closed: only what is free tells then.
                 return self.limits.disk + 1
@@ -255,7 +255,7 @@ class Watchdog:
                 break
         return written
 
-    def _changed_files(self, pid: int) -> Iterator[os.stat_result | None]:
+    def _find_changed(self, pid: int) -> Iterator[os.stat_result | None]:
         for process in _descendants(pid):
             yield from (status for status in _open_files(process) if not status.st_nlink)
         for directory in self.directories:
@@ -346,13 +346,13 @@ def _temporary_files(processes: Sequence[int]) -> int:
     """Return what is in the temporary directories of a sandbox, which is memory that no process has."""
     for pid in processes[1:]:
         try:
-            return sum(_used_bytes(pid, each) for each in ("/tmp", "/dev/shm"))
+            return sum(_count_used(pid, each) for each in ("/tmp", "/dev/shm"))
         except OSError:
             continue
     return 0
 
 
-def _used_bytes(pid: int, directory: str) -> int:
+def _count_used(pid: int, directory: str) -> int:
     inside = f"/proc/{pid}/root{directory}"
     # Before bubblewrap has built the view of a process, and where a directory was given, this is the host's.
     if os.stat(inside).st_dev == os.stat(directory).st_dev:

@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Final
 
 from deepagents.backends.local_sandbox.bridge import Loopback
-from deepagents.backends.local_sandbox.limits import Limits, Watchdog
+from deepagents.backends.local_sandbox.limits import CommandLimits, Watchdog
 from deepagents.backends.local_sandbox.mounts import HOME
 from deepagents.backends.local_sandbox.network import HostRules
 from deepagents.backends.local_sandbox.rules import Mode
-from deepagents.backends.local_sandbox.seatbelt import Rules, command_line
+from deepagents.backends.local_sandbox.seatbelt import SeatbeltRules, command_line
 from deepagents.backends.local_shell.process import Control, Ended, run_command
 
 _LOOK_AT_PROCESSES_EVERY: Final = 0.25
@@ -54,10 +54,10 @@ exit $code
 
 def run_under_seatbelt(
     command: str,
-    rules: Rules,
+    rules: SeatbeltRules,
     hosts: HostRules | None,
     env: Mapping[str, str],
-    limits: Limits,
+    limits: CommandLimits,
     seconds: float,
     most_bytes: int,
     control: Control,

@@ -15,7 +15,7 @@ from typing import Final, Literal, TypeAlias
 
 from deepagents._globs import Place
 from deepagents._text import escape_controls
-from deepagents.backends.local_sandbox.leftovers import opened, remove
+from deepagents.backends.local_sandbox.leftovers import open_below, remove
 from deepagents.errors import BackendError
 from deepagents.permissions import ANY_NAME, Access, CommandAccess, Rules
 
@@ -190,7 +190,7 @@ class Marks:
             self._mark(path, "hidden", mode)
             return []
         # A command may have closed a directory to hide in it what it made there.
-        with suppress(OSError), opened(*self._locate(Path(path))):
+        with suppress(OSError), open_below(*self._locate(Path(path))):
             return _entries(path)
         return []
 
@@ -220,7 +220,7 @@ class Marks:
     def _remove(self, path: Path) -> bool:
         base, parts = self._locate(path)
         try:
-            with opened(base, parts[:-1]) as directory:
+            with open_below(base, parts[:-1]) as directory:
                 remove(directory, parts[-1])
         except OSError:
             return False
@@ -228,7 +228,7 @@ class Marks:
 
     def _restore_link(self, path: Path, target: str) -> None:
         base, parts = self._locate(path)
-        with suppress(OSError), opened(base, parts[:-1]) as directory:
+        with suppress(OSError), open_below(base, parts[:-1]) as directory:
             with suppress(FileNotFoundError):
                 remove(directory, parts[-1])
             os.symlink(target, parts[-1], dir_fd=directory)

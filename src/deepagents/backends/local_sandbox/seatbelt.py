@@ -61,7 +61,7 @@ _RESOLVER: Final = "/private/var/run/mDNSResponder"
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class SeatbeltRules:
     """What a command may do, by paths without links: Seatbelt compares with the real path of a file.
 
     `given` says what there is of the files of this machine, and `modes` of paths in there what rules make of
@@ -90,13 +90,13 @@ def find(path: str = SANDBOX_EXEC) -> Seatbelt | str:
     return f"{path} is missing, which is a part of macOS: repair the system, or run commands in a container"
 
 
-def command_line(rules: Rules, program: Sequence[str]) -> list[str]:
+def command_line(rules: SeatbeltRules, program: Sequence[str]) -> list[str]:
     """Return the command line that runs a program under a profile with these rules."""
     values = [f"-D{name}={path}" for path, name in _Names(rules).items()]
     return [SANDBOX_EXEC, *values, "-p", write_profile(rules), "--", *program]
 
 
-def write_profile(rules: Rules) -> str:
+def write_profile(rules: SeatbeltRules) -> str:
     """Return the text of the profile.
 
     The paths of the caller are not in it: a profile is a program, and a path may hold whatever its language
@@ -108,7 +108,7 @@ def write_profile(rules: Rules) -> str:
 class _Names(dict[Path, str]):
     """A name for each path that a profile speaks of."""
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: SeatbeltRules) -> None:
         super().__init__()
         spoken_of = [*rules.given, *rules.modes, *rules.protected]
         for path in (*spoken_of, *_above(spoken_of)):
@@ -120,7 +120,7 @@ class _Names(dict[Path, str]):
 
 @dataclass(frozen=True, slots=True)
 class _Writer:
-    rules: Rules
+    rules: SeatbeltRules
     names: _Names
 
     def lines(self) -> Iterator[str]:

@@ -24,7 +24,7 @@ from deepagents.errors import ConfigError, LimitExceeded
 from deepagents.limits import Price
 from deepagents.middleware.limits.budget import Budget, CallKind, describe_unpriced, format_amount
 from deepagents.middleware.limits.persistence import current_budget, running_spent, save_call, spending_from
-from deepagents.models.prices import listed_price
+from deepagents.models.prices import find_listed_price
 
 _CACHED_FOR: Final = ("ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
 """Where Anthropic's package counts tokens written to a cache when it knows for how long."""
@@ -103,7 +103,7 @@ class UsageCallback(BaseCallbackHandler):
         provider = metadata.get("ls_provider")
         price = budget.price(provider, name)
         if price is None and budget.is_limited("money"):
-            price = listed_price(provider, name)
+            price = find_listed_price(provider, name)
         if price is None and budget.is_limited("money"):
             raise ConfigError(describe_unpriced(name))
         _start(budget, "model_calls")

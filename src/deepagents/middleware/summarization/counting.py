@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, SystemMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
-from deepagents.models.traits import answered_by
+from deepagents.models.traits import is_answer_of
 
 TokenCounter = Callable[..., int]
 logger = logging.getLogger(__name__)
@@ -146,7 +146,7 @@ def _find_reported(message: AnyMessage, provider: str | None) -> int:
     """Return how many tokens the request had that this message answered, as its provider reported; else 0."""
     if not isinstance(message, AIMessage) or message.usage_metadata is None:
         return 0
-    is_theirs = answered_by(message.response_metadata, provider)
+    is_theirs = is_answer_of(message.response_metadata, provider)
     return max(message.usage_metadata["input_tokens"], 0) if is_theirs else 0
 
 
