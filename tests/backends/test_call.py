@@ -90,11 +90,17 @@ class AwaitingByKeyword(ByKeyword):
 
 
 @pytest.mark.parametrize("routed", [False, True])
-@pytest.mark.parametrize("awaiting", [False, True])
-def test_arguments_are_given_by_name(call_mode: CallMode, routed: bool, awaiting: bool) -> None:
-    if awaiting and call_mode.name == "sync":
-        pytest.skip("a blocking run calls no awaiting method")
-    backend = AwaitingByKeyword() if awaiting else ByKeyword()
+def test_arguments_are_given_by_name(call_mode: CallMode, routed: bool) -> None:
+    asked_by_name(call_mode, ByKeyword(), routed)
+
+
+@pytest.mark.parametrize("call_mode", ["async"], indirect=True)
+@pytest.mark.parametrize("routed", [False, True])
+def test_arguments_of_awaiting_methods_are_given_by_name(call_mode: CallMode, routed: bool) -> None:
+    asked_by_name(call_mode, AwaitingByKeyword(), routed)
+
+
+def asked_by_name(call_mode: CallMode, backend: Any, routed: bool) -> None:
     calls = [
         call("read_file", file_path="/d/a", offset=3, limit=5),
         call("edit_file", file_path="/d/a", old_string="x", new_string="y", replace_all=True),

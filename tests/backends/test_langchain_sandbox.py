@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -58,6 +59,7 @@ class Standard(SandboxIntegrationTests):
     def directory(self) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(prefix="standard-sandbox-") as directory:
             yield Path(directory)
+        shutil.rmtree(self.sandbox_root_dir, ignore_errors=True)
 
 
 class TestSandboxStandard(Standard):
