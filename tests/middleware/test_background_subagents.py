@@ -142,8 +142,10 @@ def only_record(state: Any) -> Any:
 
 
 def test_a_task_works_without_a_server_and_is_waited_for(call_mode: CallMode) -> None:
-    with ScriptedModel(START, on_task("wait_async_task"), "Gold it is.") as model:
-        agent = create_deep_agent(model, subagents=[digger(ScriptedModel("Gold."))])
+    gate, work = Gate(), ScriptedModel(call("dig_deep"), "Gold.")
+    wait = doing(gate.opened.set, on_task("wait_async_task"))
+    with ScriptedModel(START, wait, "Gold it is.") as model:
+        agent = create_deep_agent(model, subagents=[digger(work, gate.tool())])
         state = call_mode.invoke(agent, {"messages": "Dig!"})
 
     assert json.loads(results(state)[-1])["result"] == "Gold."
@@ -247,13 +249,13 @@ def test_a_failure_is_announced_with_its_text(call_mode: CallMode) -> None:
 
 
 def test_a_person_is_asked_when_the_main_agent_has_answered(call_mode: CallMode) -> None:
-    work = ScriptedModel(call("blast"), "Gold.")
+    gate, work = Gate(), ScriptedModel(call("blast"), call("dig_deep"), "Gold.")
     model = ScriptedModel(START, on_task("wait_async_task"), "It wants to blast.")
-    spec = digger(work, blast, interrupt_on={"blast": True})
+    spec = digger(work, blast, gate.tool(), interrupt_on={"blast": True})
     agent = create_deep_agent(model, subagents=[spec], checkpointer=InMemorySaver())
     asked = call_mode.invoke(agent, {"messages": "Dig!"}, THREAD)
     (question,) = asked["__interrupt__"]
-    model.then(on_task("wait_async_task"), "Gold it is.")
+    model.then(doing(gate.opened.set, on_task("wait_async_task")), "Gold it is.")
     answered = call_mode.invoke(agent, Command(resume={"decisions": [{"type": "approve"}]}), THREAD)
     state = call_mode.invoke(agent, {"messages": "And?"}, THREAD)
 
@@ -262,7 +264,7 @@ def test_a_person_is_asked_when_the_main_agent_has_answered(call_mode: CallMode)
     assert question.value["async_task"]["agent_name"] == "digger"
     assert only_record(answered)["status"] == "running"
     assert json.loads(results(state)[-1])["result"] == "Gold."
-    assert work.asked[-1].last == "Boom."
+    assert work.asked[1].last == "Boom."
     assert notices(state) == []
 
 

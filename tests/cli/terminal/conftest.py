@@ -51,5 +51,6 @@ def person(sitting: Person, request: pytest.FixtureRequest) -> Iterator[Person]:
     failures = request.session.testsfailed
     yield sitting
     if request.session.testsfailed > failures:
-        # It may have left a question, or an answer that does not end.
-        sitting.presses("Escape")
+        # It may have left a question, or an answer that does not end. Escape and the next key are one key
+        # to a terminal, so what is typed next must not be of a story.
+        sitting.presses("Escape", "C-l")

@@ -105,7 +105,7 @@ class Person:
 
     def begins_anew(self) -> None:
         """Begin a new session in mode ask, on an empty screen."""
-        self.sees_gone("Esc stops")
+        self.sees_gone(f"Esc stops|{QUESTION}")
         self.enters("/mode ask")
         self.sees("^Mode ask: ")
         self.presses("C-l")

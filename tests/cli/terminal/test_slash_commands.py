@@ -130,7 +130,7 @@ def test_sessions_are_named_copied_written_and_opened_again(person: Person) -> N
     person.sees(r"^Written: .*talk\.md")
     assert "And to three?" in (person.directory / "talk.md").read_text()
     person.enters("/export AGENTS.md")
-    person.sees(r"^Write .*AGENTS\.md\? It replaces the [\d,]+ bytes that are there\.")
+    person.sees(r"^Write .*AGENTS\.md\? It replaces\s+the\s+[\d,]+\s+bytes\s+that\s+are\s+there\.")
     person.answers("n")
 
     person.begins_anew()

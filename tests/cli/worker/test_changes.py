@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 from deepagents_cli.protocol import Message
@@ -62,7 +63,7 @@ def test_no_secret_and_nothing_behind_a_link_is_kept(
     assert (directory / ".env").read_text() == "KEY=hunter3\n"
     assert ".env: a secret, no text, or too large to be shown" in worker.command("diff")["text"]
     assert not any("hunter" in str(each.get("details")) for each in worker.seen)
-    with sqlite3.connect(state / "threads.sqlite") as database:
+    with closing(sqlite3.connect(state / "threads.sqlite")) as database:
         assert database.execute("SELECT text FROM deepagents_changes").fetchall() == [(None,), (None,)]
 
 
