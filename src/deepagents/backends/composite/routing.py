@@ -55,7 +55,8 @@ class Route:
 
     def path(self, key: str) -> str:
         """Translate a path of the backend into those of the tree."""
-        return f"{self.prefix}/{key.lstrip('/')}" if self.prefix else key
+        below = key.lstrip("/")
+        return f"{self.prefix}/{below}" if below and self.prefix else self.prefix or key
 
     def reword(self, text: str, path: str) -> str:
         """Let a text about a path of the backend name that path as it is in the tree."""
@@ -233,7 +234,7 @@ class Router:
             _reword(error, route, path)
             raise
         if isinstance(op, ops.Resolve):
-            return without_slash(route.path(found))
+            return route.path(found)
         # The backend may keep the result that it returned, so its path is changed in a copy.
         found = copy(found)
         if hasattr(found, "path"):

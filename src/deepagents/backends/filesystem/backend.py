@@ -120,7 +120,7 @@ class FilesystemBackend(TransferBackend):
 
     def _change(self, op: Any) -> WriteResult | EditResult | DeleteResult:
         path = self._resolve(op, op.path)
-        if isinstance(op, (ops.Write, ops.Append)):
+        if self.artifacts_folder and isinstance(op, (ops.Write, ops.Append)):
             self._hide_artifacts(path)
         match op:
             case ops.Write():
@@ -156,7 +156,8 @@ class FilesystemBackend(TransferBackend):
     def _upload(self, op: Operation, path: str, content: bytes) -> FileUploadResponse:
         try:
             resolved = self._resolve(op, path)
-            self._hide_artifacts(resolved)
+            if self.artifacts_folder:
+                self._hide_artifacts(resolved)
             self._writer.write_bytes(resolved, content)
         except BackendError as error:
             return FileUploadResponse(path, transfer_error(error))
@@ -171,12 +172,12 @@ class FilesystemBackend(TransferBackend):
     def _resolve(self, op: Operation, path: str) -> ResolvedPath:
         resolved = self._paths.resolve(path)
         allowed = op.allowed
-        if op.right == "write" and self._is_artifact(resolved.shown):
+        if self.artifacts_folder and op.right == "write" and self._is_artifact(resolved.shown):
             allowed = StaysBelow(self._artifacts_root, allowed)
         return replace(resolved, operation=op.right, allowed=allowed)
 
     def _is_artifact(self, shown: str) -> bool:
-        return bool(self.artifacts_folder) and is_within(shown, self._artifacts_root)
+        return is_within(shown, self._artifacts_root)
 
     def _hide_artifacts(self, path: ResolvedPath) -> None:
         """Let git ignore the artifacts before one is written."""
