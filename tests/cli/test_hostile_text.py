@@ -95,8 +95,10 @@ def test_no_question_steers_the_terminal(name: str, directory: Path, monkeypatch
     args: dict[str, str] = dict.fromkeys(
         ("content", "old_string", "new_string", "command", HOSTILE), f"{HOSTILE}\n{HOSTILE}"
     )
-    (directory / HOSTILE_NAME).write_text(f"{HOSTILE}\n{HOSTILE}")
-    request = ApprovalRequest("1", name, {**args, "file_path": f"/{HOSTILE_NAME}", "replace_all": True})
+    # A path with control characters is refused unasked.
+    path = "PWN\u202e\u2066\U0001d173"
+    (directory / path).write_text(f"{HOSTILE}\n{HOSTILE}")
+    request = ApprovalRequest("1", name, {**args, "file_path": f"/{path}", "replace_all": True})
     shown = asked(request, directory, monkeypatch, "?", "e", f"{HOSTILE}", ".", "y")
 
     assert [each for each in STEERS if each in shown] == []

@@ -25,5 +25,11 @@ def test_a_failure_is_told_in_the_words_of_the_tool() -> None:
         assert failure.endswith(f"[{code}]")
 
 
+def test_an_argument_that_the_tool_does_not_have_is_left_out_as_in_a_call() -> None:
+    given = {"file_path": "/a.txt", "old_string": "old", "new_string": "new", "mode": "w"}
+
+    assert preview_change(EDIT, given, b"old").after == b"new"
+
+
 def test_a_path_that_cannot_be_is_a_failure() -> None:
     assert preview_change(EDIT, {"file_path": "\0"}, None).failure

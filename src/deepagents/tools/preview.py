@@ -38,8 +38,10 @@ def preview_change(spec: ToolSpec, arguments: Mapping[str, Any], before: bytes |
             copy.write_bytes(before)
         files = open_backend(FilesystemBackend(root_dir=scratch, virtual_mode=True)).files(None)
         context = ToolContext(files, FileVersions(), ToolLimits())
+        # As where the tool is called: what it has no argument for is left out.
+        known = {name: arguments[name] for name in spec.args.model_fields if name in arguments}
         try:
-            output = run(spec.run(context, **spec.translate(dict(arguments))))
+            output = run(spec.run(context, **spec.translate(known)))
         except (ToolFailure, BackendError) as failure:
             return Preview(failure=failure_text(failure.code, failure.text))
         if output.code is not None:
