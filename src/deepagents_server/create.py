@@ -121,15 +121,18 @@ def _row(assistant: Row, thread: Row, given: Mapping[str, Any], server: Server) 
     metadata |= {"graph_id": assistant["graph_id"], "assistant_id": assistant["assistant_id"]}
     kwargs = {name: given[name] for name in _KEPT if given.get(name) is not None}
     # The headers last: a proxy may have set them, and a client cannot say otherwise.
-    config = merge_config(assistant["config"], given.get("config"))
+    context: dict[str, Any] = {**assistant["context"], **(given.get("context") or {})}
+    if context:
+        kwargs["context"] = context
+    # A graph, or a function that makes one, may know of the configuration only.
+    config = merge_config({"configurable": context}, assistant["config"])
+    config = merge_config(config, given.get("config"))
     config = merge_config(config, {"configurable": server.headers})
     kwargs["config"] = _with_user(config, server.scope.user)
     checkpoint: dict[str, Any] = given.get("checkpoint") or {}
     if given.get("checkpoint_id"):
         checkpoint = {**checkpoint, "checkpoint_id": given["checkpoint_id"]}
     kwargs["checkpoint"] = {name: checkpoint[name] for name in CHECKPOINT if name in checkpoint}
-    if assistant["context"]:
-        kwargs["context"] = {**assistant["context"], **(given.get("context") or {})}
     values = {
         "run_id": str(uuid6()),
         "owner": server.scope.owner,

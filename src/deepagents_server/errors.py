@@ -19,6 +19,16 @@ class ApiError(Exception):
         self.headers = headers or {}
 
 
+def failed() -> ApiError:
+    """Answer a failure of the server itself, which is nothing that a caller may know more about."""
+    return ApiError(500, "The server failed; its log says why.")
+
+
+def cannot_be_kept() -> ApiError:
+    """Refuse a value that no database takes."""
+    return ApiError(422, "A value cannot be kept, such as text with a NUL character.")
+
+
 def not_found(kind: str, key: object) -> ApiError:
     """Refuse what is not there, or belongs to somebody else, which looks the same."""
     return ApiError(404, f"There is no {kind} {str(key)!r}.")

@@ -55,7 +55,7 @@ class _Follower:
     since: int | None
     whole: bool
     beat: float
-    _queue: asyncio.Queue[Followed] = field(default_factory=lambda: asyncio.Queue(_AHEAD))
+    _queue: asyncio.Queue[Followed | None] = field(default_factory=lambda: asyncio.Queue(_AHEAD))
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held by the run whose events are read; a thread has one run at a time, so nobody waits for long."""
     _known: set[str] = field(default_factory=set[str])
@@ -112,6 +112,8 @@ class _Follower:
                 if row["run_id"] not in self._known:
                     self._known.add(row["run_id"])
                     self._follow(row)
+            if not await self._is_there():
+                await self._queue.put(None)
 
     def _follow(self, run: Row) -> None:
         task = asyncio.create_task(self._pass_on(run))

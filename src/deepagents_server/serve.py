@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
+import re
 import signal
 import socket
 from collections.abc import Callable
@@ -24,6 +25,7 @@ from deepagents_server.keeping import keeping
 from deepagents_server.server import Server, Settings, open_server
 
 _REFUSED: Final = "ASGI callable returned without completing handshake."
+_HEAD_ENDS: Final = re.compile(rb"\r?\n\r?\n")
 _MAX_HEAD: Final = 65536
 """Bytes of the first line and the headers of a request."""
 
@@ -44,6 +46,10 @@ class BoundedProtocol(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Read, and go on expecting until the request is whole."""
+        # h11 bounds what it waits for; a head that comes at once would pass, however large it is.
+        if self.conn.their_state is h11.IDLE and _has_large_head(self.conn.trailing_data[0] + data):
+            self._close(431, f"The first line and the headers may have {_MAX_HEAD:,} bytes.")
+            return
         super().data_received(data)
         self._expect()
 
@@ -85,6 +91,10 @@ class BoundedProtocol(H11Protocol):
         parts = (h11.Response(status_code=status, headers=headers), body, h11.EndOfMessage())
         self.transport.write(b"".join(self.conn.send(part) or b"" for part in parts))
         self.transport.close()
+
+
+def _has_large_head(data: bytes) -> bool:
+    return len(data) > _MAX_HEAD and _HEAD_ENDS.search(data, 0, _MAX_HEAD + 4) is None
 
 
 def check_host(host: str, *, trusted: bool) -> None:

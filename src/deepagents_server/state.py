@@ -63,7 +63,7 @@ async def update_state(server: Server, thread: Row, change: Update) -> dict[str,
     """
     async with open_graph(server, thread) as opened:
         if opened is None:
-            raise ApiError(422, "No graph has worked on this thread; name one as graph_id in its metadata.")
+            raise ApiError(400, "No graph has worked on this thread; name one as graph_id in its metadata.")
         if thread["status"] == "busy":
             raise ApiError(409, "The thread is busy with a run; wait for it, or cancel it.")
         named = {**(change.checkpoint or {})}
@@ -74,7 +74,7 @@ async def update_state(server: Server, thread: Row, change: Update) -> dict[str,
                 cast(Any, opened.config(named)), change.values, change.as_node
             )
         except (InvalidUpdateError, ValueError, TypeError, KeyError) as error:
-            raise ApiError(422, f"The state cannot be changed so: {str(error)[:500]}") from error
+            raise ApiError(400, f"The state cannot be changed so: {str(error)[:500]}") from error
         state = await opened.graph.aget_state(cast(Any, opened.config({})))
         shown = {
             "values": dump_text(visible_values(opened.graph, state.values)),

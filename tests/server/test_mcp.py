@@ -59,7 +59,7 @@ async def test_what_goes_wrong_is_told_to_the_model(connect: Connect) -> None:
         unknown = await call(tools, "none", {})
         failed = await call(tools, "echo", say("fail badly"))
 
-    assert unknown == ("There is no assistant 'none'.", True)
+    assert unknown == ("There is no assistant 'none' here; POST /assistants/search lists them.", True)
     assert failed == ("The agent failed: badly", True)
 
 

@@ -161,7 +161,7 @@ def test_every_endpoint_is_described_with_what_it_takes(url: str) -> None:
 
 def test_what_is_read_of_a_query_is_described() -> None:
     sources = [path.read_text() for path in Path(system.__file__).parent.glob("*.py")]
-    read = re.compile(r"""query_params\.get(?:list)?\("(\w+)"|query_number\(request, "(\w+)\"""")
+    read = re.compile(r"""query_params\.get(?:list)?\("(\w+)"|query_(?:number|flag)\(request, "(\w+)\"""")
 
     found = {name for text in sources for pair in read.findall(text) for name in pair if name}
 

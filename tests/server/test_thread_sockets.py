@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import httpx
@@ -13,8 +13,9 @@ from langgraph_sdk.client import SyncLangGraphClient
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
+from deepagents_cli.__main__ import main
 from tests.server.handlers import LOCKED
-from tests.server.serving import make_key, serving
+from tests.server.serving import AGENTS, make_key, serving
 from tests.server.test_runs import say
 
 HANDLERS = Path(__file__).with_name("handlers.py")
@@ -80,14 +81,36 @@ def test_a_strange_message_is_refused_and_the_next_one_is_heard(
         assert ask(socket, "subscription.subscribe", {"channels": ["values"]})["type"] == "success"
 
 
-def test_subscriptions_have_a_number(url: str, sync_client: SyncLangGraphClient) -> None:
+def subscribe(socket: ClientConnection) -> dict[str, Any]:
+    return ask(socket, "subscription.subscribe", {"channels": ["values"]})
+
+
+def test_subscriptions_have_a_number_and_those_that_have_ended_do_not_count(
+    url: str, sync_client: SyncLangGraphClient
+) -> None:
     thread = sync_client.threads.create()["thread_id"]
     with opened(url, thread) as socket:
-        answers = [
-            ask(socket, "subscription.subscribe", {"channels": ["values"]}, number) for number in range(101)
-        ]
+        answers = [subscribe(socket) for _ in range(101)]
+        sync_client.threads.delete(thread)
+        while "at most 100" in (refused := subscribe(socket))["message"]:
+            pass
 
     assert [each["type"] for each in answers] == ["success"] * 100 + ["error"]
+    assert "There is no thread" in refused["message"]
+
+
+def test_a_command_that_fails_ends_no_connection(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with (
+        serving(tmp_path, slots=0, graphs={"broken": f"{AGENTS}:make_broken"}) as url,
+        opened(url, str(uuid4())) as socket,
+    ):
+        assert ask(socket, "run.start", {"assistant_id": "broken"})["type"] == "success"
+        failed = ask(socket, "agent.getTree")
+        assert subscribe(socket)["type"] == "success"
+
+    assert failed["error"] == "unknown_error"
+    assert "secret" not in failed["message"]
+    assert "secret of the factory" in caplog.text
 
 
 def test_a_page_from_elsewhere_opens_nothing(url: str) -> None:
@@ -134,6 +157,38 @@ def test_a_key_opens_a_connection_and_a_page_from_elsewhere_none(
     with opened(url, str(uuid4()), **known) as socket:
         assert "There is no thread" in ask(socket, "agent.getTree")["message"]
     assert "ERROR" not in caplog.text
+
+
+def test_a_page_sends_its_key_as_a_subprotocol(keyed: tuple[str, str]) -> None:
+    url, key = keyed
+    where = f"{url.replace('http', 'ws', 1)}/threads/{uuid4()}/stream/events"
+
+    with (
+        pytest.raises(InvalidStatus, match="401"),
+        connect(where, subprotocols=cast(Any, ["bearer", "no-key"])),
+    ):
+        pass
+    with connect(
+        where, subprotocols=cast(Any, ["bearer", key]), origin=cast(Any, "http://localhost:3000")
+    ) as socket:
+        assert socket.subprotocol == "bearer"
+        assert ask(socket, "agent.getTree")["error"] == "invalid_argument"
+
+
+def test_a_key_that_is_revoked_commands_nothing_more(tmp_path: Path) -> None:
+    key = make_key(tmp_path, "bob")
+    database = str(tmp_path / ".deepagents" / "server.db")
+    with (
+        serving(tmp_path, f"sqlite:///{database}", slots=0) as url,
+        opened(url, str(uuid4()), **{"x-api-key": key}) as socket,
+    ):
+        started = ask(socket, "run.start", {"assistant_id": "echo", "input": say("hello")})
+        assert main(["keys", "revoke", key.split("-")[1], "--database", database]) == 0
+        while (answer := subscribe(socket))["type"] == "success":
+            ask(socket, "subscription.unsubscribe", answer["result"])
+
+    assert started["type"] == "success"
+    assert answer["error"] == "permission_denied"
 
 
 def test_the_users_own_connections_ask_who_calls_if_they_are_to(keyed: tuple[str, str]) -> None:

@@ -32,7 +32,7 @@ from deepagents_server.api.common import answer, refuse
 from deepagents_server.api.custom import OPTIONS, headers_for_runs, surround
 from deepagents_server.api.gate import Gate
 from deepagents_server.api.origins import Origins
-from deepagents_server.errors import ApiError, ServeError
+from deepagents_server.errors import ApiError, ServeError, cannot_be_kept, failed
 from deepagents_server.server import Server, Settings
 
 _log: Final = logging.getLogger("deepagents.server")
@@ -94,7 +94,7 @@ def routes_of(http: Mapping[str, Any]) -> list[Route | WebSocketRoute]:
 
 
 async def _refuse(request: Request, error: Exception) -> Response:
-    return refuse(request.url.path, cast(ApiError, error))
+    return refuse(request.scope, cast(ApiError, error))
 
 
 async def _refuse_http(_: Request, error: Exception) -> Response:
@@ -104,12 +104,10 @@ async def _refuse_http(_: Request, error: Exception) -> Response:
 
 async def _refuse_value(request: Request, error: Exception) -> Response:
     _log.info("%s %s has a value that cannot be kept", request.method, request.url.path, exc_info=error)
-    return refuse(
-        request.url.path, ApiError(422, "A value cannot be kept, such as text with a NUL character.")
-    )
+    return refuse(request.scope, cannot_be_kept())
 
 
 async def _fail(request: Request, error: Exception) -> Response:
     # The log has the trace; the client gets nothing that it could learn about the machine from.
     _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    return answer({"detail": "The server failed; its log says why."}, 500)
+    return refuse(request.scope, failed())

@@ -14,15 +14,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from deepagents_server.api.access import allowed
 from deepagents_server.api.bodies import (
     AssistantBody,
     AssistantChangeBody,
     AssistantSearchBody,
     SearchBody,
     VersionBody,
+    query_flag,
     read_body,
 )
 from deepagents_server.api.common import answer, answer_search, nothing, serving
+from deepagents_server.api.threads import remove
 from deepagents_server.database.assistants import (
     add_assistant,
     add_version,
@@ -31,13 +34,13 @@ from deepagents_server.database.assistants import (
 )
 from deepagents_server.database.engine import Row
 from deepagents_server.database.filters import clean_metadata, contains
-from deepagents_server.database.tables import assistant_versions, assistants
+from deepagents_server.database.tables import assistant_versions, assistants, threads
 from deepagents_server.errors import ApiError, not_found
 from deepagents_server.graphs import Graph, system_assistant_id
 from deepagents_server.serialize import now
 from deepagents_server.server import Server
 
-_SORTED: Final = ("assistant_id", "graph_id", "name", "created_at", "updated_at")
+_SORTED: Final = ("created_at", "assistant_id", "graph_id", "name", "updated_at")
 
 
 async def _assistant(request: Request) -> Row:
@@ -118,12 +121,32 @@ async def _replace(connection: AsyncConnection, row: Row) -> None:
 
 
 async def delete(request: Request) -> Response:
-    """Remove an assistant with its versions."""
-    async with serving(request).database.write() as connection:
+    """Remove an assistant with its versions, and with the threads that it worked on if the query says so."""
+    server = serving(request)
+    if query_flag(request, "delete_threads"):
+        for owner, thread_id in await _threads(request):
+            await remove(owner, thread_id)
+    async with server.database.write() as connection:
         row = await _own(connection, request)
         for table in (assistant_versions, assistants):
             await connection.execute(table.delete().where(table.c.assistant_id == row["assistant_id"]))
     return nothing()
+
+
+async def _threads(request: Request) -> list[tuple[Server, str]]:
+    """Find the threads of an assistant that the caller may remove.
+
+    Raises:
+        ApiError: if the handlers keep the caller from removing one of them.
+    """
+    server = serving(request)
+    async with server.database.read() as connection:
+        row = await _own(connection, request)
+    of_assistant = contains(threads.c.metadata, {"assistant_id": row["assistant_id"]})
+    found = await server.database.rows(sa.select(threads.c.thread_id).where(of_assistant))
+    # Of all of them first: a refusal leaves every thread.
+    asked = [(await allowed(request, "threads", "delete", each), each["thread_id"]) for each in found]
+    return [(permitted, thread_id) for (permitted, _), thread_id in asked]
 
 
 def _found(given: AssistantSearchBody, request: Request) -> sa.Select[Any]:
@@ -220,17 +243,24 @@ def json_schema(make: Callable[[], Any]) -> Any:
 async def graph(request: Request) -> Response:
     """Draw the graph of an assistant as nodes and edges."""
     row = await _assistant(request)
-    xray = request.query_params.get("xray", "").lower()
-    depth: bool | int = int(xray) if xray.isascii() and xray.isdigit() and len(xray) < 4 else xray == "true"
+    depth = _depth(request.query_params.get("xray", "false"))
     async with serving(request).graphs.open(row["graph_id"], row["config"]) as opened:
         return answer((await opened.aget_graph(xray=depth)).to_json())
+
+
+def _depth(xray: str) -> bool | int:
+    if xray.isascii() and xray.isdigit() and len(xray) < 4:
+        return int(xray)
+    if xray.lower() not in ("true", "false"):
+        raise ApiError(422, f"xray: {xray[:40]!r} is neither true, false nor a number of levels.")
+    return xray.lower() == "true"
 
 
 async def subgraphs(request: Request) -> Response:
     """Describe the graphs inside the graph of an assistant."""
     row = await _assistant(request)
     namespace = request.path_params.get("namespace")
-    recurse = request.query_params.get("recurse", "").lower() in ("1", "true")
+    recurse = query_flag(request, "recurse")
     async with serving(request).graphs.open(row["graph_id"], row["config"]) as opened:
         inner = [each async for each in opened.aget_subgraphs(namespace=namespace, recurse=recurse)]
     return answer({name: _schemas(each) for name, each in inner})

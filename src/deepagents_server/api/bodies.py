@@ -35,10 +35,21 @@ StreamMode = Literal[
 ]
 
 
+_KINDS = {
+    "configurable": (dict, "an object"),
+    "metadata": (dict, "an object"),
+    "tags": (list, "a list"),
+    "recursion_limit": (int, "a whole number"),
+    "max_concurrency": (int, "a whole number"),
+    "run_name": (str, "text"),
+}
+"""What the fields of a configuration hold."""
+
+
 def _check_config(given: dict[str, Any]) -> dict[str, Any]:
-    for name in ("configurable", "metadata"):
-        if not isinstance(given.get(name) or {}, dict):
-            raise ValueError(f"{name} must be an object")
+    for name, (kind, form) in _KINDS.items():
+        if not isinstance(given.get(name), kind | None):
+            raise ValueError(f"{name} must be {form}, not {given[name]!r:.100}")
     return given
 
 
@@ -55,12 +66,31 @@ Config = Annotated[dict[str, Any], AfterValidator(_check_config)]
 Checkpoint = Annotated[dict[str, Any], AfterValidator(_check_checkpoint)]
 
 
+class SendBody(BaseModel):
+    """A node that gets an input of its own."""
+
+    node: str
+    input: Any = None
+
+
+Update = dict[str, Any] | list[tuple[str, Any]]
+Goto = str | SendBody | list[str | SendBody]
+
+
+class CommandBody(BaseModel):
+    """Where a graph is to go, what it is to change, and the answer that it waits for."""
+
+    update: Update | None = None
+    goto: Goto | None = None
+    resume: Any = None
+
+
 class RunBody(BaseModel):
     """A run to be made."""
 
     assistant_id: str
     input: Any = None
-    command: dict[str, Any] | None = None
+    command: CommandBody | None = None
     config: Config | None = None
     context: dict[str, Any] | None = None
     metadata: Metadata | None = None
@@ -71,7 +101,7 @@ class RunBody(BaseModel):
     stream_resumable: bool | None = None
     interrupt_before: Names | None = None
     interrupt_after: Names | None = None
-    webhook: str | None = None
+    webhook: Annotated[str, Field(min_length=1)] | None = None
     multitask_strategy: MultitaskStrategy | None = None
     if_not_exists: Literal["create", "reject"] | None = None
     on_completion: Literal["delete", "keep", "complete", "continue"] | None = None
@@ -152,13 +182,18 @@ class SearchBody(BaseModel):
     select: list[str] | None = None
 
 
+Alias = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")]
+Place = Annotated[str, Field(pattern=r"^(values|metadata|config|interrupts)([.\[]|$)", max_length=1000)]
+
+
 class ThreadSearchBody(SearchBody):
     """Threads that are looked for."""
 
     ids: Ids | None = None
     values: dict[str, Any] | None = None
     status: Literal["idle", "busy", "interrupted", "error"] | None = None
-    extract: dict[str, str] | None = None
+    extract: Annotated[dict[Alias, Place], Field(max_length=10)] | None = None
+    """Parts of each thread that are wanted by themselves, as `values.messages[-1].content`, by a name."""
 
 
 class AssistantSearchBody(SearchBody):
@@ -186,7 +221,7 @@ class CheckpointBody(BaseModel):
 class HistoryBody(BaseModel):
     """A part of a thread's history."""
 
-    limit: Limit = 10
+    limit: Annotated[int, Field(ge=0, le=1000)] = 10
     before: str | Checkpoint | None = None
     metadata: Metadata | None = None
     checkpoint: Checkpoint | None = None
@@ -333,6 +368,11 @@ def parse_id(name: str, value: str) -> str:
         return str(UUID(value))
     except ValueError as error:
         raise ApiError(422, f"{name}: {value!r} is no UUID.") from error
+
+
+def query_flag(request: Request, name: str) -> bool:
+    """Tell whether the query says yes to something."""
+    return request.query_params.get(name, "").lower() in ("1", "true")
 
 
 def query_number(request: Request, name: str, default: int, highest: int = 1000) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, cast
 
 import sqlalchemy as sa
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Send
 from starlette.types import Scope as Asgi
@@ -24,7 +24,7 @@ _KINDS: Final = {401: "authentication_error", 403: "permission_error", 429: "rat
 _SECURE: Final = {"x-content-type-options": "nosniff"}
 
 
-def serving(request: Request) -> Server:
+def serving(request: HTTPConnection) -> Server:
     """Return the server that a request has reached, as far as its caller may see and change it."""
     return cast(Server, request.scope[SERVER])
 
@@ -34,9 +34,15 @@ def answer(content: Any, status: int = 200, headers: Mapping[str, str] | None = 
     return Response(dump(content), status, {**_SECURE, **(headers or {})}, "application/json")
 
 
-def refuse(path: str, error: ApiError) -> Response:
+def path_of(scope: Asgi) -> str:
+    """Return the path of a request, as if there were no `mount_prefix`."""
+    path: str = scope["path"]
+    return path.removeprefix(scope.get("root_path", ""))
+
+
+def refuse(scope: Asgi, error: ApiError) -> Response:
     """Answer what a request is refused for; OpenAI's clients look for it elsewhere than others."""
-    body = openai_error(error) if path.startswith("/v1/") else {"detail": error.detail}
+    body = openai_error(error) if path_of(scope).startswith("/v1/") else {"detail": error.detail}
     known = {"www-authenticate": "Bearer"} if error.status == 401 else {}
     return answer(body, error.status, {**known, **error.headers})
 
@@ -80,11 +86,13 @@ async def answer_search(
 ) -> Response:
     """Answer a page of what a query finds, and where the next one begins.
 
+    It is sorted by the first column that is `allowed`, if the request names none.
+
     Raises:
         ApiError: if it is to be sorted by what is not `allowed`, or shown with a field that is none.
     """
     database = serving(request).database
-    name = given.sort_by or "created_at"
+    name = given.sort_by or allowed[0]
     if name not in allowed:
         raise ApiError(422, f"sort_by: {name!r} is none of {', '.join(allowed)}.")
     order = table.c[name].asc() if given.sort_order == "asc" else table.c[name].desc()

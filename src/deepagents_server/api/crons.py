@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, Literal
 from uuid import uuid4
 
 import sqlalchemy as sa
@@ -21,15 +21,16 @@ from deepagents_server.database.filters import clean_metadata, contains
 from deepagents_server.database.tables import crons
 from deepagents_server.database.threads import get_thread
 from deepagents_server.errors import ApiError, not_found
+from deepagents_server.graphs import system_assistant_id
 from deepagents_server.serialize import dump_text, load, now
 
 _SORTED: Final = (
+    "created_at",
     "cron_id",
     "assistant_id",
     "thread_id",
     "next_run_date",
     "end_time",
-    "created_at",
     "updated_at",
 )
 _OWN: Final = {"schedule", "timezone", "end_time", "enabled", "on_run_completed", "assistant_id", "metadata"}
@@ -42,7 +43,7 @@ class CronBody(RunBody):
     timezone: str | None = None
     end_time: AwareDatetime | datetime | None = None
     enabled: bool | None = None
-    on_run_completed: str | None = None
+    on_run_completed: Literal["delete", "keep"] | None = None
 
 
 class CronChangeBody(CronBody):
@@ -149,9 +150,10 @@ async def delete(request: Request) -> Response:
 
 def _found(given: CronSearchBody, request: Request) -> sa.Select[Any]:
     query = sa.select(crons)
-    for name in ("assistant_id", "thread_id"):
-        if value := getattr(given, name):
-            query = query.where(crons.c[name] == value)
+    if given.thread_id:
+        query = query.where(crons.c.thread_id == given.thread_id)
+    if name := given.assistant_id:
+        query = query.where(crons.c.assistant_id.in_([name, system_assistant_id(name)]))
     if given.enabled is not None:
         query = query.where(crons.c.enabled == int(given.enabled))
     return query.where(contains(crons.c.metadata, given.metadata)) if given.metadata else query

@@ -57,7 +57,7 @@ def surround(app: Starlette, config: ServerConfig, ask: Callable[[ASGIApp], ASGI
 
 
 class _Below:
-    """Answers below a prefix only, and for the application behind as if there were none."""
+    """Answers below a prefix only, which the application behind knows as its root."""
 
     def __init__(self, app: ASGIApp, prefix: str) -> None:
         self._app = app
@@ -71,8 +71,8 @@ class _Below:
         if path != self._prefix and not path.startswith(f"{self._prefix}/"):
             refused = answer({"detail": f"This server answers below {self._prefix}/ only."}, 404)
             return await refused(scope, receive, send)
-        inside = path.removeprefix(self._prefix) or "/"
-        return await self._app({**scope, "path": inside, "raw_path": inside.encode()}, receive, send)
+        whole = f"{path}/" if path == self._prefix else path
+        return await self._app({**scope, "path": whole, "root_path": self._prefix}, receive, send)
 
 
 def headers_for_runs(http: Mapping[str, Any]) -> Callable[[Headers], Mapping[str, str]]:

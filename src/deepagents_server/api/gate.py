@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 from starlette.datastructures import Headers
@@ -11,7 +12,7 @@ from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as Asgi
 
 from deepagents_server.api.access import MCP
-from deepagents_server.api.common import SERVER, refuse
+from deepagents_server.api.common import SERVER, path_of, refuse
 from deepagents_server.api.origins import Origins
 from deepagents_server.auth import User
 from deepagents_server.database.owners import Scope
@@ -19,6 +20,8 @@ from deepagents_server.errors import ApiError
 from deepagents_server.loopback import OWNER
 from deepagents_server.server import Server
 
+CALLER: Final = "deepagents.caller"
+"""Where a WebSocket finds how to ask again who calls, for it may be open for long."""
 _OPEN: Final = ("/ok",)
 """What answers without a key, for those who watch whether the server works."""
 _NAMES: Final = ("localhost", "127.0.0.1", "::1")
@@ -52,23 +55,27 @@ class Gate:
             # A run of this server asks, for whom it works.
             return await self._app({**scope, SERVER: self._server.of(Scope(scope[OWNER]))}, receive, send)
         # A WebSocket is opened by a GET.
-        asked = Request({"method": "GET", **scope, "type": "http"})
+        asked = Request({"method": "GET", **_with_key(scope), "type": "http"})
         try:
-            if asked.url.path == MCP or scope["type"] == "websocket":
+            if path_of(scope) == MCP or scope["type"] == "websocket":
                 # That protocol asks for it, whoever calls; and of a WebSocket no browser asks who may.
                 self._refuse_strange_pages(asked)
             user = await self._identify(asked)
             caller = Scope(user["identity"], user) if user else Scope()
         except ApiError as error:
-            return await refuse(scope["path"], error)(scope, receive, send)
+            return await refuse(scope, error)(scope, receive, send)
         server = self._server.of(caller, self._choose_headers(Headers(scope=scope)))
-        known = {**scope, SERVER: server, "user": user or User({"identity": ""})}
-        return await self._app(known, receive, send)
+        known = {
+            SERVER: server,
+            "user": user or User({"identity": ""}),
+            CALLER: partial(self._identify, asked),
+        }
+        return await self._app({**scope, **known}, receive, send)
 
     async def _identify(self, request: Request) -> User | None:
         """Return who asks; `None` is anybody, where everybody may."""
         handlers, keys = self._server.handlers, self._server.keys
-        if request.url.path in _OPEN:
+        if path_of(request.scope) in _OPEN:
             return None
         if handlers and handlers.authenticates:
             return await handlers.authenticate(request)
@@ -103,6 +110,15 @@ class Gate:
                 f"{name[:100]!r} is no name of this server, which asks for no key and so answers to "
                 f"{', '.join(_NAMES)} only; run `deepagents keys create NAME`, or add --allow-anyone.",
             )
+
+
+def _with_key(scope: Asgi) -> Asgi:
+    """Show the key of a WebSocket from a page as a header, which browsers do not let pages send."""
+    match scope.get("subprotocols"):
+        case ["bearer", key]:
+            return {**scope, "headers": [*scope["headers"], (b"authorization", f"Bearer {key}".encode())]}
+        case _:
+            return scope
 
 
 def _sent_key(headers: Headers) -> str | None:

@@ -63,7 +63,13 @@ QUERIES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
         "GET /threads/{thread_id}/state/{checkpoint_id}": {"subgraphs": _YES, "select": _TEXTS},
         "GET /threads/{thread_id}/history": {"limit": _NUMBER, "before": _TEXT},
         "GET /threads/{thread_id}/stream": {"stream_mode": _TEXTS},
-        "GET /threads/{thread_id}/runs": {"limit": _NUMBER, "offset": _NUMBER, "status": _TEXT},
+        "GET /threads/{thread_id}/runs": {
+            "limit": _NUMBER,
+            "offset": _NUMBER,
+            "status": _TEXT,
+            "select": _TEXTS,
+        },
+        "DELETE /assistants/{assistant_id}": {"delete_threads": _YES},
         "GET /threads/{thread_id}/runs/{run_id}/join": {"cancel_on_disconnect": _YES},
         "GET /threads/{thread_id}/runs/{run_id}/stream": {
             "stream_mode": _TEXTS,

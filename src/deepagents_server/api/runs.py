@@ -18,10 +18,11 @@ from deepagents_server.api.bodies import (
     CancelManyBody,
     RunBody,
     path_id,
+    query_flag,
     query_number,
     read_body,
 )
-from deepagents_server.api.common import Watched, answer, nothing, serving
+from deepagents_server.api.common import Watched, answer, nothing, selected, serving
 from deepagents_server.create import create_run
 from deepagents_server.database.engine import Row
 from deepagents_server.database.runs import ACTIVE, delete_runs, show_run
@@ -84,7 +85,9 @@ async def list_runs(request: Request) -> Response:
         query = query.where(runs.c.status == status)
     query = query.order_by(runs.c.created_at.desc(), runs.c.run_id.desc())
     limit, offset = query_number(request, "limit", 10), query_number(request, "offset", 0, 2**62)
-    return answer([show_run(row) for row in await server.database.rows(query.limit(limit).offset(offset))])
+    found = await server.database.rows(query.limit(limit).offset(offset))
+    names = request.query_params.getlist("select")
+    return answer([selected(show_run(row), names) for row in found])
 
 
 async def get(request: Request) -> Response:
@@ -104,7 +107,7 @@ async def delete(request: Request) -> Response:
 
 async def join(request: Request) -> Response:
     """Wait for a run and answer with the values that it left."""
-    return await _join(request, await find_run(request), cancels=_cancels_by_query(request))
+    return await _join(request, await find_run(request), cancels=query_flag(request, "cancel_on_disconnect"))
 
 
 async def join_stream(request: Request) -> Response:
@@ -112,7 +115,8 @@ async def join_stream(request: Request) -> Response:
     row = await find_run(request)
     last = request.headers.get("last-event-id")
     modes = [mode for mode in request.query_params.getlist("stream_mode") if mode]
-    return await _stream(request, row, after_event(last), cancels=_cancels_by_query(request), modes=modes)
+    cancels = query_flag(request, "cancel_on_disconnect")
+    return await _stream(request, row, after_event(last), cancels=cancels, modes=modes)
 
 
 async def cancel(request: Request) -> Response:
@@ -122,7 +126,7 @@ async def cancel(request: Request) -> Response:
         raise ApiError(404, "The run is over; there is nothing to cancel.")
     server = serving(request)
     await server.engine.cancel(row, _action(request))
-    if request.query_params.get("wait", "").lower() in ("1", "true"):
+    if query_flag(request, "wait"):
         await wait_for(server, row["run_id"])
         return nothing(200)
     return nothing(202)
@@ -185,10 +189,6 @@ async def _create(request: Request, *, streamed: bool = False) -> Row:
 
 def _cancels(row: Row) -> bool:
     return load(row["kwargs"]).get("on_disconnect") == "cancel"
-
-
-def _cancels_by_query(request: Request) -> bool:
-    return request.query_params.get("cancel_on_disconnect", "").lower() in ("1", "true")
 
 
 @contextmanager

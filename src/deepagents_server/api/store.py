@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, cast
 
-from langgraph.store.base import NOT_PROVIDED, Item, SearchItem
+from langgraph.store.base import NOT_PROVIDED, InvalidNamespaceError, Item, SearchItem
 from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
@@ -70,7 +70,10 @@ async def put(request: Request) -> Response:
     index: Any = None if given.index is True else given.index
     ttl = NOT_PROVIDED if given.ttl is None else given.ttl
     store = serving(request).graphs.store
-    await store.aput(_namespace(given.namespace), given.key, given.value, index, ttl=ttl)
+    try:
+        await store.aput(_namespace(given.namespace), given.key, given.value, index, ttl=ttl)
+    except InvalidNamespaceError as error:
+        raise ApiError(422, f"namespace: {error}") from error
     return nothing()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import aclosing, suppress
 from typing import Any, Final, cast
 from uuid import uuid4
@@ -14,7 +15,8 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from deepagents_server.api.access import asking
 from deepagents_server.api.bodies import path_id, read_json
-from deepagents_server.api.common import refuse
+from deepagents_server.api.common import refuse, serving
+from deepagents_server.api.gate import CALLER
 from deepagents_server.api.thread_streams import (
     COMMANDS,
     EVENTS,
@@ -25,9 +27,10 @@ from deepagents_server.api.thread_streams import (
     refusal,
     success,
 )
-from deepagents_server.errors import ApiError
+from deepagents_server.errors import ApiError, cannot_be_kept, failed
 from deepagents_server.serialize import dump
 
+_log: Final = logging.getLogger("deepagents.server")
 _MOST: Final = 100
 """Subscriptions of one connection; each follows the thread by itself."""
 
@@ -37,9 +40,10 @@ async def converse(socket: WebSocket) -> None:
     try:
         path_id(_request(socket, b""), "thread_id")
     except ApiError as error:
-        await socket.send_denial_response(refuse(socket.url.path, error))
+        await socket.send_denial_response(refuse(socket.scope, error))
         return
-    await socket.accept()
+    # A browser gives up unless one of those that it offers is chosen.
+    await socket.accept(next(iter(socket.scope["subprotocols"]), None))
     async with asyncio.TaskGroup() as group:
         conversation = _Conversation(socket, group)
         while (message := await socket.receive())["type"] != "websocket.disconnect":
@@ -56,20 +60,31 @@ class _Conversation:
 
     async def take(self, text: bytes) -> None:
         """Carry a command out and answer it."""
-        given: Any = None
+        number: Any = None
         try:
+            # A key may have been revoked since the connection was opened.
+            await self._socket.scope[CALLER]()
             given = await read_json(_request(self._socket, text))
-            match given:
-                case {"id": int() as number, "method": "subscription.subscribe"}:
-                    await self._subscribe(number, given.get("params") or {})
-                case {"id": int() as number, "method": "subscription.unsubscribe"}:
-                    await self._unsubscribe(number, given.get("params"))
-                case _:
-                    answered = await asking(command, COMMANDS)(_request(self._socket, text))
-                    await self._send(bytes(answered.body))
-        except ApiError as error:
             number = cast(dict[str, Any], given).get("id") if isinstance(given, dict) else None
-            await self._send(dump(refusal(number, error)))
+            await self._carry_out(given, text)
+        except ApiError as error:
+            await self._refuse(number, error)
+        except serving(self._socket).database.value_errors:
+            await self._refuse(number, cannot_be_kept())
+        except Exception:  # noqa: BLE001
+            # As with a request: the log has the trace, and what else this connection does goes on.
+            _log.exception("A command of %s failed", self._socket.url.path)
+            await self._refuse(number, failed())
+
+    async def _carry_out(self, given: Any, text: bytes) -> None:
+        match given:
+            case {"id": int() as number, "method": "subscription.subscribe"}:
+                await self._subscribe(number, given.get("params") or {})
+            case {"id": int() as number, "method": "subscription.unsubscribe"}:
+                await self._unsubscribe(number, given.get("params"))
+            case _:
+                answered = await asking(command, COMMANDS)(_request(self._socket, text))
+                await self._send(bytes(answered.body))
 
     async def _subscribe(self, number: int, params: Any) -> None:
         if len(self._subscriptions) >= _MOST:
@@ -77,7 +92,9 @@ class _Conversation:
         batches = await asking(open_events, EVENTS)(_request(self._socket, dump(params)))
         name = str(uuid4())
         await self._send(dump(success(number, {"subscription_id": name})))
-        self._subscriptions[name] = self._group.create_task(self._tell(batches))
+        task = self._subscriptions[name] = self._group.create_task(self._tell(batches))
+        # It also ends by itself, with its thread.
+        task.add_done_callback(lambda _: self._subscriptions.pop(name, None))
 
     async def _unsubscribe(self, number: int, params: Any) -> None:
         name = cast(dict[str, Any], params).get("subscription_id") if isinstance(params, dict) else None
@@ -95,6 +112,9 @@ class _Conversation:
                 for event in events:
                     await self._send(dump(event))
 
+    async def _refuse(self, number: Any, error: ApiError) -> None:
+        await self._send(dump(refusal(number, error)))
+
     async def _send(self, text: bytes) -> None:
         # A client that has gone is noticed by who reads from it.
         with suppress(WebSocketDisconnect):
@@ -102,7 +122,7 @@ class _Conversation:
 
     def end(self) -> None:
         """Tell nothing more."""
-        for task in self._subscriptions.values():
+        for task in [*self._subscriptions.values()]:
             task.cancel()
 
 

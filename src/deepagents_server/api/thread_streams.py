@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, cast
 
 import sqlalchemy as sa
 from pydantic import BaseModel, Field, ValidationError
@@ -12,7 +12,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from deepagents_server.api.bodies import Config, Metadata, Offset, path_id, read_body, read_json
+from deepagents_server.api.bodies import (
+    CommandBody,
+    Config,
+    Metadata,
+    MultitaskStrategy,
+    Offset,
+    path_id,
+    read_body,
+    read_json,
+)
 from deepagents_server.api.common import Watched, answer, serving
 from deepagents_server.api.runs import BEAT, SSE, after_event, frame, mode_of
 from deepagents_server.create import create_run
@@ -33,7 +42,12 @@ COMMANDS: Final = "/threads/{thread_id}/commands"
 Batches = AsyncGenerator[list[dict[str, Any]]]
 """Events as the protocol tells them."""
 _THREAD_MODES: Final = ("run_modes", "lifecycle", "state_update")
-_CODES: Final = {401: "permission_denied", 403: "permission_denied", 429: "permission_denied"}
+_CODES: Final = {
+    401: "permission_denied",
+    403: "permission_denied",
+    429: "permission_denied",
+    500: "unknown_error",
+}
 
 
 class EventsBody(BaseModel):
@@ -50,7 +64,7 @@ class _Start(BaseModel):
     input: Any = None
     config: Config | None = None
     metadata: Metadata | None = None
-    multitask_strategy: Literal["reject", "interrupt", "rollback", "enqueue", "steer"] | None = None
+    multitask_strategy: MultitaskStrategy | None = None
 
 
 class _Answer(BaseModel):
@@ -58,12 +72,10 @@ class _Answer(BaseModel):
     response: Any = None
 
 
-class _Respond(BaseModel):
+class _Respond(CommandBody):
     interrupt_id: str | None = None
     response: Any = None
     responses: list[_Answer] | None = None
-    update: dict[str, Any] | None = None
-    goto: Any = None
     config: Config | None = None
     metadata: Metadata | None = None
 
@@ -248,8 +260,8 @@ async def _respond(request: Request, params: Any) -> dict[str, Any]:
     if unknown := [each.interrupt_id for each in answers if each.interrupt_id not in asked]:
         raise _Refused("no_such_interrupt", f"Unknown or already-consumed interrupt: {unknown[0][:100]}")
     resume = {each.interrupt_id: each.response for each in answers}
-    todo = {"resume": resume, "update": given.update, "goto": given.goto}
-    fields = {"assistant_id": thread["metadata"].get("assistant_id"), "command": todo}
+    command = {**given.model_dump(include={"update", "goto"}), "resume": resume}
+    fields = {"assistant_id": thread["metadata"].get("assistant_id"), "command": command}
     return await _run(request, {**fields, "config": given.config, "metadata": given.metadata})
 
 

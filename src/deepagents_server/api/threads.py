@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final, cast
 
 import sqlalchemy as sa
@@ -18,6 +19,7 @@ from deepagents_server.api.bodies import (
     ThreadBody,
     ThreadSearchBody,
     path_id,
+    query_flag,
     query_number,
     read_body,
 )
@@ -30,9 +32,12 @@ from deepagents_server.database.threads import add_thread, get_thread, show_life
 from deepagents_server.errors import ApiError, not_found
 from deepagents_server.keeping import prune, remove_thread
 from deepagents_server.serialize import load, now, show_state
+from deepagents_server.server import Server
 from deepagents_server.state import copy_thread, open_graph, update_state
 
-_SORTED: Final = ("thread_id", "status", "created_at", "updated_at", "state_updated_at")
+_STEPS: Final = re.compile(r"\.|(?=\[)")
+_INDEX: Final = re.compile(r"\[-?[0-9]{1,9}\]")
+_SORTED: Final = ("updated_at", "thread_id", "status", "created_at", "state_updated_at")
 
 
 async def create(request: Request) -> Response:
@@ -61,7 +66,8 @@ async def _thread(request: Request, thread_id: str | None = None) -> Row:
 async def get(request: Request) -> Response:
     """Show a thread."""
     row = await _thread(request)
-    included = {"ttl": show_lifetime(row)} if request.query_params.get("include") == "ttl" else {}
+    names = request.query_params.get("include", "").split(",")
+    included = {"ttl": show_lifetime(row)} if "ttl" in names else {}
     return answer({**show_thread(row), **included})
 
 
@@ -75,18 +81,26 @@ async def change(request: Request) -> Response:
         await connection.execute(
             threads.update().where(threads.c.thread_id == row["thread_id"]).values(changed)
         )
+    if request.headers.get("prefer") == "return=minimal":
+        return nothing()
     return answer(show_thread({**row, **changed}))
 
 
 async def delete(request: Request) -> Response:
     """Remove a thread with all that it holds; its runs end first."""
     row = await _thread(request)
-    server = serving(request)
-    query = sa.select(runs).where(runs.c.thread_id == row["thread_id"], runs.c.status.in_(ACTIVE))
+    await remove(serving(request), row["thread_id"])
+    return nothing()
+
+
+async def remove(server: Server, thread_id: str) -> None:
+    """Remove a thread; its runs end first."""
+    query = sa.select(runs).where(runs.c.thread_id == thread_id, runs.c.status.in_(ACTIVE))
     for run in await server.database.rows(query):
         await server.engine.cancel(run, "interrupt")
-    await remove_thread(server, row["thread_id"])
-    return nothing()
+    await remove_thread(server, thread_id)
+    # Who follows it may stop.
+    server.events.wake(thread_id)
 
 
 async def prune_many(request: Request) -> Response:
@@ -114,7 +128,31 @@ def _found(given: ThreadSearchBody, request: Request) -> sa.Select[Any]:
 async def search(request: Request) -> Response:
     """Find threads."""
     given = await read_body(request, ThreadSearchBody)
-    return await answer_search(request, _found(given, request), threads, given, _SORTED, show_thread)
+    wanted = given.extract or {}
+
+    def show(row: Row) -> dict[str, Any]:
+        shown = show_thread(row)
+        found = {name: _part(shown, place) for name, place in wanted.items()}
+        return {**shown, "extracted": found} if wanted else shown
+
+    if given.select and wanted:
+        given.select.append("extracted")
+    return await answer_search(request, _found(given, request), threads, given, _SORTED, show)
+
+
+def _part(value: Any, place: str) -> Any:
+    """Return a part of a value, such as `values.messages[-1].content`; `None` if there is none."""
+    for step in _STEPS.split(place):
+        match value:
+            case dict():
+                value = cast(dict[str, Any], value).get(step)
+            case list():
+                held = cast(list[Any], value)
+                index = int(step[1:-1]) if _INDEX.fullmatch(step) else len(held)
+                value = held[index] if -len(held) <= index < len(held) else None
+            case _:
+                return None
+    return value
 
 
 async def count(request: Request) -> Response:
@@ -145,7 +183,7 @@ async def state(request: Request) -> Response:
         if "checkpoint_id" in request.path_params
         else {}
     )
-    subgraphs = request.query_params.get("subgraphs", "").lower() in ("1", "true")
+    subgraphs = query_flag(request, "subgraphs")
     select = request.query_params.getlist("select")
     return await _state(request, checkpoint, subgraphs=subgraphs, select=select)
 
@@ -162,7 +200,7 @@ async def _state(
     row = await _thread(request)
     async with open_graph(serving(request), row) as opened:
         if opened is None:
-            return answer(selected(_empty_state(row), select))
+            return answer(selected(_empty_state(), select))
         config = opened.config(checkpoint)
         found = await opened.graph.aget_state(cast(Any, config), subgraphs=subgraphs)
     if checkpoint.get("checkpoint_id") and found.created_at is None:
@@ -170,11 +208,10 @@ async def _state(
     return answer(selected(show_state(found), select))
 
 
-def _empty_state(row: Row) -> dict[str, Any]:
-    checkpoint = {"thread_id": row["thread_id"], "checkpoint_ns": "", "checkpoint_id": None}
+def _empty_state() -> dict[str, Any]:
     empty: dict[str, Any] = {"values": {}, "next": [], "tasks": [], "metadata": {}, "interrupts": []}
-    nothing_yet = ("created_at", "parent_checkpoint", "checkpoint_id", "parent_checkpoint_id")
-    return {**empty, "checkpoint": checkpoint, **dict.fromkeys(nothing_yet)}
+    nothing_yet = ("created_at", "checkpoint", "parent_checkpoint", "checkpoint_id", "parent_checkpoint_id")
+    return {**empty, **dict.fromkeys(nothing_yet)}
 
 
 async def change_state(request: Request) -> Response:

@@ -12,7 +12,7 @@ from deepagents_server.database.engine import Database, Row
 from deepagents_server.database.owners import SHARED
 from deepagents_server.database.runs import add
 from deepagents_server.database.tables import assistant_versions, assistants
-from deepagents_server.errors import not_found
+from deepagents_server.errors import ApiError
 from deepagents_server.graphs import system_assistant_id
 from deepagents_server.serialize import now
 
@@ -39,7 +39,10 @@ async def add_system_assistants(
                 "created_at": stamp,
                 "updated_at": stamp,
             }
-            await add_assistant(connection, row)
+            if not await add_assistant(connection, row):
+                # The file may describe it anew.
+                described = assistants.update().where(assistants.c.assistant_id == row["assistant_id"])
+                await connection.execute(described.values(description=row["description"]))
 
 
 async def add_assistant(connection: AsyncConnection, row: Row) -> bool:
@@ -65,7 +68,7 @@ async def get_assistant(connection: AsyncConnection, name: str) -> Row:
     query = sa.select(assistants).where(assistants.c.assistant_id.in_([name, system_assistant_id(name)]))
     row = (await connection.execute(query)).mappings().first()
     if row is None:
-        raise not_found("assistant", name)
+        raise ApiError(404, f"There is no assistant {name!r} here; POST /assistants/search lists them.")
     return dict(row)
 
 

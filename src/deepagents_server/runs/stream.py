@@ -40,9 +40,9 @@ class Request:
     def of(cls, kwargs: Mapping[str, Any], config: dict[str, Any]) -> Request:
         """Read what a client sent."""
         modes = kwargs.get("stream_mode") or ["values"]
-        command = kwargs.get("command")
+        command = as_command(kwargs.get("command") or {})
         return cls(
-            as_command(command) if command else kwargs.get("input"),
+            kwargs.get("input") if command is None else command,
             config,
             [modes] if isinstance(modes, str) else list(modes),
             bool(kwargs.get("stream_subgraphs")),
@@ -50,12 +50,17 @@ class Request:
         )
 
 
-def as_command(given: Mapping[str, Any]) -> Command[Any]:
-    """Read a command: where to go, what to change, what to answer."""
-    goto = given.get("goto") or ()
+def as_command(given: Mapping[str, Any]) -> Command[Any] | None:
+    """Read a command: where to go, what to change, what to answer; `None` if it says nothing."""
+    goto, update, resume = (given.get(name) for name in ("goto", "update", "resume"))
+    if not goto and update is None and resume is None:
+        return None
     targets = cast(list[Any], goto) if isinstance(goto, list) else [goto] if goto else []
     sent = [_target(each) for each in targets]
-    return Command(update=given.get("update"), resume=given.get("resume"), goto=cast(Any, sent))
+    if isinstance(update, list):
+        # LangGraph looks for tuples, of which JSON makes lists.
+        update = [(name, value) for name, value in cast(list[list[Any]], update)]
+    return Command(update=update, resume=resume, goto=cast(Any, sent))
 
 
 def _target(given: Any) -> Any:

@@ -104,6 +104,8 @@ del ENDPOINTS[EventsBody.__name__]
 """Where the body of each model goes; the answer to one of them is a stream without an end."""
 # Parts of other bodies, and commands within one.
 _PARTS = {
+    "CommandBody",
+    "SendBody",
     "BatchRunBody",
     "Superstep",
     "TtlBody",

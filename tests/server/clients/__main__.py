@@ -113,7 +113,10 @@ def main() -> None:
         with langgraph_dev(Path(place)) as url:
             theirs = rows(url)
     head = HEAD.format(other=version("langgraph-api"), sdk=version("langgraph-sdk"))
-    PAGE.write_text(head + "".join(f"| {name} | {ours[name]} | {theirs[name]} |\n" for name in ours))
+    # What is written by hand below the table stays.
+    _, mark, rest = PAGE.read_text().partition("\n## ")
+    table = "".join(f"| {name} | {ours[name]} | {theirs[name]} |\n" for name in ours)
+    PAGE.write_text(head + table + mark + rest)
     failed = [sum(map(bool, found.values())) for found in (ours, theirs)]
     sys.stdout.write(f"{PAGE.name}: {failed[0]} fail here, {failed[1]} there.\n")
 
