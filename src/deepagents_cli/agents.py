@@ -204,7 +204,9 @@ def choose_backend(
         if access.typed:
             raise CommandError(f"{access.typed[0]} needs the sandbox: {problem}", Exit.USAGE)
         return make_files(directory), f"the agent runs no commands: {problem}"
-    further = [each for each in (*project.memory(), *project.skills()) if not each.is_relative_to(directory)]
+    plugins = [each.path for each in project.plugins()[0]]
+    brought = [*project.memory(), *project.skills(), *plugins]
+    further = [each for each in brought if not each.is_relative_to(directory)]
     read = [*access.read, *further]
     try:
         made = make_sandbox(

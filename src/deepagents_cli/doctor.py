@@ -162,6 +162,11 @@ def _settings(directory: Path, environment: Mapping[str, str]) -> Iterator[Check
             yield Check("settings", "found", str(path))
     for notice in merge(user, projects).notices:
         yield Check("settings", "missing", notice)
+    plugins, notices = project.plugins()
+    for plugin in plugins:
+        yield Check("plugin", "found", f"{plugin.name} at {plugin.path}")
+    for notice in notices:
+        yield Check("plugin", "missing", notice)
 
 
 def _state(place: Path) -> Iterator[Check]:

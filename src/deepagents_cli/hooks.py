@@ -14,6 +14,7 @@ from langgraph.types import Command
 from deepagents.backends.protocol import SandboxBackendProtocol
 from deepagents.backends.results import ExecuteResponse
 from deepagents_cli.confined import run_with_input
+from deepagents_cli.plugins import as_claude_code
 from deepagents_cli.project import Project
 from deepagents_cli.settings import Hook
 from deepagents_cli.setup import scripts_digest
@@ -62,6 +63,7 @@ class Hooks:
             if self._digest(hook) != digest:
                 return f"{one_line(hook.command)} has changed since this began; start again to use it"
             given = {"event": event, "directory": str(self._project.directory), **facts}
+            given |= as_claude_code(event, given) if hook.plugin else {}
             ended = await self._run(hook, json.dumps(_clip(given), default=str))
             # A model reads this line; the hook's reason ends before it.
             output = ended.output.removesuffix(f"Exit code: {ended.exit_code}").strip()[:_LONGEST_REASON]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar, cast
 
 from deepagents.middleware.skills.parse import Unreadable, read_header, split_skill
-from deepagents_cli.project import Project, read_text
+from deepagents_cli.project import Folder, Project, read_text
 from deepagents_cli.terminal import one_line
 
 _MOST_ENTRIES: Final = 2_000
@@ -49,11 +49,10 @@ def find_files(project: Project, kind: str, parse: Parse[Made]) -> tuple[dict[st
     found: dict[str, Made] = {}
     notices: list[str] = []
     for folder in project.folders(kind):
-        place = folder.parents[1]
-        trusted = place.resolve() == project.home.resolve()
-        for name, path in _list_files(folder, notices):
+        trusted = folder.place.resolve() == project.home.resolve()
+        for name, path in _list_files(folder.path, notices):
             try:
-                read = _read(kind, name, path, place, trusted=trusted)
+                read = _read(kind, name, path, folder, trusted=trusted)
                 made, problems = parse(read)
             # No file of somebody else keeps the program from starting.
             except (OSError, ValueError, RecursionError) as error:
@@ -92,8 +91,10 @@ def _list_files(folder: Path, notices: list[str]) -> Iterator[tuple[str, Path]]:
         notices.append(one_line(f"{folder} holds more than {_MOST_ENTRIES:,} names; the rest is left out"))
 
 
-def _read(kind: str, name: str, path: Path, place: Path, *, trusted: bool) -> MarkdownFile:
-    text = read_text(path, place, _LONGEST)
+def _read(kind: str, name: str, path: Path, folder: Folder, *, trusted: bool) -> MarkdownFile:
+    text = read_text(path, folder.place, _LONGEST)
+    if folder.plugin:
+        text = folder.plugin.fill(text)
     fields: Mapping[str, Any] = {}
     if text.lstrip("\ufeff \r\n").startswith("---"):
         header, text = split_skill(text)
@@ -101,6 +102,7 @@ def _read(kind: str, name: str, path: Path, place: Path, *, trusted: bool) -> Ma
     # An agent is called what it says; a command, what is typed: the name of its file.
     given = fields.get("name") if kind == "agents" else None
     name = given if isinstance(given, str) and given else name
+    name = f"{folder.plugin.name}:{name}" if folder.plugin else name
     if not _NAME.fullmatch(name):
         raise Unreadable(f"{name!r} is no name; write letters, digits, '-' and '_'")
     return MarkdownFile(name, path, fields, text.strip(), trusted)

@@ -2,19 +2,61 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
+import re
 import stat
 import time
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from secrets import token_hex
-from typing import Final
+from typing import Any, Final, cast
 
 _INSTRUCTIONS: Final = ("AGENTS.md", "CLAUDE.md")
 _FOLDERS: Final = (".claude", ".deepagents")
 """Where skills and the like lie, below a home and below a project; what lies in the later one wins."""
 _LONGEST_HEAD: Final = 4_096
+
+
+_MANIFEST: Final = ".claude-plugin/plugin.json"
+_PLUGIN_NAME: Final = re.compile(r"\w[\w-]{0,63}")
+_PLUGIN_ROOT: Final = "${CLAUDE_PLUGIN_ROOT}"
+_PLAIN: Final = re.compile(r"[\w./+@-]+")
+_MOST_PLUGINS: Final = 100
+_LONGEST_MANIFEST: Final = 1 << 16
+"""Bytes."""
+_NOT_USED: Final = ("agents", "commands", "hooks", "lspServers", "mcpServers", "outputStyles", "skills")
+"""Keys of a manifest by which Claude Code finds parts of a plugin elsewhere than in its folders."""
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """A folder that brings commands, agents, skills and hooks, and the place where it was put."""
+
+    name: str
+    path: Path
+    place: Path
+
+    def fill(self, text: str) -> str:
+        """Return a text with the path of the plugin where the text asks for it.
+
+        Raises:
+            ValueError: where a shell would read more than a path.
+        """
+        if _PLUGIN_ROOT in text and not _PLAIN.fullmatch(str(self.path)):
+            raise ValueError(f"the path {str(self.path)!r} is no plain word for a shell; move the plugin")
+        return text.replace(_PLUGIN_ROOT, str(self.path))
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder of files of one kind, the place to which it belongs, and the plugin that brings it, if any."""
+
+    path: Path
+    place: Path
+    plugin: Plugin | None = None
 
 
 @dataclass(frozen=True)
@@ -52,13 +94,37 @@ class Project:
 
     def skills(self) -> list[Path]:
         """Return the directories of skills that are there; a skill of a later one replaces an earlier one."""
-        return self.folders("skills")
+        return [each.path for each in self.folders("skills")]
 
-    def folders(self, kind: str) -> list[Path]:
-        """Return the folders of a kind that are there: of the person, the repository, the directory."""
-        places = dict.fromkeys([self.home, self.root, self.directory])
-        found = [place / folder / kind for place in places for folder in _FOLDERS]
-        return [each for each in found if each.is_dir() and _stays_in(each, each.parents[1])]
+    def folders(self, kind: str) -> list[Folder]:
+        """Return the folders of a kind that are there: of the person, the repository, the directory.
+
+        In each of these, those of plugins come first.
+        """
+        plugins, _ = self.plugins()
+        found: list[Folder] = []
+        for place in self._all_places():
+            found += [Folder(each.path / kind, place, each) for each in plugins if each.place == place]
+            found += [Folder(place / folder / kind, place) for folder in _FOLDERS]
+        return [each for each in found if each.path.is_dir() and _stays_in(each.path, each.place)]
+
+    def plugins(self) -> tuple[list[Plugin], list[str]]:
+        """Return the plugins of the person, the repository and the directory, and what is wrong with them."""
+        found: list[Plugin] = []
+        notices: list[str] = []
+        for place in self._all_places():
+            top = place / _FOLDERS[-1] / "plugins"
+            listed = islice(top.iterdir(), _MOST_PLUGINS) if top.is_dir() and _stays_in(top, place) else ()
+            for path in sorted(each for each in listed if each.is_dir()):
+                try:
+                    found.append(_read_plugin(path, place, notices))
+                # No folder of somebody else keeps the program from starting.
+                except (OSError, ValueError, RecursionError) as error:
+                    notices.append(f"the plugin {path} is not used: {error}")
+        return found, notices
+
+    def _all_places(self) -> list[Path]:
+        return [*dict.fromkeys([self.home, self.root, self.directory])]
 
     def describe(self) -> str:
         """Describe for the model where it is, and when."""
@@ -92,6 +158,38 @@ class Project:
         if not colon:
             return ""
         return name if not kind and name.isprintable() else None
+
+
+def _read_plugin(path: Path, place: Path, notices: list[str]) -> Plugin:
+    """Read what a plugin says of itself; what it says and is not used goes to the notices."""
+    manifest = _read_manifest(path, place)
+    name = manifest.get("name", path.name)
+    if not isinstance(name, str) or not _PLUGIN_NAME.fullmatch(name):
+        raise ValueError(f"{name!r} is no name for it; write letters, digits, '-' and '_'")
+    if unused := [each for each in _NOT_USED if each in manifest]:
+        notices.append(
+            f"the plugin {path}: {', '.join(unused)} in {_MANIFEST} is not used; its folders commands, "
+            "agents, skills and hooks are"
+        )
+    if (path / ".mcp.json").exists():
+        notices.append(f"the plugin {path}: its MCP servers (.mcp.json) are not used")
+    return Plugin(name, path, place)
+
+
+def _read_manifest(path: Path, place: Path) -> dict[str, Any]:
+    if not _stays_in(path, place):
+        raise OSError("it is a link that leads elsewhere")
+    try:
+        manifest: Any = json.loads(read_text(path / _MANIFEST, place, _LONGEST_MANIFEST))
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise OSError(f"{_MANIFEST}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise ValueError(f"{_MANIFEST} is no JSON: {error}") from error
+    if not isinstance(manifest, dict):
+        raise ValueError(f"{_MANIFEST} holds no object in braces")
+    return cast("dict[str, Any]", manifest)
 
 
 def read_text(path: Path, place: Path, most: int) -> str:

@@ -45,11 +45,12 @@ class Trusted:
 
 @dataclass(frozen=True)
 class Hook:
-    """A command that runs at an event; for calls, of these tools only, or of all."""
+    """A command that runs at an event; for calls, of these tools only, or of all. A plugin may bring it."""
 
     event: str
     command: str
     tools: tuple[str, ...] = ()
+    plugin: str = ""
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,15 @@ def merge(user: Chosen, projects: Iterable[Chosen] = (), *, trusted: bool = Fals
     hooks = [hook for event in EVENTS for hook in values.get(f"hooks.{event}", ())]
     plain = {key: value for key, value in values.items() if "." not in key}
     return Settings(**plain, limits=limits, hooks=tuple(hooks), notices=tuple(notices))
+
+
+def add_values(chosen: Chosen, further: Iterable[Chosen]) -> Chosen:
+    """Return a file with the lists of others joined to its own."""
+    values, notices = dict(chosen.values), list(chosen.notices)
+    for each in further:
+        notices += each.notices
+        values |= {key: _joined(key, values.get(key), value) for key, value in each.values.items()}
+    return Chosen(chosen.path, values, tuple(notices))
 
 
 def widens(key: str, value: object) -> bool:

@@ -14,12 +14,14 @@ from typing import Any, Final
 
 from deepagents_cli.file_agents import FileAgent, find_agents, without_model
 from deepagents_cli.file_commands import FileCommand, find_commands
+from deepagents_cli.plugins import read_hooks
 from deepagents_cli.project import Project, read_bytes
 from deepagents_cli.settings import (
     Chosen,
     Hook,
     Settings,
     Trusted,
+    add_values,
     as_text,
     merge,
     read_project,
@@ -69,7 +71,12 @@ def load_setup(
     project: Project, environment: Mapping[str, str] = os.environ, *, trust: bool = False
 ) -> Setup:
     """Read all that a person and a project have set; with `trust`, all of the project's counts this time."""
-    user, projects = read_user(project.home, environment), read_project(project)
+    plugins, of_plugins = project.plugins()
+    hooks = {plugin: read_hooks(plugin) for plugin in plugins}
+    home = project.home.resolve()
+    own_hooks = [each for plugin, each in hooks.items() if plugin.place.resolve() == home]
+    user = add_values(read_user(project.home, environment), own_hooks)
+    projects = [*read_project(project), *(each for each in hooks.values() if each not in own_hooks)]
     agents, notices = find_agents(project)
     commands, further = find_commands(project)
     items = [*_find_items(projects, agents, commands)]
@@ -84,7 +91,7 @@ def load_setup(
             for name, each in commands.items()
             if each.trusted or not _runs_more(each)
         }
-    all_notices = [*settings.notices, *notices, *further]
+    all_notices = [*map(one_line, of_plugins), *settings.notices, *notices, *further]
     return Setup(project, settings, agents, commands, items, digest, trusted, all_notices)
 
 
@@ -133,7 +140,8 @@ def _items_of(key: str, value: Any) -> Iterator[Item]:
         hooks: Sequence[Hook] = value
         for hook in hooks:
             tools = f" ({', '.join(hook.tools)})" if hook.tools else ""
-            yield Item("hook", f"{hook.event}{tools}", hook.command)
+            event = f"{hook.plugin}: {hook.event}" if hook.plugin else hook.event
+            yield Item("hook", f"{event}{tools}", hook.command)
     else:
         yield Item("setting", key, as_text(value))
 

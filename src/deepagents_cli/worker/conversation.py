@@ -323,7 +323,7 @@ class Conversation:
                 "branch": place.project.branch(),
                 "resumed": resumed,
                 "memory": [name_in(str(each), str(place.directory)) for each in place.project.memory()],
-                "skills": [name for name, _ in find_skills(place.project)],
+                "skills": [*find_skills(place.project)],
                 "agents": list(place.setup.agents),
                 "notices": place.notices,
                 "commands": list_commands(place.setup.commands),

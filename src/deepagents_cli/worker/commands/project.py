@@ -16,7 +16,7 @@ from deepagents_cli.errors import CommandError
 from deepagents_cli.file_agents import FileAgent
 from deepagents_cli.file_tools import TOOLS
 from deepagents_cli.policy import Policy
-from deepagents_cli.project import Project, read_text
+from deepagents_cli.project import Folder, Project, read_text
 from deepagents_cli.settings import KEYS, NOTHING_SET, Settings, as_text, merge, read_user, user_file
 from deepagents_cli.terminal import one_line
 from deepagents_cli.verdicts import Facts, decide
@@ -80,14 +80,13 @@ def _places(project: Project) -> dict[str, Path]:
     return found
 
 
-def find_skills(project: Project) -> list[tuple[str, Path]]:
+def find_skills(project: Project) -> dict[str, tuple[Path, Folder]]:
     """Return the skills that are there, by name; a later one replaces an earlier one."""
-    found = {
-        each.parent.name: each
-        for directory in project.skills()
-        for each in sorted(directory.glob("*/SKILL.md"))
+    return {
+        each.parent.name: (each, folder)
+        for folder in project.folders("skills")
+        for each in sorted(folder.path.glob("*/SKILL.md"))
     }
-    return [*found.items()]
 
 
 async def _skills(talk: Talk, arguments: str) -> Answer:
@@ -97,18 +96,18 @@ async def _skills(talk: Talk, arguments: str) -> Answer:
 
 def describe_skills(project: Project) -> list[str]:
     """Return the skills that are there, a line of Markdown each."""
-    return [_describe_skill(*each, project) for each in find_skills(project)]
+    return [_describe_skill(name, *each, project) for name, each in find_skills(project).items()]
 
 
-def _describe_skill(name: str, path: Path, project: Project) -> str:
-    place = path.parents[3]
+def _describe_skill(name: str, path: Path, folder: Folder, project: Project) -> str:
     try:
-        header, _ = split_skill(read_text(path, place, _LARGEST_SKILL))
+        header, _ = split_skill(read_text(path, folder.place, _LARGEST_SKILL))
         about = one_line(str(read_header(header).get("description") or "has no description"))[:_LONGEST]
     except (OSError, ValueError) as error:
         about = f"cannot be read: {one_line(str(error))}"
-    where = "repository" if place == project.root else "directory"
-    where = "home" if place == project.home else where
+    where = "repository" if folder.place == project.root else "directory"
+    where = "home" if folder.place == project.home else where
+    where = f"plugin {folder.plugin.name}, {where}" if folder.plugin else where
     return f"- **{one_line(name)}** {about} ({where}, `{one_line(str(path))}`)"
 
 
