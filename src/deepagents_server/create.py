@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -13,8 +15,20 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from deepagents_server.database.assistants import get_assistant
 from deepagents_server.database.engine import Row
 from deepagents_server.database.filters import clean_metadata
+from deepagents_server.database.notices import RUNS, Notice
 from deepagents_server.database.quotas import check_quota
-from deepagents_server.database.runs import AUTH, CHECKPOINT, Taken, active_runs, add_run, new_run
+from deepagents_server.database.runs import (
+    AUTH,
+    CHECKPOINT,
+    STEER,
+    Taken,
+    active_runs,
+    add_run,
+    lock_leases,
+    mark_cancelled,
+    mark_steered,
+    new_run,
+)
 from deepagents_server.database.tables import threads
 from deepagents_server.database.threads import add_thread, get_thread
 from deepagents_server.errors import ApiError, not_found
@@ -34,76 +48,92 @@ _CONFIG: Final = ("tags", "metadata", "recursion_limit", "max_concurrency", "run
 """What a client may configure; LangChain's other keys hold objects of Python."""
 
 
-@dataclass(frozen=True)
-class Inserted:
-    """A run in a transaction; `start_run` lets it begin when that has ended."""
-
-    row: Row
-    busy: Sequence[Row]
-    """The runs before it on its thread."""
-    taken: Taken | None
+Asked = tuple[Mapping[str, Any], str | None]
+"""The fields of the protocol, and the thread; without one, a run gets one of its own."""
 
 
 async def create_run(server: Server, given: Mapping[str, Any], thread_id: str | None = None) -> Row:
     """Insert a run and let it start as soon as it may.
 
-    `given` holds the fields of the protocol. Without a thread, the run gets one of its own.
-
     Raises:
         ApiError: if assistant or thread are not there, or the thread is busy and the run does not wait.
     """
-    async with server.database.write() as connection:
-        inserted = await insert_run(connection, server, given, thread_id)
-    await start_run(server, inserted)
-    return inserted.row
+    return (await create_runs(server, [(given, thread_id)]))[0]
 
 
-async def insert_run(
-    connection: AsyncConnection, server: Server, given: Mapping[str, Any], thread_id: str | None = None
-) -> Inserted:
-    """Insert a run, and take it for this process if it may begin at once.
+async def create_runs(server: Server, asked: Sequence[Asked]) -> list[Row]:
+    """Insert runs, all or none, and let them start as soon as they may.
 
     Raises:
         ApiError: as `create_run`.
     """
-    if server.config.http.get("disable_webhooks") is True:
-        given = {**given, "webhook": None}
-    if given.get("webhook"):
-        server.webhooks.check(given["webhook"])
-    assistant = await get_assistant(connection, given["assistant_id"])
-    if assistant["graph_id"] not in server.graphs:
-        raise ApiError(404, f"The graph {assistant['graph_id']!r} of this assistant is not served here.")
-    thread = await _thread(connection, given, thread_id)
-    busy = await active_runs(connection, thread["thread_id"]) if thread_id else []
-    row = _row(assistant, thread, given, server)
-    if busy and row["multitask_strategy"] == "reject":
-        raise ApiError(
-            409, "The thread is busy with another run; wait for it, or choose a multitask_strategy."
-        )
-    leaving = len(busy) if row["multitask_strategy"] in _REPLACES else 0
-    await check_quota(connection, server.scope.owner, leaving)
-    begins = not busy and not given.get("after_seconds") and server.engine.takes_at_once
-    taken = await add_run(connection, row, server.engine.worker if begins else None)
-    await _mark_thread(connection, thread, assistant)
-    return Inserted(row, busy, taken)
+    # A client that goes now must not leave runs that this process has taken and does not begin.
+    return await asyncio.shield(_create_runs(server, asked))
 
 
-async def start_run(server: Server, inserted: Inserted) -> None:
-    """Let a run begin whose transaction has ended, or wait as its strategy says."""
-    row = inserted.row
-    if inserted.taken:
-        # Before anything else that may fail: nobody else looks after a run that this worker has taken.
-        server.engine.start(inserted.taken)
-    await server.engine.announce(row["thread_id"], waits=not inserted.taken)
-    for other in inserted.busy:
-        await _make_way(server, other, row["multitask_strategy"])
+async def _create_runs(server: Server, asked: Sequence[Asked]) -> list[Row]:
+    async with creating(server) as new:
+        await lock_leases(new.connection, [thread_id for _, thread_id in asked if thread_id])
+        return [await new.add(given, thread_id) for given, thread_id in asked]
 
 
-async def _make_way(server: Server, other: Row, strategy: str) -> None:
-    if strategy in _REPLACES:
-        await server.engine.cancel(other, strategy)
-    elif strategy == "steer":
-        await server.engine.steer(other["run_id"])
+@asynccontextmanager
+async def creating(server: Server) -> AsyncGenerator[NewRuns]:
+    """Make runs in one transaction; when it has ended, they begin, or wait as their strategies say."""
+    with server.engine.reserving() as reserve:
+        async with server.engine.notices.write(server.database) as (connection, notices):
+            yield (new := NewRuns(server, connection, notices, reserve))
+        for taken in new.taken:
+            server.engine.start(taken)
+
+
+@dataclass(frozen=True)
+class NewRuns:
+    """Runs of a transaction that has not ended."""
+
+    server: Server
+    connection: AsyncConnection
+    notices: list[Notice]
+    reserve: Callable[[str], bool]
+    """Keeps room in this process for a run that can begin at once."""
+    taken: list[Taken] = field(default_factory=list[Taken])
+
+    async def add(self, given: Mapping[str, Any], thread_id: str | None = None) -> Row:
+        """Insert a run, and take it for this process if it may begin at once.
+
+        Raises:
+            ApiError: as `create_run`.
+        """
+        server, connection = self.server, self.connection
+        if server.config.http.get("disable_webhooks") is True:
+            given = {**given, "webhook": None}
+        if given.get("webhook"):
+            server.webhooks.check(given["webhook"])
+        assistant = await get_assistant(connection, given["assistant_id"])
+        if assistant["graph_id"] not in server.graphs:
+            raise ApiError(404, f"The graph {assistant['graph_id']!r} of this assistant is not served here.")
+        thread = await _thread(connection, given, thread_id)
+        busy = await active_runs(connection, thread["thread_id"]) if thread_id else []
+        row = _row(assistant, thread, given, server)
+        strategy = row["multitask_strategy"]
+        if busy and strategy == "reject":
+            raise ApiError(
+                409, "The thread is busy with another run; wait for it, or choose a multitask_strategy."
+            )
+        await check_quota(connection, server.scope.owner, len(busy) if strategy in _REPLACES else 0)
+        begins = not busy and not given.get("after_seconds") and self.reserve(row["run_id"])
+        taken = await add_run(connection, row, server.engine.worker if begins else None)
+        await _mark_thread(connection, thread, assistant)
+        self.notices.extend([("begin", row["thread_id"]), *([] if taken else [RUNS])])
+        self.taken.extend([taken] if taken else [])
+        for other in busy:
+            self.notices.extend(await self._make_way(other, strategy))
+        return row
+
+    async def _make_way(self, other: Row, strategy: str) -> list[Notice]:
+        if strategy in _REPLACES:
+            return await mark_cancelled(self.connection, other, strategy)
+        return await mark_steered(self.connection, other) if strategy == STEER else []
 
 
 async def _thread(connection: AsyncConnection, given: Mapping[str, Any], thread_id: str | None) -> Row:

@@ -15,7 +15,7 @@ from croniter import CroniterBadDateError, croniter
 
 from deepagents_server.auth import User
 from deepagents_server.background import in_background
-from deepagents_server.create import insert_run, start_run
+from deepagents_server.create import creating
 from deepagents_server.database.engine import Row
 from deepagents_server.database.owners import Scope
 from deepagents_server.database.tables import crons
@@ -79,14 +79,13 @@ async def _start(server: Server, row: Row, following: str | None) -> bool:
     metadata = {**row["metadata"], "cron_id": row["cron_id"]}
     given = {**payload, **kept, "assistant_id": row["assistant_id"], "metadata": metadata}
     try:
-        async with mine.database.write() as connection:
-            if not (await connection.execute(taken)).rowcount:
+        async with creating(mine) as new:
+            if not (await new.connection.execute(taken)).rowcount:
                 return False
-            inserted = await insert_run(connection, mine, given, row["thread_id"])
+            await new.add(given, row["thread_id"])
     except ApiError as error:
         _log.warning("Schedule %s started no run: %s", row["cron_id"], error.detail)
         return bool(await mine.database.execute(taken))
-    await start_run(mine, inserted)
     return True
 
 

@@ -24,8 +24,10 @@ from deepagents_server.webhooks import Webhooks
 _AT_ONCE: Final = 20
 _HELD: Final = 15.0
 """Seconds for which who sends has something; longer than a try takes. Then another may send it."""
-_PAUSES: Final = (2.0, 10.0, 60.0, 600.0)
+_PAUSES: Final[tuple[float, ...]] = (2.0, 10.0, 60.0, 600.0)
 """Seconds after each try that failed; there is one more try than pauses."""
+_ATTEMPTS: Final = 20
+"""How often a try may begin; those that neither fail nor succeed were lost with their process."""
 _LOOK_AGAIN: Final = 30.0
 _log: Final = logging.getLogger("deepagents.server")
 
@@ -47,8 +49,9 @@ class Deliveries:
     async def running(self) -> AsyncGenerator[None]:
         """Send until the block ends; what is under way then is sent again later."""
         if not self._database.is_shared:
-            # The process before this one sends no more.
-            await self._database.execute(webhooks.update().values(due_at=now()))
+            # The process before this one sends no more; what has failed goes on waiting for its turn.
+            held = webhooks.c.due_at <= now(_HELD)
+            await self._database.execute(webhooks.update().where(held).values(due_at=now()))
         try:
             async with in_background(self._watch()):
                 yield
@@ -89,7 +92,7 @@ class Deliveries:
         self._news.set()
         if not task.cancelled() and (error := task.exception()):
             # It is tried again when nobody has it any more.
-            _log.warning("The database does not answer: %s", error)
+            _log.warning("It is not known whether a webhook was called: %r", error)
 
     async def _take(self) -> list[Row]:
         due = (
@@ -106,18 +109,25 @@ class Deliveries:
             return [dict(row) for row in (await connection.execute(taken)).mappings()]
 
     async def _send(self, row: Row) -> None:
-        try:
-            over = await self._webhooks.post(row["address"], row["body"].encode())
-        except ApiError as error:
-            _log.warning("The webhook of run %s is not called: %s", row["run_id"], error.detail)
-            over = True
-        if not over and row["attempt"] > len(_PAUSES):
-            _log.warning("The webhook of run %s is given up", row["run_id"])
-            over = True
+        pause = await self._try(row)
         # Not where another process has taken it meanwhile.
         mine = sa.and_(webhooks.c.run_id == row["run_id"], webhooks.c.attempt == row["attempt"])
         await self._database.execute(
             webhooks.delete().where(mine)
-            if over
-            else webhooks.update().where(mine).values(due_at=now(_PAUSES[int(row["attempt"]) - 1]))
+            if pause is None
+            else webhooks.update().where(mine).values(due_at=now(pause), failed=webhooks.c.failed + 1)
         )
+
+    async def _try(self, row: Row) -> float | None:
+        """Post to a webhook; return the seconds to the next try, if there is to be one."""
+        if row["attempt"] <= _ATTEMPTS:
+            try:
+                if await self._webhooks.post(row["address"], row["body"].encode()):
+                    return None
+            except ApiError as error:
+                _log.warning("The webhook of run %s is not called: %s", row["run_id"], error.detail)
+                return None
+            if row["failed"] < len(_PAUSES):
+                return _PAUSES[int(row["failed"])]
+        _log.warning("The webhook of run %s is given up", row["run_id"])
+        return None

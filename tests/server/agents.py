@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypedDict
 from uuid import UUID
 
+import psycopg
 from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.runnables import RunnableConfig
@@ -44,8 +45,8 @@ async def answer(state: State, config: RunnableConfig) -> dict[str, Any]:
     match said.split(" ", 1):
         case ["ask", question]:
             return _say(f"You said {interrupt(question)}.")
-        case ["fail", text]:
-            raise ValueError(text)
+        case ["fail" | "query" as kind, text]:
+            raise psycopg.OperationalError(text) if kind == "query" else ValueError(text)
         case ["wait", name]:
             get_stream_writer()({"waiting": name})
             await GATES.setdefault(name, asyncio.Event()).wait()

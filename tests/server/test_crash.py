@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from langgraph_sdk import get_sync_client
@@ -112,3 +112,59 @@ def test_events_of_steps_that_were_saved_are_not_missed(process: Process) -> Non
     assert [[*update] for update in updates] == [["dig"], ["fill"]]
     values = [part.data for part in seen if part.event == "values"]
     assert last(values[-1]) == "filled"
+
+
+def test_a_crash_keeps_what_was_asked_of_a_run_and_how_far_it_came(process: Process, tmp_path: Path) -> None:
+    """One was steered before the crash; of two that crashed often, the one that went on meanwhile goes on."""
+    runs: dict[str, tuple[str, str]] = {}
+    with get_sync_client(url=process.start(), api_key=None) as client:
+        for name in ("steered", "stuck", "slow"):
+            thread = client.threads.create()["thread_id"]
+            run = client.runs.create(
+                thread, "lifter", input=say("up"), stream_mode="custom", stream_resumable=True
+            )
+            runs[name] = thread, run["run_id"]
+            for part in client.runs.join_stream(*runs[name], last_event_id="-1"):
+                if part.event == "custom":
+                    break
+        steering = client.runs.create(
+            runs["steered"][0], "lifter", input=say("hurry"), multitask_strategy=cast(Any, "steer")
+        )
+    process.end(signal.SIGKILL)
+    with closing(sqlite3.connect(tmp_path / ".deepagents" / "server.db")) as database:
+        # Each attempt gives both the next number; a checkpoint has the lease's.
+        database.execute("UPDATE runs SET attempt = 22")
+        database.execute("UPDATE leases SET token = 22 WHERE run_id = ?", (runs["stuck"][1],))
+        database.commit()
+
+    with get_sync_client(url=process.start(), api_key=None) as client:
+        values: Any = client.runs.join(runs["steered"][0], steering["run_id"])
+        for run in runs.values():
+            client.runs.join(*run)
+        ended: dict[str, Any] = {name: client.runs.get(*run) for name, run in runs.items()}
+
+    contents = [each["content"] for each in values["messages"] if each["content"]]
+    assert contents == ["up", "lifted light", "lifted heavy", "hurry", "Both are up."]
+    assert {name: run["status"] for name, run in ended.items()} == {
+        "steered": "interrupted",
+        "stuck": "error",
+        "slow": "success",
+    }
+    assert "finished no step" in ended["stuck"]["error"]["message"]
+
+
+def test_the_end_of_a_run_is_written_when_the_disk_has_room_again(process: Process, tmp_path: Path) -> None:
+    with get_sync_client(url=process.start(), api_key=None) as client:
+        thread = client.threads.create()["thread_id"]
+        with closing(sqlite3.connect(tmp_path / ".deepagents" / "server.db")) as database:
+            database.execute(
+                "CREATE TRIGGER full BEFORE UPDATE OF status ON runs WHEN NEW.status = 'success' "
+                "BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END"
+            )
+            run = client.runs.create(thread, "echo", input=say("hello"))["run_id"]
+            while not database.execute("SELECT 1 FROM runs WHERE attempt = 2").fetchall():
+                time.sleep(0.05)
+            database.execute("DROP TRIGGER full")
+
+        assert last(client.runs.join(thread, run)) == "Echo: hello"
+        assert client.runs.get(thread, run)["status"] == "success"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import operator
 import threading
 from collections import Counter
@@ -16,8 +17,8 @@ from psycopg import OperationalError
 from sqlalchemy import event
 
 from deepagents_server.database import open_database
-from deepagents_server.database.runs import Claim, claim, new_run
-from deepagents_server.database.tables import leases, runs
+from deepagents_server.database.runs import Claim, claim, hand_back, new_run, take_over
+from deepagents_server.database.tables import leases, runs, workers
 from deepagents_server.errors import ServeError
 from deepagents_server.serialize import now
 
@@ -128,3 +129,33 @@ async def test_thousands_of_runs_that_wait_do_not_hold_up_the_event_loop(tmp_pat
         assert taken[0]["run_id"] == "b"
         assert steps.total() > 300, "all of them were looked at"
         assert steps["MainThread"] < 100, "and not while the event loop waited"
+
+
+async def test_a_run_is_not_taken_from_a_worker_that_lives(postgres: str) -> None:
+    """Whoever believes it to be left over may be late: a sleeper, or one that looks for the lost."""
+    host = dict(part.split("=") for part in postgres.split())["host"]
+    async with open_database(f"postgresql://postgres@/postgres?host={host}") as database:
+        thread, run, alive = str(uuid4()), str(uuid4()), str(uuid4())
+        row = {"run_id": run, "thread_id": thread, "assistant_id": "", "graph_id": "echo", "metadata": {}}
+        await database.execute(
+            runs.insert().values(new_run({**row, "version": "none"}, {})),
+            leases.insert().values(thread_id=thread),
+            workers.insert().values(worker_id=alive, seen_at=4e9),
+        )
+
+        # Two that begin it at once do not both get it.
+        taken = await asyncio.gather(*(take_over(database, run, alive + name) for name in ("", "?")))
+        await database.execute(leases.update().where(leases.c.run_id == run).values(worker=alive))
+        await hand_back(database, run, "late")
+        kept = await database.row(sa.select(leases).where(leases.c.thread_id == thread))
+        refused = await take_over(database, run, "late")
+        await database.execute(workers.delete().where(workers.c.worker_id == alive))
+        await hand_back(database, run, "late")
+        freed = await database.row(sa.select(leases).where(leases.c.thread_id == thread))
+
+        assert any(taken)
+        assert kept
+        assert kept["worker"] == alive
+        assert refused is None
+        assert freed
+        assert (freed["run_id"], freed["worker"]) == (None, None)

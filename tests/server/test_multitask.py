@@ -9,9 +9,16 @@ from uuid import uuid4
 
 import httpx
 import pytest
+import sqlalchemy as sa
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import ConflictError, NotFoundError
+from sqlalchemy.exc import IntegrityError
 
+from deepagents_server.config import ServerConfig
+from deepagents_server.create import create_run
+from deepagents_server.database.tables import runs
+from deepagents_server.server import Settings, open_server
+from tests.server.serving import GRAPHS
 from tests.server.test_runs import last, say
 
 
@@ -197,3 +204,39 @@ async def test_a_message_reaches_an_agent_at_its_next_step(client: LangGraphClie
     assert last(values) == f"I know: {busy.gate}, {busy.gate} happened, and hurry"
     assert (await client.runs.get(busy.thread, busy.run))["status"] == "interrupted"
     assert (await client.threads.get(busy.thread))["status"] == "idle"
+
+
+async def test_a_run_takes_anothers_place_whole_or_not_at_all(tmp_path: Path) -> None:
+    """A database that fails between the two keeps no run that waits for one which nobody ends."""
+    settings = Settings(f"sqlite:///{tmp_path / 'server.db'}", slots=0)
+    async with open_server(ServerConfig(tmp_path, GRAPHS), settings) as server:
+        asked = {"assistant_id": "echo", "input": say("hello")}
+        former = await create_run(server, {**asked, "on_completion": "keep"})
+        fails = (
+            "CREATE TRIGGER fails BEFORE UPDATE OF cancelled ON runs "
+            "BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
+        )
+        await server.database.execute(sa.text(fails))
+        for strategy in ("interrupt", "rollback", "steer"):
+            with pytest.raises(IntegrityError, match="disk"):
+                await create_run(server, {**asked, "multitask_strategy": strategy}, former["thread_id"])
+
+        (left,) = await server.database.rows(sa.select(runs))
+
+        assert (left["run_id"], left["status"]) == (former["run_id"], "pending")
+
+
+async def test_a_message_reaches_a_run_that_has_not_begun(client: LangGraphClient) -> None:
+    """It waits behind another; its own message is kept, and it leaves the answer to the one that steers."""
+    busy = Busy(client)
+    await busy.begin("waiter", busy.gate)
+    waiting = await busy.add("enqueue")
+
+    steering = await busy.add("steer")
+    await busy.open()
+    values = await client.runs.join(busy.thread, steering["run_id"])
+
+    contents = [each["content"] for each in values["messages"] if each["content"]]
+    assert contents == [busy.gate, f"{busy.gate} happened", "next", "next", "Echo: next"]
+    ended = [(await client.runs.get(busy.thread, each))["status"] for each in (busy.run, waiting["run_id"])]
+    assert ended == ["interrupted", "interrupted"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import sqlite3
 from collections.abc import Iterator
@@ -16,7 +17,11 @@ from langgraph_sdk import get_sync_client
 from langgraph_sdk.client import SyncLangGraphClient
 from langgraph_sdk.errors import RateLimitError
 
+from deepagents.testing import ScriptedModel
 from deepagents_cli.__main__ import main
+from deepagents_server.database import open_database
+from deepagents_server.database.quotas import Quota, list_quotas, set_quota
+from deepagents_server.runs.spending import Spending
 from tests.server.serving import Process, make_key
 from tests.server.test_runs import last, say
 
@@ -161,3 +166,24 @@ def test_a_crash_lets_nothing_count_twice_or_never(tmp_path: Path) -> None:
         assert used["lost"] == used["calm"] > 0
     finally:
         process.close()
+
+
+async def test_a_run_that_is_cancelled_counts_what_it_spent_once(tmp_path: Path) -> None:
+    """Wherever that finds it while it writes what it has spent."""
+    async with open_database(f"sqlite:///{tmp_path / 'server.db'}") as database:
+        await set_quota(database, "ann", Quota(tokens=10_000))
+        once = 0
+        for steps in range(12):
+            spending = Spending(database, "ann")
+            async with spending.counted():
+                await ScriptedModel(always=lambda asked: "Thirteen metres.").ainvoke("How high?")
+                noting = asyncio.ensure_future(spending.note())
+                for _ in range(steps):
+                    await asyncio.sleep(0)
+                noting.cancel()
+                await asyncio.wait([noting])
+            await spending.note()
+
+            (quota,) = await list_quotas(database)
+            once = once or quota["used_tokens"]
+            assert quota["used_tokens"] == once * (steps + 1) > 0

@@ -4,7 +4,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from httpx import HTTPStatusError
+from httpx import AsyncClient, HTTPStatusError
 from langgraph_sdk.client import LangGraphClient, SyncLangGraphClient
 
 
@@ -97,3 +97,33 @@ async def test_what_is_not_there_is_not_found(client: LangGraphClient) -> None:
             await asked
         assert refused.value.response.status_code == 404
         assert "There is no" in refused.value.response.json()["detail"]
+
+
+async def test_of_a_batch_all_runs_are_made_or_none(client: LangGraphClient, url: str) -> None:
+    thread = (await client.threads.create())["thread_id"]
+    good = {"assistant_id": "echo", "thread_id": thread, "input": say("hello")}
+    bad = [{"thread_id": str(uuid4())}, {"assistant_id": "nobody"}, {"multitask_strategy": "reject"}]
+    async with AsyncClient(base_url=url) as plain:
+        statuses = [
+            (await plain.post("/runs/batch", json=[good, {**good, **each}])).status_code for each in bad
+        ]
+        assert await client.runs.list(thread) == []
+        made = (await plain.post("/runs/batch", json=[good, {**good, "input": say("again")}])).json()
+
+    assert statuses == [404, 404, 409]
+    assert last(await client.runs.join(thread, made[1]["run_id"])) == "Echo: again"
+    assert [each["run_id"] for each in await client.runs.list(thread)] == [
+        made[1]["run_id"],
+        made[0]["run_id"],
+    ]
+
+
+async def test_a_batch_begins_no_more_runs_than_there_is_room_for(client: LangGraphClient, url: str) -> None:
+    waiting = {"assistant_id": "echo", "input": say(f"wait {uuid4()}"), "on_completion": "keep"}
+    async with AsyncClient(base_url=url) as plain:
+        made = (await plain.post("/runs/batch", json=[waiting] * 12)).json()
+        states = [await client.runs.get(each["thread_id"], each["run_id"]) for each in made]
+        for each in reversed(made):
+            await client.runs.cancel(each["thread_id"], each["run_id"], wait=True)
+
+    assert [each["status"] for each in states] == ["running"] * 10 + ["pending"] * 2

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import queue
 import sqlite3
@@ -15,10 +16,15 @@ from typing import Any
 
 import httpx
 import pytest
+import sqlalchemy as sa
 from langgraph_sdk import get_sync_client
 from langgraph_sdk.errors import UnprocessableEntityError
 
+from deepagents_server.database import open_database
+from deepagents_server.database.tables import webhooks
+from deepagents_server.deliveries import Deliveries
 from deepagents_server.errors import ApiError
+from deepagents_server.serialize import now, seconds_to
 from deepagents_server.webhooks import Webhooks
 from tests.server.serving import Process
 from tests.server.test_runs import last, say
@@ -175,3 +181,30 @@ def test_a_run_with_such_a_webhook_is_not_made(url: str) -> None:
     refused = pytest.raises(UnprocessableEntityError, match="webhook")
     with get_sync_client(url=url, api_key=None) as client, refused:
         client.runs.create(None, "echo", input=say("hello"), webhook="http://127.0.0.1:1/x")
+
+
+async def test_tries_that_fail_are_counted_and_lost_ones_are_not(tmp_path: Path) -> None:
+    """A few processes were killed while they sent; a webhook that always kills its process is given up."""
+    names: list[str] = []
+
+    async def resolve(host: str, port: int) -> list[str]:
+        names.append(host)
+        raise OSError("no such name")
+
+    begun = {"killed": (6, 0), "failed": (4, 4), "kills": (20, 0), "paused": (1, 1)}
+    async with open_database(f"sqlite:///{tmp_path / 'server.db'}") as database:
+        for name, (attempt, failed) in begun.items():
+            row = {"run_id": name, "address": f"http://{name}.example", "body": "1"}
+            tried = {"attempt": attempt, "failed": failed, "due_at": now(60 if name == "paused" else 10)}
+            await database.execute(webhooks.insert().values({**row, **tried}))
+
+        async with Deliveries(database, replace(Webhooks.of({}), resolve=resolve)).running():
+            while len(left := await database.rows(sa.select(webhooks))) > 2 or not left[0]["failed"]:
+                await asyncio.sleep(0.01)
+
+    assert sorted(names) == ["failed.example", "killed.example"]
+    assert {row["run_id"]: (row["attempt"], row["failed"]) for row in left} == {
+        "killed": (7, 1),
+        "paused": (1, 1),
+    }
+    assert 0 < seconds_to(left[0]["due_at"]) <= 2

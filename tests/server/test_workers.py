@@ -105,6 +105,32 @@ async def test_a_run_elsewhere_is_cancelled_within_a_second(client: LangGraphCli
     assert (await client.runs.get(thread, run))["status"] == "interrupted"
 
 
+async def test_a_run_is_cancelled_though_its_worker_cannot_hear_it(
+    client: LangGraphClient, shared: Shared
+) -> None:
+    """The connections on which notices arrive are cut, and come back a second later."""
+    thread, run, _ = await begin(client, "echo", f"wait {uuid4()}")
+
+    with psycopg.connect(shared.database) as connection:
+        listening = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query = 'LISTEN deepagents'"
+        assert len(connection.execute(listening).fetchall()) == 3
+    await client.runs.cancel(thread, run)
+
+    async with asyncio.timeout(60):
+        await client.runs.join(thread, run)
+    assert (await client.runs.get(thread, run))["status"] == "interrupted"
+
+
+async def test_an_error_of_another_database_ends_a_run(client: LangGraphClient) -> None:
+    """It is not ours that is away, so there is nothing to wait for."""
+    parts = [
+        part async for part in client.runs.stream(None, "echo", input=say("query The price list is locked."))
+    ]
+
+    assert [part.data["attempt"] for part in parts if part.event == "metadata"] == [1]
+    assert parts[-1].data == {"error": "OperationalError", "message": "The price list is locked."}
+
+
 async def test_of_runs_that_come_at_once_a_thread_takes_one(client: LangGraphClient) -> None:
     thread = (await client.threads.create())["thread_id"]
     asked = (
@@ -118,10 +144,10 @@ async def test_of_runs_that_come_at_once_a_thread_takes_one(client: LangGraphCli
     await client.threads.delete(thread)
 
 
-def holder(shared: Shared) -> Process:
+def holder(shared: Shared, *more: Process) -> Process:
     """Return the worker that lifts."""
     pid = int(shared.lifted.read_text().splitlines()[-1].split()[-1])
-    return next(worker for worker in shared.workers if worker.pid == pid)
+    return next(worker for worker in (*shared.workers, *more) if worker.pid == pid)
 
 
 @pytest.mark.slow
@@ -214,3 +240,24 @@ async def test_runs_stay_with_the_version_of_the_code_that_they_began_with(
             mover.start()
             assert last(await former.runs.join(thread, left)) == "Thirteen metres."
             assert mover.end(signal.SIGTERM) == 0
+
+
+@pytest.mark.slow
+async def test_a_run_that_was_moved_at_work_goes_on_with_the_new_version(
+    client: LangGraphClient, shared: Shared, tmp_path: Path
+) -> None:
+    """A worker moves it too early, while the old one is at work, and that is then killed."""
+    shared.lifted.write_text("")
+    thread, run, _ = await begin(client, "lifter", "up")
+    former, options = holder(shared), ("--code-version", "2", "--move-from", "1")
+    later = Process(
+        tmp_path, "--database", shared.database, *options, command="worker", LIFTED=str(shared.lifted)
+    )
+    later.start()
+
+    former.end(signal.SIGKILL)
+
+    assert last(await client.runs.join(thread, run)) == "Both are up."
+    assert holder(shared, later) is later
+    assert later.end(signal.SIGTERM) == 0
+    former.start()

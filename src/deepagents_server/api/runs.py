@@ -23,7 +23,7 @@ from deepagents_server.api.bodies import (
     read_body,
 )
 from deepagents_server.api.common import Watched, answer, nothing, selected, serving
-from deepagents_server.create import create_run
+from deepagents_server.create import create_run, create_runs
 from deepagents_server.database.engine import Row
 from deepagents_server.database.runs import ACTIVE, delete_runs, show_run
 from deepagents_server.database.tables import runs, threads
@@ -52,13 +52,10 @@ async def create(request: Request) -> Response:
 
 
 async def create_batch(request: Request) -> Response:
-    """Make several runs."""
+    """Make several runs, all or none."""
     given = await read_body(request, BatchBody)
-    server = serving(request)
-    made = [
-        await create_run(server, each.model_dump(exclude={"thread_id"}), each.thread_id)
-        for each in given.root
-    ]
+    asked = [(each.model_dump(exclude={"thread_id"}), each.thread_id) for each in given.root]
+    made = await create_runs(serving(request), asked)
     return answer([show_run(row) for row in made])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import sqlite3
+import traceback
 from collections.abc import AsyncGenerator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, closing, nullcontext
@@ -38,6 +39,14 @@ _PRAGMAS: Final = (
     "busy_timeout=30000",
     "foreign_keys=ON",
 )
+_USERS: Final = (
+    "deepagents_server.database.",
+    "deepagents_server.events",
+    "deepagents_server.runs.commands",
+    "langgraph.checkpoint.",
+    "langgraph.store.",
+)
+"""The modules that use the database while a graph runs."""
 _READERS: Final = 4
 _BUSY_PAUSE: Final = 0.002
 _BUSY_TRIES: Final = 15_000
@@ -70,7 +79,7 @@ class Database:
     def is_away(self, error: BaseException) -> bool:
         """Tell whether an error means that the database did not answer, though it may again."""
         lost = (OperationalError, InterfaceError, *self.driver_errors)
-        return self.is_shared and isinstance(error, lost)
+        return self.is_shared and isinstance(error, lost) and _is_of_server(error)
 
     def of(self, scope: Scope) -> Database:
         """Return the same database, as far as an owner may see and change it."""
@@ -122,6 +131,13 @@ class Database:
             for statement in statements:
                 touched = (await connection.execute(statement)).rowcount
         return touched
+
+
+def _is_of_server(error: BaseException) -> bool:
+    """Tell an error of this database from that of another, which a tool has asked with the same driver."""
+    frames = traceback.walk_tb(error.__traceback__)
+    modules = (str(frame.f_globals.get("__name__")) for frame, _ in frames)
+    return any(name.startswith(_USERS) for name in modules)
 
 
 class _FileConnection(AsyncConnection):

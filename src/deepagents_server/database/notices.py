@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Any, Final, Literal
 
 import sqlalchemy as sa
@@ -20,6 +20,8 @@ Kind = Literal["runs", "stop", "steer", "events", "end", "watch", "begin"]
 thread has got a run."""
 Notice = tuple[Kind, str]
 """A kind, and the id of the run or thread, if it is about one."""
+RUNS: Final[Notice] = ("runs", "")
+"""There are runs to start."""
 _CHANNEL: Final = "deepagents"
 _log: Final = logging.getLogger("deepagents.server")
 
@@ -45,9 +47,21 @@ class Notices:
             for kind, key in notices:
                 self._handle(f"{kind}:{key}")
 
-    async def send_with(self, connection: AsyncConnection, notice: Notice) -> None:
+    @asynccontextmanager
+    async def write(self, database: Database) -> AsyncGenerator[tuple[AsyncConnection, list[Notice]]]:
+        """Change a few rows in one transaction; its end also sends what is put on the list."""
+        notices: list[Notice] = []
+        async with database.write() as connection:
+            yield connection, notices
+            if self._database.is_shared:
+                await self.send_with(connection, *notices)
+        if not self._database.is_shared:
+            await self.send(*notices)
+
+    async def send_with(self, connection: AsyncConnection, *notices: Notice) -> None:
         """Tell all processes that share the database, when the transaction ends."""
-        await connection.execute(_notify(notice))
+        for notice in notices:
+            await connection.execute(_notify(notice))
 
     def listening(self) -> AbstractAsyncContextManager[None]:
         """Hear the other processes until the block ends."""

@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from deepagents_server.database.engine import Database, Row
 from deepagents_server.database.leftovers import leftovers
+from deepagents_server.database.notices import RUNS, Notice
 from deepagents_server.database.tables import (
     PENDING,
     commands,
@@ -32,6 +33,8 @@ AUTH: Final = "langgraph_auth_"
 CHECKPOINT: Final = ("checkpoint_id", "checkpoint_ns", "checkpoint_map")
 """What names a checkpoint; its thread is said elsewhere."""
 ACTIVE: Final = ("pending", "running")
+STEER: Final = "steer"
+"""Why a run is to end at its next step: another is to take over there."""
 _OWNERS_LOCK: Final = 0x6465_6572
 _FIRST: Final = runs.alias()
 
@@ -53,6 +56,16 @@ async def active_runs(connection: AsyncConnection, thread_id: str) -> list[Row]:
         .order_by(runs.c.created_at)
     )
     return [dict(row) for row in (await connection.execute(query)).mappings()]
+
+
+async def lock_leases(connection: AsyncConnection, thread_ids: Iterable[str]) -> None:
+    """Keep others from beginning, ending or adding runs of these threads until the transaction ends.
+
+    Who changes runs does this first, and in this order: in another, two would wait for each other.
+    """
+    if connection.dialect.name == "postgresql":
+        chosen = sa.select(leases.c.token).where(leases.c.thread_id.in_([*thread_ids]))
+        await connection.execute(chosen.order_by(leases.c.thread_id).with_for_update())
 
 
 async def make_lease(connection: AsyncConnection, thread_id: str) -> None:
@@ -190,7 +203,7 @@ async def move_runs(database: Database, version: str, former: str | None = None)
     """Let this version of the code have the runs of a former one, or of all; return how many."""
     chosen = runs.c.version != version if former is None else runs.c.version == former
     lost = sa.select(leases.c.run_id).where(
-        leases.c.run_id.is_not(None), leases.c.worker.not_in(sa.select(workers.c.worker_id))
+        leases.c.worker.is_not(None), leases.c.worker.not_in(sa.select(workers.c.worker_id))
     )
     moved = runs.update().where(runs.c.status.in_(ACTIVE), chosen)
     async with database.write() as connection:
@@ -215,16 +228,26 @@ async def take_again(database: Database, run: Row, token: int, worker: str) -> T
 
 async def take_over(database: Database, run_id: str, worker: str) -> Taken | None:
     """Begin a further attempt at a run whose worker was lost; `None` if it is over, or another has it."""
-    alive = sa.exists().where(workers.c.worker_id == leases.c.worker, workers.c.worker_id != worker)
-    held = sa.select(leases.c.run_id).where(leases.c.run_id == run_id, alive)
+    held = sa.select(_is_elsewhere(worker)).where(_has(run_id)).with_for_update(of=leases)
     async with database.write() as connection:
-        if (await connection.execute(held)).first():
+        if (await connection.execute(held)).scalar():
             return None
         taken = await take(connection, run_id, worker)
         if taken is None:
-            freed = leases.update().where(leases.c.run_id == run_id, leases.c.worker == worker)
+            freed = leases.update().where(_has(run_id), leases.c.worker == worker)
             await connection.execute(freed.values(run_id=None, worker=None))
     return taken
+
+
+def _has(run_id: str) -> sa.ColumnElement[bool]:
+    """Say which lease a run has, by the index of threads: there is none of runs."""
+    thread = sa.select(runs.c.thread_id).where(runs.c.run_id == run_id).scalar_subquery()
+    return sa.and_(leases.c.thread_id == thread, leases.c.run_id == run_id)
+
+
+def _is_elsewhere(worker: str) -> sa.ColumnElement[bool]:
+    """Tell of a lease whether another worker has it that lives."""
+    return sa.exists().where(workers.c.worker_id == leases.c.worker, workers.c.worker_id != worker)
 
 
 async def finish(
@@ -267,24 +290,30 @@ async def finish(
     return True
 
 
-async def cancel(database: Database, run: Row, action: str) -> bool:
-    """Note that a run is to end; `True` if it had not begun, and is over by this."""
-    async with database.write() as connection:
-        held = sa.exists().where(leases.c.run_id == runs.c.run_id)
-        ended = (
-            runs.update()
-            .where(runs.c.run_id == run["run_id"], runs.c.status == "pending", ~held)
-            .values(status="interrupted", cancelled=action, updated_at=now())
-        )
-        if not (await connection.execute(ended)).rowcount:
-            noted = runs.update().where(runs.c.run_id == run["run_id"]).values(cancelled=action)
-            await connection.execute(noted)
-            return False
-        if action == "rollback":
-            await delete_runs(connection, [run["run_id"]])
-        if not await active_runs(connection, run["thread_id"]):
-            await _set_idle(connection, run["thread_id"])
-    return True
+async def mark_cancelled(connection: AsyncConnection, run: Row, action: str) -> list[Notice]:
+    """Note that a run is to end, or end it if it has not begun; return what is to be sent about it."""
+    held = sa.exists().where(leases.c.thread_id == runs.c.thread_id, leases.c.run_id == runs.c.run_id)
+    ended = (
+        runs.update()
+        .where(runs.c.run_id == run["run_id"], runs.c.status == "pending", ~held)
+        .values(status="interrupted", cancelled=action, updated_at=now())
+    )
+    if not (await connection.execute(ended)).rowcount:
+        noted = runs.update().where(runs.c.run_id == run["run_id"]).values(cancelled=action)
+        await connection.execute(noted)
+        return [("stop", run["run_id"])]
+    if action == "rollback":
+        await delete_runs(connection, [run["run_id"]])
+    if not await active_runs(connection, run["thread_id"]):
+        await _set_idle(connection, run["thread_id"])
+    return [("end", run["run_id"]), RUNS]
+
+
+async def mark_steered(connection: AsyncConnection, run: Row) -> list[Notice]:
+    """Note that a run is to end at its next step, unless it is to end at once."""
+    noted = runs.update().where(runs.c.run_id == run["run_id"], runs.c.cancelled.is_(None))
+    await connection.execute(noted.values(cancelled=STEER))
+    return [("steer", run["run_id"])]
 
 
 async def _set_idle(connection: AsyncConnection, thread_id: str) -> None:
@@ -297,17 +326,17 @@ async def _set_idle(connection: AsyncConnection, thread_id: str) -> None:
     )
 
 
-async def hand_back(database: Database, run_id: str) -> None:
-    """Let a run that has no worker any more start again, wherever there is room."""
+async def hand_back(database: Database, run_id: str, worker: str) -> None:
+    """Let a run start again wherever there is room, unless another worker that lives has it by now."""
     async with database.write() as connection:
-        await _free(connection, run_id)
+        await _free(connection, run_id, ~_is_elsewhere(worker))
 
 
-async def _free(connection: AsyncConnection, run_id: str) -> None:
-    free = leases.update().where(leases.c.run_id == run_id)
-    await connection.execute(free.values(run_id=None, worker=None))
-    waiting = runs.update().where(runs.c.run_id == run_id, runs.c.status.in_(ACTIVE))
-    await connection.execute(waiting.values(status="pending"))
+async def _free(connection: AsyncConnection, run_id: str, *wanted: sa.ColumnElement[bool]) -> None:
+    free = leases.update().where(_has(run_id), *wanted).values(run_id=None, worker=None)
+    if (await connection.execute(free)).rowcount:
+        waiting = runs.update().where(runs.c.run_id == run_id, runs.c.status.in_(ACTIVE))
+        await connection.execute(waiting.values(status="pending"))
 
 
 async def delete_runs(connection: AsyncConnection, run_ids: Iterable[str]) -> None:

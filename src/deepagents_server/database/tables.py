@@ -115,7 +115,7 @@ runs: Final = sa.Table(
     # Of the code that is to run it; workers leave the runs of other versions alone.
     _text("version", default="1"),
     _number("attempt", "0"),
-    # Why a run is to end early: interrupt or rollback.
+    # Why a run is to end early: interrupt, rollback or steer.
     _text("cancelled", nullable=True),
     _text("error", nullable=True),
     _text("due_at"),
@@ -160,8 +160,9 @@ webhooks: Final = sa.Table(
     _key("run_id"),
     _text("address"),
     _text("body"),
-    # How often it was tried, and when the next try may begin.
+    # How often it was begun to be sent, how often that failed, and when it may begin again.
     _number("attempt"),
+    _number("failed"),
     _text("due_at"),
     sa.Index("webhooks_by_date", "due_at"),
 )

@@ -12,8 +12,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from deepagents_server.database.engine import Row
 from deepagents_server.database.filters import clean_metadata
-from deepagents_server.database.runs import add, make_lease
-from deepagents_server.database.tables import leases, threads
+from deepagents_server.database.runs import add, lock_leases, make_lease
+from deepagents_server.database.tables import threads
 from deepagents_server.errors import ApiError, not_found
 from deepagents_server.serialize import load, now
 
@@ -25,10 +25,8 @@ async def get_thread(connection: AsyncConnection, thread_id: str, *, changes: bo
         ApiError: if there is none that the caller may see.
     """
     query = sa.select(threads).where(threads.c.thread_id == thread_id)
-    if changes and connection.dialect.name == "postgresql":
-        # The lease first, as a run that ends does: in another order two would wait for each other.
-        lease = sa.select(leases.c.token).where(leases.c.thread_id == thread_id)
-        await connection.execute(lease.with_for_update())
+    if changes:
+        await lock_leases(connection, [thread_id])
         query = query.with_for_update()
     row = (await connection.execute(query)).mappings().first()
     if row is None:

@@ -6,9 +6,10 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import AsyncGenerator, Callable, Coroutine
-from contextlib import asynccontextmanager, nullcontext, suppress
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, Literal
 from uuid import uuid4
 
@@ -19,14 +20,16 @@ from sqlalchemy.exc import DBAPIError
 
 from deepagents_server.database import Database
 from deepagents_server.database.engine import Row
-from deepagents_server.database.notices import Notice, Notices
+from deepagents_server.database.notices import RUNS, Notices
 from deepagents_server.database.runs import (
+    STEER,
     Claim,
     Taken,
-    cancel,
     claim,
     first_due,
     hand_back,
+    lock_leases,
+    mark_cancelled,
     move_runs,
     take_again,
     take_over,
@@ -42,7 +45,6 @@ from deepagents_server.serialize import now, seconds_to
 Action = Literal["interrupt", "rollback"]
 _LOOK_AGAIN: Final = 30.0
 """Seconds after which a worker looks for runs though nobody said that there are any."""
-_RUNS: Final[Notice] = ("runs", "")
 _SHORT: Final = 1.0
 """Seconds in which a run may end without being a workflow of DBOS; to record one costs two transactions."""
 _RETRY: Final = 0.5
@@ -62,7 +64,13 @@ class _Active:
         """Let an attempt work."""
         self.attempt = attempt
         self.work = asyncio.create_task(attempt.work())
-        if attempt.run["cancelled"]:
+        self.end_early(attempt.run["cancelled"])
+
+    def end_early(self, why: str | None) -> None:
+        """End the attempt at its next step, or at once, as was asked for."""
+        if why == STEER:
+            self.attempt.steered = True
+        elif why:
             self.work.cancel()
 
 
@@ -86,7 +94,7 @@ class RunEngine:
     _driven: dict[str, asyncio.Task[None]] = field(default_factory=dict[str, asyncio.Task[None]], init=False)
     """Attempts that began here, by the names of their workflows."""
     _expected: set[str] = field(default_factory=set[str], init=False)
-    """Runs that DBOS begins again soon, which have room kept for them."""
+    """Runs that are about to begin here, which have room kept for them."""
     _news: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _workflow: Any = field(default=None, init=False)
     _background: set[asyncio.Task[Any]] = field(default_factory=set[asyncio.Task[Any]], init=False)
@@ -125,8 +133,8 @@ class RunEngine:
 
     def _listen_to_others(self) -> None:
         self.notices.on("runs", lambda _: self._news.set())
-        self.notices.on("stop", self._stop_run)
-        self.notices.on("steer", self._steer_run)
+        self.notices.on("stop", partial(self._end_early, "interrupt"))
+        self.notices.on("steer", partial(self._end_early, STEER))
         self.notices.on("events", self.events.wake)
         self.notices.on("end", self.events.wake)
         self.notices.on("watch", self.events.keep)
@@ -141,25 +149,18 @@ class RunEngine:
     def _look_again(self) -> None:
         self._news.set()
         self.events.wake_all()
-
-    async def announce(self, thread_id: str, *, waits: bool) -> None:
-        """Tell who follows a thread that it has got a run, and workers if that waits for one of them."""
-        await self.notices.send(("begin", thread_id), *([_RUNS] if waits else []))
+        for active in self._active.values():
+            self._in_background(self._heed(active))
 
     async def wake(self) -> None:
         """Let workers look for runs that may start."""
-        await self.notices.send(_RUNS)
+        await self.notices.send(RUNS)
 
     async def cancel(self, run: Row, action: Action) -> None:
         """End a run early; `rollback` also takes back what it did to its thread."""
-        if await cancel(self.database, run, action):
-            await self.notices.send(("end", run["run_id"]), _RUNS)
-        else:
-            await self.notices.send(("stop", run["run_id"]))
-
-    async def steer(self, run_id: str) -> None:
-        """Let a run end at its next step, so that the one behind it goes on from there."""
-        await self.notices.send(("steer", run_id))
+        async with self.notices.write(self.database) as (connection, notices):
+            await lock_leases(connection, [run["thread_id"]])
+            notices += await mark_cancelled(connection, run, action)
 
     def cancel_soon(self, run: Row, action: Action) -> None:
         """End a run early, from a task that is being cancelled itself."""
@@ -171,13 +172,9 @@ class RunEngine:
         task.add_done_callback(self._background.discard)
         return task
 
-    def _steer_run(self, run_id: str) -> None:
+    def _end_early(self, why: str, run_id: str) -> None:
         if active := self._active.get(run_id):
-            active.attempt.steered = True
-
-    def _stop_run(self, run_id: str) -> None:
-        if active := self._active.get(run_id):
-            active.work.cancel()
+            active.end_early(why)
 
     async def _recover_own(self) -> None:
         """Let runs start again whose process ended before DBOS had heard of them."""
@@ -185,14 +182,15 @@ class RunEngine:
         if self.database.is_shared:
             return
         await move_runs(self.database, self.version)
-        # DBOS begins again what had the same version of the code.
-        known = await DBOS.list_workflows_async(
+        # DBOS begins again what had the same version of the code, or has begun it already.
+        listed = await DBOS.list_workflows_async(
             status=["PENDING", "ENQUEUED"], app_version=self.version, load_input=False
         )
-        self._expected = {each.workflow_id.rsplit(":", 1)[0] for each in known}
+        known = {each.workflow_id.rsplit(":", 1)[0] for each in listed}
+        self._expected = known - self._active.keys()
         for row in await self.database.rows(sa.select(leases.c.run_id).where(leases.c.run_id.is_not(None))):
-            if row["run_id"] not in self._expected:
-                await hand_back(self.database, row["run_id"])
+            if row["run_id"] not in known:
+                await hand_back(self.database, row["run_id"], self.worker)
 
     async def _reap(self) -> None:
         idle: set[str] = set()
@@ -240,10 +238,22 @@ class RunEngine:
         """How many more runs can work here."""
         return 0 if self._stopping else self.slots - len({*self._active, *self._expected})
 
-    @property
-    def takes_at_once(self) -> bool:
-        """Tell whether a new run can begin here without a look at the others."""
-        return self.room > 0 and self.owner_limit is None
+    @contextmanager
+    def reserving(self) -> Generator[Callable[[str], bool]]:
+        """Give what keeps room for a run until the block ends; `False` if it must wait for its turn."""
+        held = set[str]()
+
+        def reserve(run_id: str) -> bool:
+            if self.room <= 0 or self.owner_limit is not None:
+                return False
+            held.add(run_id)
+            self._expected.add(run_id)
+            return True
+
+        try:
+            yield reserve
+        finally:
+            self._expected -= held
 
     def start(self, taken: Taken) -> None:
         """Let a run begin that this worker has taken."""
@@ -287,7 +297,7 @@ class RunEngine:
         self._expected.discard(run_id)
         if self.room <= 0:
             # DBOS does not know how much this worker has to do already.
-            await hand_back(self.database, run_id)
+            await hand_back(self.database, run_id, self.worker)
             await self.wake()
             return
         taken = await take_over(self.database, run_id, self.worker)
@@ -299,25 +309,23 @@ class RunEngine:
         if before := self._active.get(run_id):
             # A process that was asleep may be given again what it still believes to be at work on.
             before.work.cancel()
-        active = _Active(self._attempt(taken), workflow)
+        active = _Active(Attempt(self.database, self.graphs, self.events, *taken), workflow)
         self._active[run_id] = active
         if self.database.is_shared:
-            self._in_background(self._stop_if_cancelled(active))
+            self._in_background(self._heed(active))
         active.driver = self._in_background(self._see_through(active))
         return active.driver
-
-    def _attempt(self, taken: Taken) -> Attempt:
-        return Attempt(self.database, self.graphs, self.events, *taken)
 
     async def _see_through(self, active: _Active) -> None:
         """Let a run work until it is over, or has to go on elsewhere."""
         run_id = active.attempt.run_id
         try:
             while not await self._is_through(active):
-                _log.warning("Run %s begins again, since the database did not answer", run_id)
+                _log.warning("Run %s begins again, since the database could not be used", run_id)
                 if (taken := await self._take_again(active.attempt)) is None:
                     return
-                active.begin(self._attempt(taken))
+                active.begin(Attempt(self.database, self.graphs, self.events, *taken))
+                await self._heed(active)
         finally:
             if self._active.get(run_id) is active:
                 del self._active[run_id]
@@ -325,7 +333,7 @@ class RunEngine:
             await active.attempt.leave()
         self._news.set()
         if self.database.is_shared:
-            await self.notices.send(("end", run_id), _RUNS)
+            await self.notices.send(("end", run_id), RUNS)
 
     async def _take_again(self, attempt: Attempt) -> Taken | None:
         """Begin a further attempt at a run of this worker, as soon as the database answers."""
@@ -347,7 +355,8 @@ class RunEngine:
         try:
             await self._settle(active.attempt, active.work, error)
         except Exception as failure:
-            if self.database.is_away(failure):
+            # Also a disk that is full: the end of a run is written when there is room.
+            if isinstance(failure, DBAPIError) or self.database.is_away(failure):
                 return False
             raise
         return True
@@ -371,11 +380,10 @@ class RunEngine:
         row = await self.database.row(sa.select(runs.c.cancelled).where(runs.c.run_id == run_id))
         return row["cancelled"] if row else None
 
-    async def _stop_if_cancelled(self, active: _Active) -> None:
-        """Cancel a run that was cancelled after it was taken, when no worker could yet hear of it."""
+    async def _heed(self, active: _Active) -> None:
+        """End a run early of which that was asked while this process could not hear it."""
         with suppress(DBAPIError):
-            if await self._cancelled(active.attempt.run_id):
-                active.work.cancel()
+            active.end_early(await self._cancelled(active.attempt.run_id))
 
     async def _leave_runs(self) -> None:
         left = {**self._active}
@@ -387,6 +395,6 @@ class RunEngine:
             return
         for run_id, active in left.items():
             # Another worker begins a new attempt, so this one's workflow is over.
-            await hand_back(self.database, run_id)
+            await hand_back(self.database, run_id, self.worker)
             await DBOS.cancel_workflow_async(active.workflow)
         await self.wake()

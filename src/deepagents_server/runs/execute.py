@@ -31,7 +31,7 @@ from deepagents_server.serialize import dump_text, load, now, show_interrupts
 
 _log: Final = logging.getLogger("deepagents.server")
 _ATTEMPTS: Final = 20
-"""How often a run may begin again, before it counts as the cause of the crashes."""
+"""How often a run may begin without finishing a step, before it counts as the cause of the crashes."""
 
 _MADE_BY: Final = {
     "sqlite": "json_extract(CAST(metadata AS TEXT), '$.run_id') = :run_id",
@@ -84,8 +84,10 @@ class Attempt:
         await self._events.put(
             self.run_id, "metadata", {"run_id": self.run_id, "attempt": self.run["attempt"]}
         )
-        if self.run["attempt"] > _ATTEMPTS:
-            raise RuntimeError(f"The run was begun {_ATTEMPTS} times, and each time its worker was lost.")
+        if self.run["attempt"] > _ATTEMPTS and await self._is_stuck():
+            raise RuntimeError(
+                f"The run was begun {_ATTEMPTS} times and finished no step: each time its worker was lost."
+            )
         config = self._config()
         COMMAND_RECORD.set(RunCommands(self._database, self.run_id, self.run["attempt"]))
         async with self._graphs.open(self.run["graph_id"], config) as graph:
@@ -123,6 +125,13 @@ class Attempt:
             async for name, data in events:
                 if self._events.wanted(self.run_id):
                     await self._events.put(self.run_id, name, data)
+
+    async def _is_stuck(self) -> bool:
+        """Tell whether none of the last attempts has saved a step."""
+        saved = await self._database.saver.aget_tuple(cast(Any, self._thread_config()))
+        # Each attempt has the next number, and a checkpoint that of the attempt which wrote it.
+        before: Any = saved.metadata.get("lease", 0) if saved else 0
+        return self.token - before > _ATTEMPTS
 
     def _prepare_again(self, request: Request, state: StateSnapshot) -> bool:
         """Go on from the last checkpoint; `False` if the run waits for an answer.
@@ -172,7 +181,9 @@ class Attempt:
             async with self._graphs.open(self.run["graph_id"], self._config()) as graph:
                 state = await graph.aget_state(self._thread_config())
                 values = visible_values(graph, state.values)
-        except Exception as failure:  # noqa: BLE001
+        except Exception as failure:
+            if self._database.is_away(failure):
+                raise
             # A run ends here, also one whose graph could not even be made; its thread stays as it was.
             _log.warning("The state of thread %s cannot be read: %r", self.run["thread_id"], failure)
             return Outcome("error", "error", None, {}, show_error(error or failure))

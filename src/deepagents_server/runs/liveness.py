@@ -5,18 +5,18 @@ from __future__ import annotations
 import logging
 import socket
 import threading
-from collections.abc import Container, Generator
+from collections.abc import Container, Generator, Mapping
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 import sqlalchemy as sa
-from dbos import DBOS
+from dbos import DBOS, WorkflowStatus
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import DBAPIError
 
 from deepagents_server.database import Database
 from deepagents_server.database.runs import hand_back
-from deepagents_server.database.tables import leases, workers
+from deepagents_server.database.tables import leases, runs, workers
 
 BEAT: Final = 1.0
 DEAD: Final = 5.0
@@ -74,7 +74,7 @@ async def reap(database: Database, queue: str) -> int:
         # Whoever has no row any more is lost; committed first, since only then may others take its runs over.
         await database.execute(workers.delete().where(workers.c.seen_at < _CLOCK - DEAD))
         lost = sa.select(leases.c.worker).where(
-            leases.c.run_id.is_not(None), leases.c.worker.not_in(sa.select(workers.c.worker_id))
+            leases.c.worker.is_not(None), leases.c.worker.not_in(sa.select(workers.c.worker_id))
         )
         return sum(
             [await _move_runs(database, row["worker"], queue) for row in await database.rows(lost.distinct())]
@@ -82,24 +82,38 @@ async def reap(database: Database, queue: str) -> int:
 
 
 async def _move_runs(database: Database, worker: str, queue: str) -> int:
+    held = await runs_of(database, worker)
     left = await DBOS.list_workflows_async(status="PENDING", executor_id=worker, load_input=False)
     for workflow in left:
-        # With the name of a queue, or it would escape the limits of workers.
-        await DBOS.resume_workflow_async(workflow.workflow_id, queue_name=queue)
+        if _is_of(workflow, held):
+            # With the name of a queue, or it would escape the limits of workers.
+            await DBOS.resume_workflow_async(workflow.workflow_id, queue_name=queue)
+        else:
+            await DBOS.cancel_workflow_async(workflow.workflow_id)
     waiting = await DBOS.list_workflows_async(status="ENQUEUED", queue_name=queue, load_input=False)
-    known = {workflow.workflow_id.rsplit(":", 1)[0] for workflow in (*left, *waiting)}
-    unknown = await runs_of(database, worker) - known
-    for run_id in unknown:
-        await hand_back(database, run_id)
-    if moved := len(left) + len(unknown):
+    known = {_run_of(each) for each in (*left, *waiting) if _is_of(each, held)}
+    for run_id in held.keys() - known:
+        await hand_back(database, run_id, worker)
+    if moved := len(held):
         _log.warning("Worker %s was lost; %d of its runs go on", worker, moved)
     return moved
 
 
-async def runs_of(database: Database, worker: str) -> set[str]:
-    """Return the runs that a worker has."""
-    held = sa.select(leases.c.run_id).where(leases.c.worker == worker, leases.c.run_id.is_not(None))
-    return {row["run_id"] for row in await database.rows(held)}
+def _run_of(workflow: WorkflowStatus) -> str:
+    return workflow.workflow_id.rsplit(":", 1)[0]
+
+
+def _is_of(workflow: WorkflowStatus, held: Mapping[str, str]) -> bool:
+    """Tell whether DBOS can begin a run again: one that is moved has another version of the code now."""
+    return held.get(_run_of(workflow)) == workflow.app_version
+
+
+async def runs_of(database: Database, worker: str) -> dict[str, str]:
+    """Return the runs that a worker has, and the versions of the code that are to run them."""
+    columns: list[sa.Column[Any]] = [runs.c.run_id, runs.c.version]
+    held = sa.select(*columns).join(leases, leases.c.run_id == runs.c.run_id)
+    found = await database.rows(held.where(leases.c.worker == worker))
+    return {row["run_id"]: row["version"] for row in found}
 
 
 async def hand_back_idle(
@@ -113,5 +127,5 @@ async def hand_back_idle(
     idle = {run_id for run_id in await runs_of(database, worker) if run_id not in active}
     for run_id in idle & before:
         _log.warning("Run %s was taken and did not begin; it is given back", run_id)
-        await hand_back(database, run_id)
+        await hand_back(database, run_id, worker)
     return idle - before, len(idle & before)

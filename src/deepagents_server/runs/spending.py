@@ -49,14 +49,17 @@ class Spending:
 
     async def note(self) -> None:
         """Count what was spent until now, so that a crash makes nothing free, and see what others left."""
-        if self._budget is None:
-            return
+        if self._budget:
+            # Whole, also where the run is cancelled meanwhile: cut off, it might be counted once more.
+            await asyncio.shield(self._note(self._budget))
+
+    async def _note(self, budget: Budget) -> None:
         async with self._turn:
-            counts = dict(self._budget.counts)
+            counts = dict(budget.counts)
             spent = {kind: counts.get(kind, 0) - self._noted.get(kind, 0) for kind in ("tokens", "money")}
             limits = await add_used(self._database, self._owner, spent, counts)
             self._noted = counts
-            self._budget.limits = limits or self._budget.limits
+            budget.limits = limits or budget.limits
 
     async def _watch(self, budget: Budget) -> None:
         while True:
