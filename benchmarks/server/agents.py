@@ -51,6 +51,6 @@ def _lift_all(asked: Any) -> Any:
     return call("lift", stone=done, seconds=float(seconds)) if done < int(stones) else "All are up."
 
 
-brief = create_deep_agent(ScriptedModel(always=_be_brief))
-talker = create_deep_agent(ScriptedModel(always=_talk), tools=[look_up])
-lifter = create_deep_agent(ScriptedModel(always=_lift_all), tools=[lift])
+brief = create_deep_agent(ScriptedModel(always=_be_brief, remembers=False))
+talker = create_deep_agent(ScriptedModel(always=_talk, remembers=False), tools=[look_up])
+lifter = create_deep_agent(ScriptedModel(always=_lift_all, remembers=False), tools=[lift])

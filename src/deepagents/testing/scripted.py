@@ -81,8 +81,9 @@ class ScriptedModel(BaseChatModel):
 
     Its script is a queue of replies: a text, an `AIMessage`, an exception to raise, or a function of the
     request that returns one of these. `always` answers every request with one function instead. Each request
-    is kept in `asked`. It serves sync, async and streaming callers and parallel threads. Used as a context
-    manager, it fails when replies are left over.
+    is kept in `asked`; with `remembers=False` none is, for a model that answers for hours. It serves sync,
+    async and streaming callers and parallel threads. Used as a context manager, it fails when replies are
+    left over.
 
     Example:
         ```python
@@ -99,6 +100,7 @@ class ScriptedModel(BaseChatModel):
     model_name: str = "scripted"
     provider: str = "scripted"
     always: Callable[[Asked], ScriptedAnswer] | None = None
+    remembers: bool = True
     _replies: deque[Reply] = PrivateAttr(default_factory=deque[Reply])
     _asked: list[Asked] = PrivateAttr(default_factory=list[Asked])
     # Parallel subagents ask from several threads, and each reply must go out once.
@@ -196,7 +198,8 @@ class ScriptedModel(BaseChatModel):
         offered = options.pop("offered", [])
         asked = Asked(list(messages), offered, options, self._measure(messages, offered))
         with self._lock:
-            self._asked.append(asked)
+            if self.remembers:
+                self._asked.append(asked)
             reply = self._reply(asked)
         # Outside the lock: the function may itself run an agent with this model.
         answer = reply(asked) if callable(reply) else reply
