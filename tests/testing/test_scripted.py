@@ -40,6 +40,12 @@ def test_always_answers_every_request() -> None:
     assert [model.invoke(word).text for word in ("a", "b")] == ["A", "B"]
 
 
+def test_a_model_that_answers_for_hours_may_forget_what_it_was_asked() -> None:
+    model = ScriptedModel(always=lambda asked: asked.last.upper(), remembers=False)
+    assert [model.invoke(text).content for text in ("Hi", "Ho")] == ["HI", "HO"]
+    assert not model.asked
+
+
 def test_an_exception_is_raised(call_mode: CallMode) -> None:
     with pytest.raises(TimeoutError, match="slow"):
         call_mode.invoke(ScriptedModel(TimeoutError("slow")), "Hi")
