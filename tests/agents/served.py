@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 from langchain_core.messages import AIMessage
 from langchain_core.tools import tool
@@ -20,6 +21,14 @@ async def dig_on() -> str:
 
 
 @tool
+async def wait_for(path: str, then: str) -> str:
+    """Wait until a file is there, and say what to do then."""
+    while not Path(path).exists():
+        await asyncio.sleep(0.02)
+    return then
+
+
+@tool
 def blast() -> str:
     """Use dynamite."""
     return "Boom."
@@ -27,14 +36,16 @@ def blast() -> str:
 
 def _dig(asked: Asked) -> ScriptedAnswer:
     last = asked.messages[-1]
+    order, _, path = last.text.partition(" once ")
+    if path:
+        return call("wait_for", path=path, then=order)
     orders = {
         "dig on": call("dig_on"),
         "use dynamite": call("blast"),
         "break": ValueError("the spade broke"),
     }
-    return (
-        orders.get(last.text, f"Found: {last.text}") if last.type == "human" else f"After that: {last.text}"
-    )
+    is_result = last.type == "tool" and last.name != "wait_for"
+    return f"After that: {order}" if is_result else orders.get(order, f"Found: {order}")
 
 
 def _manage(asked: Asked) -> ScriptedAnswer:
@@ -49,7 +60,7 @@ def _manage(asked: Asked) -> ScriptedAnswer:
 
 
 digger = create_deep_agent(
-    ScriptedModel(always=_dig), tools=[dig_on, blast], interrupt_on={"blast": True}, name="digger"
+    ScriptedModel(always=_dig), tools=[dig_on, wait_for, blast], interrupt_on={"blast": True}, name="digger"
 )
 boss = create_deep_agent(
     ScriptedModel(always=_manage),

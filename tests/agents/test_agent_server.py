@@ -210,11 +210,17 @@ def test_a_task_that_waits_for_a_person_goes_on_when_one_has_answered(
     assert "After that: Boom." in done
 
 
-def test_who_started_a_task_on_the_same_server_is_told_while_at_rest(client: SyncLangGraphClient) -> None:
+def test_who_started_a_task_on_the_same_server_is_told_while_at_rest(
+    client: SyncLangGraphClient, tmp_path: Path
+) -> None:
+    at_rest = tmp_path / "the bosses are at rest"
     bosses = {each: client.threads.create()["thread_id"] for each in ("gold", "break")}
-    runs = [client.runs.create(thread, "boss", input=order(each)) for each, thread in bosses.items()]
+    orders = {thread: order(f"{each} once {at_rest}") for each, thread in bosses.items()}
+    runs = [client.runs.create(thread, "boss", input=given) for thread, given in orders.items()]
     for run in runs:
         client.runs.join(run["thread_id"], run["run_id"])
+    # A boss still at work would hear of an end by its own poll, in the run that is under way.
+    at_rest.touch()
     for thread in bosses.values():
         until(lambda thread=thread: len(client.runs.list(thread)) == 2)
         until(lambda thread=thread: client.threads.get(thread)["status"] == "idle")
