@@ -98,6 +98,7 @@ docs: $(VENV)/.dev ## Rewrite the generated tables, then run every example in th
 	@$(BIN)/python docs/pictures.py
 	@$(BIN)/python docs/run_picture.py
 	@$(BIN)/python docs/conversation_pictures.py
+	@$(BIN)/python docs/server_picture.py
 	@$(BIN)/python -m pytest -q tests/docs $(ARGS)
 
 docs-check: $(VENV)/.dev ## Say which generated tables are out of date

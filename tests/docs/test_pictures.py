@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import runpy
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from tests import programs
 from tests.architecture.source import ROOT
 
+server: Any = runpy.run_path(str(ROOT / "docs" / "server_picture.py"))
 draw: Any = runpy.run_path(str(ROOT / "docs" / "pictures.py"))["main"]
 
 
@@ -41,3 +43,12 @@ def test_the_picture_of_a_run_shows_a_question_and_the_answer_and_loads_nothing(
     assert "edit app.ini" in text
     assert "Debug mode is off." in text
     assert set(re.findall(r"(?:src|href|url)\W+https?:", text)) == set()
+
+
+@pytest.mark.skipif(not any(map(shutil.which, server["BROWSERS"])), reason="Chromium is not installed")
+def test_the_picture_of_a_server_is_drawn(tmp_path: Path) -> None:
+    picture = tmp_path / "server.png"
+
+    assert server["main"](["--picture", str(picture)]) == 0
+
+    assert picture.read_bytes().startswith(b"\x89PNG")

@@ -20,6 +20,7 @@ from deepagents_server.api import (
     crons,
     mcp,
     openai,
+    pages,
     runs,
     store,
     system,
@@ -37,7 +38,7 @@ from deepagents_server.server import Server, Settings
 
 _log: Final = logging.getLogger("deepagents.server")
 _PARTS: Final[Mapping[str, Sequence[Route | WebSocketRoute]]] = {
-    "meta": system.ROUTES,
+    "meta": [*pages.ROUTES, *system.ROUTES],
     "assistants": assistants.ROUTES,
     "crons": crons.ROUTES,
     "threads": [*threads.ROUTES, *thread_streams.ROUTES, *thread_sockets.ROUTES],

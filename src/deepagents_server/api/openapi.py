@@ -112,6 +112,8 @@ _OTHER_TYPES: Final = {
     openai.COMPLETIONS: ("application/json", _STREAM),
     thread_streams.EVENTS: (_STREAM,),
 }
+_PARTS: Final = ("assistants", "threads", "store", "mcp")
+"""Parts whose paths begin with their name."""
 _WITHOUT_BODY: Final = ("DELETE", "PUT")
 _REFUSED: Final = {
     "description": "Refused; `detail` says why.",
@@ -126,7 +128,7 @@ def describe(routes: Sequence[BaseRoute]) -> dict[str, Any]:
         ref_template="#/components/schemas/{model}",
     )
     paths: dict[str, dict[str, Any]] = {}
-    for method, route in operations(routes):
+    for method, route in _operations(routes):
         paths.setdefault(route.path, {})[method.lower()] = _operation(method, route)
     schemes = {"key": {"type": "apiKey", "in": "header", "name": "x-api-key"}}
     return {
@@ -139,16 +141,18 @@ def describe(routes: Sequence[BaseRoute]) -> dict[str, Any]:
     }
 
 
-def operations(routes: Sequence[BaseRoute]) -> Iterator[tuple[str, Route]]:
-    """Yield the methods of each endpoint."""
+def _operations(routes: Sequence[BaseRoute]) -> Iterator[tuple[str, Route]]:
     for route in routes:
         if isinstance(route, Route):
             yield from ((method, route) for method in sorted((route.methods or set()) - {"HEAD"}))
 
 
-def summary(route: Route) -> str:
-    """Say in a sentence what an endpoint does."""
-    return (route.endpoint.__doc__ or "").strip().split("\n")[0]
+def part_of(path: str) -> str:
+    """Return the part of the server that an endpoint belongs to, as `http` of langgraph.json names it."""
+    words = path.split("/")[1:]
+    if inner := {"crons", "runs"}.intersection(words):
+        return min(inner)
+    return {"v1": "openai"}.get(words[0], words[0] if words[0] in _PARTS else "meta")
 
 
 def _operation(method: str, route: Route) -> dict[str, Any]:
@@ -163,7 +167,12 @@ def _operation(method: str, route: Route) -> dict[str, Any]:
         for place, given in places.items()
         for each, schema in given.items()
     ]
-    described: dict[str, Any] = {"summary": summary(route), "responses": _responses(method, route.path)}
+    summary = (route.endpoint.__doc__ or "").strip().split("\n")[0]
+    described: dict[str, Any] = {
+        "summary": summary,
+        "tags": [part_of(route.path)],
+        "responses": _responses(method, route.path),
+    }
     if parameters:
         described["parameters"] = parameters
     body = BODIES.get(name)
