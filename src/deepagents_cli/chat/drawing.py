@@ -7,6 +7,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable
+from itertools import groupby
 from typing import Any, Final
 
 from prompt_toolkit.application import Application
@@ -14,7 +15,6 @@ from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, to_formatted
 
 from deepagents_cli.chat.conversation import Conversation
 from deepagents_cli.chat.keyboard import HeldOutput
-from deepagents_cli.chat.layout import join_fragments
 from deepagents_cli.chat.live import draw_live
 from deepagents_cli.chat.render import Renderer
 from deepagents_cli.chat.transcript import Block
@@ -112,10 +112,16 @@ class Drawing:
         lines = [""] * (min(room, rows + 1) - len(lines)) + lines
         self._height = len(lines)
         # Once here, and not with every key.
-        drawn = join_fragments(to_formatted_text(ANSI("\n".join(lines))))
+        drawn = _join_fragments(to_formatted_text(ANSI("\n".join(lines))))
         self.live = drawn or [("", "")] * bool(lines)
         app.invalidate()
 
     def clear(self) -> None:
         """Begin at the top of an empty screen."""
         self._height = 0
+
+
+def _join_fragments(fragments: StyleAndTextTuples) -> StyleAndTextTuples:
+    """Join neighbours of one style: each fragment is looked at several times in each drawing."""
+    alike = groupby(fragments, key=lambda fragment: fragment[0])
+    return [(style, "".join(fragment[1] for fragment in each)) for style, each in alike]

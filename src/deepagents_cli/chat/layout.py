@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from prompt_toolkit.filters import Condition
@@ -29,12 +28,6 @@ if TYPE_CHECKING:
 _MENU: Final = 8
 _INPUT_ROWS: Final = 10
 _FAR: Final = 12
-
-
-def join_fragments(fragments: StyleAndTextTuples) -> StyleAndTextTuples:
-    """Join neighbours of one style: each fragment is looked at several times in each drawing."""
-    alike = groupby(fragments, key=lambda fragment: fragment[0])
-    return [(style, "".join(fragment[1] for fragment in each)) for style, each in alike]
 
 
 class View:
