@@ -115,7 +115,7 @@ OF_TWO_MEGABYTES = {
     "combining marks": "a" + MARKS * 1_000_000,
     "half-width sound marks": "a" + "\uff9e\u0316" * 1_000_000,
     "marks parted by invisible characters": "a" + "\u0316\u200b\u0301" * 700_000,
-    "marks in many lines": ("a" + MARKS * 999 + "\n") * 1000,
+    "marks in many lines": ("a" + MARKS * 9_999 + "\n") * 100,
     "ligatures that stand for many letters": "\ufdfa" * 1_000_000,
     "one long line": "x" * 2_000_000,
     "blanks": " \t" * 1_000_000,
