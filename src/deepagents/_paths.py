@@ -139,7 +139,7 @@ class CommandPaths:
             )
         return own
 
-    def shown(self, path: str) -> str:
+    def show(self, path: str) -> str:
         """Return what a model reads for a path of the backend, which works in a command where any does."""
         if self.root == "/" or not path.startswith("/") or any(is_within(path, each) for each in self.apart):
             return path
@@ -147,13 +147,13 @@ class CommandPaths:
 
     def own_pattern(self, pattern: str, path: str | None) -> str:
         """Return a pattern as one below the path of a search, where a model began it with that directory."""
-        base = self.start if path is None else self.shown(path)
+        base = self.start if path is None else self.show(path)
         is_below = base is not None and pattern.startswith(f"{base.rstrip('/')}/")
         return pattern[len(base.rstrip("/")) :] if base and is_below else pattern
 
     def reword(self, text: str, path: str) -> str:
         """Let a text that names a path of the backend name it as it is shown."""
-        shown = self.shown(path)
+        shown = self.show(path)
         if shown == path or path == "/":
             return text
         return re.sub(rf"(?<![\w./-]){re.escape(path)}(?![\w/-])", lambda _: shown, text)

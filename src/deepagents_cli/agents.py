@@ -279,10 +279,10 @@ def make_agent(
     if isinstance(backend, GuardedSandbox):
         backend.access_of = policy.access_of
 
-    def reached(paths: Iterable[Path]) -> list[str]:
+    def show_reached(paths: Iterable[Path]) -> list[str]:
         return list(filter(None, (_as_reached(each, backend) for each in paths)))
 
-    skills = reached(project.skills()) if project else None
+    skills = show_reached(project.skills()) if project else None
     hooks = None
     if setup and setup.settings.hooks:
         hooks = Hooks(setup.settings.hooks, setup.project, find_shell(backend), notify)
@@ -306,7 +306,7 @@ def make_agent(
         subagents=subagents,
         backend=backend,
         system_prompt="\n\n".join(filter(None, parts)) or None,
-        memory=reached(project.memory()) if project else None,
+        memory=show_reached(project.memory()) if project else None,
         skills=skills,
         checkpointer=checkpointer,
         interrupt_on=policy.interrupt_on(),

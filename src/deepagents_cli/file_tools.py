@@ -46,7 +46,7 @@ def tools_in(value: object, problems: list[str], *, gives: bool) -> set[str]:
     found: set[str] = set()
     for given in names_in(value):
         name, bracket, _ = given.partition("(")
-        known = _known(name, given, problems)
+        known = _find_tools(name, given, problems)
         if bracket and known and not (gives and name in _RUNS):
             meant = (
                 "gives the whole tool: each call is asked about as always" if gives else "takes it all away"
@@ -69,7 +69,7 @@ def approvals_in(value: object, problems: list[str]) -> tuple[str, ...]:
     found: list[str] = []
     for given in names_in(value):
         name, bracket, _ = given.partition("(")
-        if _known(name, given, problems) is None or name not in _ASK:
+        if _find_tools(name, given, problems) is None or name not in _ASK:
             continue
         try:
             found.append(_approval(name, _inside(given) if bracket else None))
@@ -101,7 +101,7 @@ def _approval(name: str, inside: str | None) -> str:
     return str(read_rule(f"commands: {found['words']}" if found else f"command: {inside}"))
 
 
-def _known(name: str, given: str, problems: list[str]) -> tuple[str, ...] | None:
+def _find_tools(name: str, given: str, problems: list[str]) -> tuple[str, ...] | None:
     known = _NAMES.get(name, (name,) if name in TOOLS else None)
     if known is None:
         problems.append(f"there is no tool {given!r} here")

@@ -128,7 +128,7 @@ def needs_of(command: str, within: Collection[str] = ()) -> frozenset[Kind]:
     With `within`, the directories that are all it reaches, paths elsewhere do not count.
     """
     found: set[Kind] = set()
-    for path, behind in _named(command, within):
+    for path, behind in _find_named(command, within):
         if kind_of(path, writes=False) == "secrets":
             found.add("secrets")
         kind = kind_of(path, writes=True)
@@ -136,13 +136,13 @@ def needs_of(command: str, within: Collection[str] = ()) -> frozenset[Kind]:
             found.add(kind)
         if behind and behind[0] not in _READS_GIT:
             found.add("git")
-    return frozenset({*found, "programs"} if protected_in(command, within) else found)
+    return frozenset({*found, "programs"} if find_protected(command, within) else found)
 
 
-def protected_in(command: str, within: Collection[str] = ()) -> frozenset[str]:
+def find_protected(command: str, within: Collection[str] = ()) -> frozenset[str]:
     """Return which protected paths of the sandbox a command names, or git with a verb that writes them."""
     found: set[str] = set()
-    for path, behind in _named(command, within):
+    for path, behind in _find_named(command, within):
         folded = f"{path.rstrip('/')}/".casefold()
         # What names the whole of `.git` names all in it.
         found.update(
@@ -181,7 +181,7 @@ def names_url(command: str) -> bool:
     return _URL.search(command) is not None
 
 
-def _named(command: str, within: Collection[str]) -> Iterator[tuple[str, list[str]]]:
+def _find_named(command: str, within: Collection[str]) -> Iterator[tuple[str, list[str]]]:
     """Yield each path that a command names; where that is git, with its verb and what follows."""
     for match in _WORD.finditer(command):
         word = match[0]

@@ -116,7 +116,7 @@ class TurnHooks(AgentMiddleware[Any, Any, Any]):
     async def aafter_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """Run the hooks."""
         messages = state["messages"]
-        if _sent_by_hooks(messages) >= _MOST_TURNS:
+        if _count_sent_by_hooks(messages) >= _MOST_TURNS:
             return None
         answer = messages[-1].text if messages else ""
         reason = await self._hooks.refusal("end_of_turn", {"answer": answer})
@@ -136,7 +136,7 @@ def around_turns(hooks: Hooks | None) -> list[TurnHooks]:
     return [TurnHooks(hooks)] if hooks and hooks.of("end_of_turn") else []
 
 
-def _sent_by_hooks(messages: list[Any]) -> int:
+def _count_sent_by_hooks(messages: list[Any]) -> int:
     count = 0
     for message in reversed(messages):
         if isinstance(message, HumanMessage):

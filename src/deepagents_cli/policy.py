@@ -32,11 +32,11 @@ from deepagents_cli.guarded import (
     FILE_RULES,
     Kind,
     command_rules,
+    find_protected,
     kind_of,
     names_url,
     needs_of,
     paths_outside,
-    protected_in,
 )
 from deepagents_cli.protocol import Mode, Scope
 from deepagents_cli.verdicts import ALLOW, ASK, EXACTLY, Facts, Verdict, action_of, decide
@@ -158,7 +158,7 @@ class Policy:
             return Verdict("refuse", problem)
         return ALLOW if self.yes and not facts.guarded else ASK
 
-    def guarded(self, request: ApprovalRequest) -> frozenset[Kind]:
+    def find_guarded(self, request: ApprovalRequest) -> frozenset[Kind]:
         """Return why a call is about something guarded."""
         key = _key(request.tool_call_id, request.name, request.args)
         spec = self.specs.get(request.name)
@@ -265,7 +265,7 @@ class Policy:
             rules = command_rules(self._needs(command), read_only_in=self._directories())
             return CommandAccess(rules, False)
         # What it names of these, a person was asked about.
-        freed = protected_in(command, self._directories())
+        freed = find_protected(command, self._directories())
         return CommandAccess(command_rules(self._needs(command)), False, freed)
 
     def _decide(self, spec: ToolSpec, args: Mapping[str, Any], key: str) -> Verdict:

@@ -60,7 +60,7 @@ def make_question(request: ApprovalRequest, policy: Policy) -> Question:
 
 
 def _title(request: ApprovalRequest, spec: ToolSpec | None, policy: Policy) -> str:
-    guarded = sorted(policy.guarded(request))
+    guarded = sorted(policy.find_guarded(request))
     if spec and spec.effect == "run" and not spec.about_background:
         where = " in the sandbox" if policy.confined else " without the sandbox"
         return ", that ".join([f"wants to run a command{where}", *(_NEEDED[each] for each in guarded)])

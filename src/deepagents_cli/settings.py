@@ -119,7 +119,7 @@ def merge(user: Chosen, projects: Iterable[Chosen] = (), *, trusted: bool = Fals
         for key, value in chosen.values.items():
             # A project that is not trusted makes no mode out of plan mode.
             if trusted or not (widens(key, value) or (key, values.get(key)) == ("mode", "plan")):
-                values[key] = _joined(key, values.get(key), value)
+                values[key] = _join(key, values.get(key), value)
     limits = {key.partition(".")[2]: value for key, value in values.items() if key.startswith("limits.")}
     hooks = [hook for event in EVENTS for hook in values.get(f"hooks.{event}", ())]
     plain = {key: value for key, value in values.items() if "." not in key}
@@ -131,7 +131,7 @@ def add_values(chosen: Chosen, further: Iterable[Chosen]) -> Chosen:
     values, notices = dict(chosen.values), list(chosen.notices)
     for each in further:
         notices += each.notices
-        values |= {key: _joined(key, values.get(key), value) for key, value in each.values.items()}
+        values |= {key: _join(key, values.get(key), value) for key, value in each.values.items()}
     return Chosen(chosen.path, values, tuple(notices))
 
 
@@ -160,7 +160,7 @@ def check_value(key: str, value: object, base: Path) -> Any:
         raise ValueError(f"{key} = {_short(value)}: {error}") from error
 
 
-def _joined(key: str, earlier: Any, value: Any) -> Any:
+def _join(key: str, earlier: Any, value: Any) -> Any:
     if earlier is not None and key.startswith("limits."):
         # 0 repeats are any number of them.
         return min(earlier, value) or max(earlier, value)
@@ -276,7 +276,7 @@ def _permission(table: dict[str, Any], base: Path) -> Permission:
     )
 
 
-def _trusted(table: dict[str, Any], base: Path) -> Trusted:
+def _read_trusted(table: dict[str, Any], base: Path) -> Trusted:
     _only(table, "directory", "digest")
     return Trusted(_absolute(table.get("directory"), base), _text(table.get("digest"), base))
 
@@ -328,7 +328,7 @@ KEYS: Final[Mapping[str, _Key]] = {
     "limits.price": _Key(partial(_measure, read=read_price), "never"),
     **{f"hooks.{event}": _Key(partial(_hooks, event=event), "trusted") for event in EVENTS},
     "permissions": _Key(partial(_tables, read=_permission), "never"),
-    "trusted": _Key(partial(_tables, read=_trusted), "never"),
+    "trusted": _Key(partial(_tables, read=_read_trusted), "never"),
 }
 """Every setting: how its value is read, and whether a project may set it."""
 _TABLES: Final = ("limits", "hooks")

@@ -43,7 +43,7 @@ class Item:
     name: str
     what: str
 
-    def shown(self) -> dict[str, str]:
+    def show(self) -> dict[str, str]:
         """Return it as lines for a terminal; with what was cut off counted."""
         name, what = (cut(one_line(each), _LONGEST_SHOWN) for each in (self.name, self.what))
         return {"kind": self.kind, "name": name, "what": what}

@@ -24,11 +24,11 @@ from pydantic import ConfigDict, Field
 
 from deepagents_local.catalog import DEFAULT_MODEL, PROVIDER
 from deepagents_local.engine import Delta, Engine, Event, Finish, Request
-from deepagents_local.habits import Habits, allowed, offered
-from deepagents_local.llama import EngineSettings, physical_cores, shared_engine
+from deepagents_local.habits import Habits, find_forms, offer_tools
+from deepagents_local.llama import EngineSettings, get_shared_engine, physical_cores
 from deepagents_local.prompt import turns
 from deepagents_local.reader import ObjectReader, PlainReader
-from deepagents_local.seen import settled, shown_lines
+from deepagents_local.seen import find_shown_lines, include_line_end
 from deepagents_local.signatures import Call, call_form, grammar, name_of
 from deepagents_local.streams import astream, stream
 from deepagents_local.weights import need_weights
@@ -153,7 +153,7 @@ class ChatLocal(BaseChatModel):
         if self.engine is not None:
             return self.engine
         path = self.path or need_weights(self.model)
-        return shared_engine(EngineSettings(path.expanduser().absolute(), self.n_ctx, self.n_threads))
+        return get_shared_engine(EngineSettings(path.expanduser().absolute(), self.n_ctx, self.n_threads))
 
     def _request(
         self,
@@ -164,7 +164,7 @@ class ChatLocal(BaseChatModel):
         tool_choice: str | dict[str, Any] | bool | None = None,
         **settings: Any,
     ) -> Request:
-        shown = () if tool_choice == "none" else offered(tools, self.habits)
+        shown = () if tool_choice == "none" else offer_tools(tools, self.habits)
         return Request(
             turns=turns(messages, shown, remind=self.habits.remind),
             grammar=self._grammar(messages, shown, tool_choice) if shown else None,
@@ -180,13 +180,13 @@ class ChatLocal(BaseChatModel):
         tools: Sequence[Mapping[str, Any]],
         choice: str | dict[str, Any] | bool | None,
     ) -> str:
-        chosen = _chosen(tools, choice)
+        chosen = _choose(tools, choice)
         if chosen is not None:
             return grammar([call_form(tool) for tool in chosen])
-        return grammar(allowed(messages, tools, self.habits))
+        return grammar(find_forms(messages, tools, self.habits))
 
 
-def _chosen(
+def _choose(
     tools: Sequence[Mapping[str, Any]], choice: str | dict[str, Any] | bool | None
 ) -> Sequence[Mapping[str, Any]] | None:
     """The tools of which one must be called, or None where the model is free to answer."""
@@ -218,7 +218,7 @@ class _Answer:
 
     def _last(self, finish: Finish) -> ChatGenerationChunk:
         ending = self._reader.end(cut=finish.reason == "length")
-        call = settled(ending.call, shown_lines(self._messages)) if ending.call else None
+        call = include_line_end(ending.call, find_shown_lines(self._messages)) if ending.call else None
         return self._chunk(
             content=ending.text,
             tool_call_chunks=[_call_chunk(call)] if call else [],

@@ -60,7 +60,7 @@ def _engine(settings: EngineSettings) -> LlamaEngine:
     return engine
 
 
-def shared_engine(settings: EngineSettings) -> LlamaEngine:
+def get_shared_engine(settings: EngineSettings) -> LlamaEngine:
     """The one engine of this process for these settings."""
     with _opening:
         return _engine(settings)
@@ -90,7 +90,7 @@ class LlamaEngine:
                 return
             reply = _Reply(emit, over)
             try:
-                self._opened().handle_chat_completions(_payload(request), reply.take)
+                self._open().handle_chat_completions(_payload(request), reply.take)
             except (ValueError, RuntimeError) as error:
                 raise EngineError(f"The engine refused the request: {error}") from error
             reply.check()
@@ -104,7 +104,7 @@ class LlamaEngine:
         if self._room:
             shutil.rmtree(self._room, ignore_errors=True)
 
-    def _opened(self) -> Server:
+    def _open(self) -> Server:
         if self._server is None:
             self._room = self._room or tempfile.mkdtemp(prefix="deepagents-")
             self._server = self._load(self._settings, self._room)
@@ -242,7 +242,7 @@ def _close_doors(params: Any, room: str) -> None:
 
 def physical_cores() -> int:
     """Cores that this process may use, two threads of one core counted once."""
-    allowed = _allowed()
+    allowed = _find_allowed_cpus()
     siblings = {
         _text(Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")) or str(cpu)
         for cpu in allowed
@@ -250,7 +250,7 @@ def physical_cores() -> int:
     return max(1, len(siblings))
 
 
-def _allowed() -> set[int]:
+def _find_allowed_cpus() -> set[int]:
     if sys.platform == "linux":
         return os.sched_getaffinity(0)
     return set(range(os.cpu_count() or 1))

@@ -47,11 +47,11 @@ def turns(messages: Sequence[BaseMessage], tools: Tools, *, remind: bool) -> tup
     system = [text_of(message) for message in messages if isinstance(message, SystemMessage)]
     if tools:
         system.append(guide(tools))
-    spoken = _spoken(messages, structured=bool(tools), remind=remind and bool(tools))
+    spoken = _make_turns(messages, structured=bool(tools), remind=remind and bool(tools))
     opening: list[tuple[Role, str]] = [("system", "\n\n".join(filter(None, system)))]
     return tuple(
         {"role": role, "content": _SPECIAL.sub(r"<| \1 |>", text)}
-        for role, text in _joined([turn for turn in opening + spoken if turn[1]])
+        for role, text in _join([turn for turn in opening + spoken if turn[1]])
     )
 
 
@@ -81,7 +81,7 @@ def _block_text(block: str | dict[Any, Any]) -> str:
     return f"[{block.get('type', 'content')} left out: this model reads text only]"
 
 
-def _spoken(messages: Sequence[BaseMessage], *, structured: bool, remind: bool) -> list[tuple[Role, str]]:
+def _make_turns(messages: Sequence[BaseMessage], *, structured: bool, remind: bool) -> list[tuple[Role, str]]:
     spoken: list[tuple[Role, str]] = []
     task = ""
     for message in messages:
@@ -115,7 +115,7 @@ def _result(message: ToolMessage, task: str) -> str:
     return f"{text}\n\nThe task is: {asked}\nWhat is the next JSON object?"
 
 
-def _joined(spoken: Sequence[tuple[Role, str]]) -> list[tuple[Role, str]]:
+def _join(spoken: Sequence[tuple[Role, str]]) -> list[tuple[Role, str]]:
     joined: list[tuple[Role, str]] = []
     for role, text in spoken:
         if joined and joined[-1][0] == role:

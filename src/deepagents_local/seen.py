@@ -21,10 +21,10 @@ _WORD = re.compile(r"\w+")
 _LONG_ENOUGH_TO_RENAME = 4
 
 
-def shown_lines(messages: Sequence[BaseMessage]) -> dict[str, list[str]]:
+def find_shown_lines(messages: Sequence[BaseMessage]) -> dict[str, list[str]]:
     """The lines of each file that were read or found, kept up with the edits made since."""
     files: dict[str, list[str]] = {}
-    for name, args, result in _finished(messages):
+    for name, args, result in _find_finished(messages):
         for path, text in _news(name, args, result, files).items():
             files[path] = _lines(text)
     return {path: lines[:LINES_IN_ALL] for path, lines in files.items() if lines}
@@ -39,7 +39,10 @@ def _news(
         case "read_file":
             return {path: "\n".join([before, *_NUMBERED.findall(result)])}
         case "grep":
-            return {found: "\n".join([*files.get(found, ()), text]) for found, text in _found(result).items()}
+            return {
+                found: "\n".join([*files.get(found, ()), text])
+                for found, text in _read_matches(result).items()
+            }
         case "write_file":
             return {path: str(args.get("content"))}
         case "edit_file" if old := str(args.get("old_string") or ""):
@@ -48,7 +51,7 @@ def _news(
             return {}
 
 
-def _found(result: str) -> dict[str, str]:
+def _read_matches(result: str) -> dict[str, str]:
     found: dict[str, str] = {}
     path = ""
     for line in result.splitlines():
@@ -66,7 +69,7 @@ def edit_forms(tool: Mapping[str, Any], files: Mapping[str, Sequence[str]]) -> l
         target = {TOOL: {"const": name_of(tool)}, "file_path": {"const": path}}
         new = {"new_string": {"type": "string"}}
         forms.append(closed({**target, "old_string": {"enum": list(lines)}, **new}))
-        if words := _repeated_words(lines):
+        if words := _find_repeated_words(lines):
             new = {"new_string": {"type": "string", "pattern": r"^\w+$"}}
             every = {"replace_all": {"const": True}}
             forms.append(closed({**target, "old_string": {"enum": words}, **new, **every}))
@@ -75,10 +78,10 @@ def edit_forms(tool: Mapping[str, Any], files: Mapping[str, Sequence[str]]) -> l
 
 def write_forms(tool: Mapping[str, Any], messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
     """Where the request names files, write only one of those, and only after a look that did not find it."""
-    named = _named_files(messages)
+    named = _find_named_files(messages)
     if not named:
         return [call_form(tool)]
-    done = _finished(messages)
+    done = _find_finished(messages)
     known = "\n".join(f"{args.get('file_path', '')}\n{result}" for _, args, result in done)
     looked = any(name in ("ls", "glob", "read_file") for name, _, _ in done)
     missed = "\n".join(message.text for message in messages if _is_failure(message))
@@ -92,7 +95,7 @@ def write_forms(tool: Mapping[str, Any], messages: Sequence[BaseMessage]) -> lis
     ]
 
 
-def settled(call: Call, files: Mapping[str, Sequence[str]]) -> Call:
+def include_line_end(call: Call, files: Mapping[str, Sequence[str]]) -> Call:
     """A line that is replaced by nothing goes away with its line break."""
     args = call.args
     lines = files.get(str(args.get("file_path")), ())
@@ -103,7 +106,7 @@ def settled(call: Call, files: Mapping[str, Sequence[str]]) -> Call:
     return Call(call.name, {**args, "old_string": whole})
 
 
-def _repeated_words(lines: Sequence[str]) -> list[str]:
+def _find_repeated_words(lines: Sequence[str]) -> list[str]:
     counts = Counter(word for line in lines for word in _WORD.findall(line))
     return [word for word, count in counts.items() if count > 1 and len(word) >= _LONG_ENOUGH_TO_RENAME]
 
@@ -112,14 +115,14 @@ def _is_failure(message: BaseMessage) -> bool:
     return isinstance(message, ToolMessage) and message.status == "error"
 
 
-def _named_files(messages: Sequence[BaseMessage]) -> list[str]:
+def _find_named_files(messages: Sequence[BaseMessage]) -> list[str]:
     asked = [message.text for message in messages if isinstance(message, HumanMessage)]
     return list(
         dict.fromkeys(f"/{name.lstrip('./')}" for text in asked[-1:] for name in _FILE_NAME.findall(text))
     )
 
 
-def _finished(messages: Sequence[BaseMessage]) -> list[tuple[str, Mapping[str, Any], str]]:
+def _find_finished(messages: Sequence[BaseMessage]) -> list[tuple[str, Mapping[str, Any], str]]:
     results = {
         message.tool_call_id: message.text
         for message in messages

@@ -13,7 +13,7 @@ from langgraph_sdk.auth.types import AuthContext
 from starlette.requests import Request
 
 from deepagents_server.config import ServerConfig
-from deepagents_server.errors import ApiError, ServeError, failed
+from deepagents_server.errors import ApiError, ServeError, make_failure
 from deepagents_server.graphs import load_object
 from deepagents_server.serialize import dump, load
 
@@ -117,7 +117,7 @@ class Handlers:
             raise ApiError(401, "Unauthorized")
         if not isinstance(name, str) or not name.strip() or name == "*" or len(name) > _LONGEST_NAME:
             _log.error("The handler that authenticates gave a user whose identity is %.100r", name)
-            raise failed()
+            raise make_failure()
         return user
 
     async def allow(
@@ -164,7 +164,7 @@ async def _ask(handler: Callable[..., Any], given: Mapping[str, Any], *, refusal
         raise
     except Exception as error:
         _log.exception("A handler of auth failed")
-        raise failed() from error
+        raise make_failure() from error
 
 
 def _status(given: Any) -> int:

@@ -145,10 +145,10 @@ def _environment(given: Any, directory: Path) -> dict[str, str]:
     except OSError as error:
         raise ServeError(f"The file of env, {given!r}, cannot be read: {error.strerror}.") from error
     found = (_ENV_LINE.fullmatch(line) for line in lines)
-    return {each[1]: _unquoted(each[2]) for each in found if each}
+    return {each[1]: _unquote(each[2]) for each in found if each}
 
 
-def _unquoted(value: str) -> str:
+def _unquote(value: str) -> str:
     return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value
 
 

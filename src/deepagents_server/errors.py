@@ -19,7 +19,7 @@ class ApiError(Exception):
         self.headers = headers or {}
 
 
-def failed() -> ApiError:
+def make_failure() -> ApiError:
     """Answer a failure of the server itself, which is nothing that a caller may know more about."""
     return ApiError(500, "The server failed; its log says why.")
 

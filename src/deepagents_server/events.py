@@ -229,9 +229,9 @@ class EventLog:
         in_memory = channel.since(after)
         if in_memory and (in_memory[0].seq == max(after, channel.start) + 1 or not channel.keep):
             return in_memory
-        return await self._stored(run_id, after) or in_memory
+        return await self._read_stored(run_id, after) or in_memory
 
-    async def _stored(self, run_id: str, after: int) -> list[Event]:
+    async def _read_stored(self, run_id: str, after: int) -> list[Event]:
         batches = (
             sa.select(run_events.c.events)
             .where(run_events.c.run_id == run_id, run_events.c.seq > after)

@@ -59,7 +59,7 @@ class Graphs:
         made: Any = self.made[graph_id]
         if not isinstance(made, Pregel) and callable(made):
             made = await _call(made, dict(config or {}))
-        async with _entered(made) as graph:
+        async with _enter(made) as graph:
             yield self._bind(graph_id, graph)
 
     def _bind(self, graph_id: str, graph: Any) -> Graph:
@@ -72,7 +72,7 @@ class Graphs:
 
 
 @asynccontextmanager
-async def _entered(made: Any) -> AsyncGenerator[Any]:
+async def _enter(made: Any) -> AsyncGenerator[Any]:
     if isinstance(made, AbstractAsyncContextManager):
         async with cast(AbstractAsyncContextManager[Any], made) as graph:
             yield graph

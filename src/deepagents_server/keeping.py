@@ -46,7 +46,7 @@ async def _watch(server: Server, remover: Remover) -> None:
 
 
 async def _thin_all(server: Server, remover: Remover, ages: Ages) -> None:
-    while found := await asyncio.to_thread(remover.expired, ages):
+    while found := await asyncio.to_thread(remover.find_expired, ages):
         for row in found:
             await _thin(server, remover, row)
 
@@ -70,7 +70,7 @@ async def prune(server: Server, thread_ids: Iterable[str], strategy: Strategy) -
 async def _thin(server: Server, remover: Remover, row: Row) -> bool:
     try:
         async with open_graph(server, row) as opened:
-            kept = await _needed(opened) if opened else []
+            kept = await _find_needed(opened) if opened else []
     except Exception as error:  # noqa: BLE001
         # Whatever makes a graph is code of the user; the thread stays whole, and the others have their turn.
         _log.warning("Old states of thread %s stay: %r", row["thread_id"], error)
@@ -78,7 +78,7 @@ async def _thin(server: Server, remover: Remover, row: Row) -> bool:
     return await asyncio.to_thread(remover.thin, row["thread_id"], kept)
 
 
-async def _needed(opened: ThreadGraph) -> list[str]:
+async def _find_needed(opened: ThreadGraph) -> list[str]:
     """Return the last checkpoint, and those before it without which it cannot be read.
 
     A channel that is saved as changes needs them back to the last checkpoint that holds its whole value.

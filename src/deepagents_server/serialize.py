@@ -34,7 +34,7 @@ def dump(value: Any) -> bytes:
         return orjson.dumps(value, default=_plain, option=_OPTIONS)
     except TypeError:
         # A number of more than 64 bits, half of a pair of surrogates, or nesting without end.
-        return orjson.dumps(_bounded(value), default=_plain, option=_OPTIONS)
+        return orjson.dumps(_replace_unwritable(value), default=_plain, option=_OPTIONS)
 
 
 def dump_text(value: Any) -> str:
@@ -72,7 +72,7 @@ _FORMS: Final[dict[type[Any], Callable[[Any], Any]]] = {
 }
 
 
-def _bounded(value: Any, depth: int = 0) -> Any:
+def _replace_unwritable(value: Any, depth: int = 0) -> Any:
     """Copy a value that JSON's writer refuses, without what it refuses."""
     plain: object = cast(object, value) if isinstance(value, _SIMPLE) else _plain(value)
     match plain:
@@ -84,9 +84,11 @@ def _bounded(value: Any, depth: int = 0) -> Any:
             return "..."
         case dict():
             pairs = cast(dict[Any, Any], plain).items()
-            return {_bounded(str(key)): _bounded(each, depth + 1) for key, each in pairs}
+            return {
+                _replace_unwritable(str(key)): _replace_unwritable(each, depth + 1) for key, each in pairs
+            }
         case list():
-            return [_bounded(each, depth + 1) for each in cast(list[Any], plain)]
+            return [_replace_unwritable(each, depth + 1) for each in cast(list[Any], plain)]
         case other:
             return other
 

@@ -65,7 +65,7 @@ class ContextContract(BackendContract):
     """The suite, and `context_lines`."""
 
     def test_the_lines_around_a_match_are_given_when_asked_for(self, files: Called) -> None:
-        files.wrote("/a.txt", "one\ntwo\nthree\nfour\n")
+        files.write_text("/a.txt", "one\ntwo\nthree\nfour\n")
 
         (match,) = files.grep("t(wo|en)", regex=True, context_lines=1).matches
 
@@ -79,7 +79,7 @@ class OwnContract(ContextContract):
 
     @pytest.mark.parametrize("wrong", [None, 5, b"bytes"])
     def test_what_is_no_text_is_refused_in_a_result(self, files: Called, wrong: Any) -> None:
-        files.wrote("/a", "line\n")
+        files.write_text("/a", "line\n")
 
         answers = [
             files.write("/a", wrong),
@@ -91,7 +91,7 @@ class OwnContract(ContextContract):
 
         assert [each.code for each in answers] == ["invalid_argument"] * 4
         assert [each.error is None for each in sent] == [False, True]
-        assert files.text("/a") == "line\n"
+        assert files.read_text("/a") == "line\n"
 
 
 class TestFilesystemBackend(Rooted, OwnContract):
@@ -208,16 +208,16 @@ class SpreadContract(Rooted, BackendContract):
 
     def test_a_directory_lists_what_is_directly_in_it(self, files: Called) -> None:
         for path in ("/b.txt", "/src/x.txt", "/src/deep/z.txt", "/src/deep.txt", "/lib/a/b", "/libs/q"):
-            files.wrote(path, "text")
+            files.write_text(path, "text")
 
-        assert files.listed("/") == ["/.github/", "/b.txt", "/lib/", "/libs/", "/src/"]
-        assert files.listed("/src") == files.listed("/src/")
-        assert files.listed("/src") == ["/src/deep.txt", "/src/deep/", "/src/x.txt"]
-        assert files.listed("/src/deep") == ["/src/deep/z.txt"]
-        assert files.listed("/lib") == ["/lib/a/"]
+        assert files.list_paths("/") == ["/.github/", "/b.txt", "/lib/", "/libs/", "/src/"]
+        assert files.list_paths("/src") == files.list_paths("/src/")
+        assert files.list_paths("/src") == ["/src/deep.txt", "/src/deep/", "/src/x.txt"]
+        assert files.list_paths("/src/deep") == ["/src/deep/z.txt"]
+        assert files.list_paths("/lib") == ["/lib/a/"]
 
     def test_an_entry_has_a_kind_a_size_in_bytes_and_a_time(self, files: Called) -> None:
-        files.wrote("/lib/ü.txt", "ü🙂\n")
+        files.write_text("/lib/ü.txt", "ü🙂\n")
         assert files.upload(("/lib/b.bin", b"\x00\xff\xfe"))[0].error is None
 
         binary, text = files.ls("/lib").entries
@@ -228,8 +228,8 @@ class SpreadContract(Rooted, BackendContract):
         assert all(entry["is_dir"] for entry in files.ls("/").entries)
 
     def test_nothing_lists_as_nothing(self, files: Called) -> None:
-        assert files.listed("/lib") == files.listed("/src/deep") == []
-        assert files.listed("/src") == ["/src/deep/"]
+        assert files.list_paths("/lib") == files.list_paths("/src/deep") == []
+        assert files.list_paths("/src") == ["/src/deep/"]
         nowhere = files.ls("/nowhere")
         assert nowhere.entries == [] or nowhere.code == "file_not_found"
 

@@ -7,7 +7,7 @@ from time import process_time
 import pytest
 
 from deepagents.backends.local_sandbox import PROTECTED
-from deepagents_cli.guarded import kind_of, needs_of, protected_in
+from deepagents_cli.guarded import find_protected, kind_of, needs_of
 
 
 @pytest.mark.parametrize(
@@ -89,11 +89,11 @@ CONFIGURATION = {".git/config", ".git/config.worktree"}
     ],
 )
 def test_a_command_is_freed_of_what_it_names(command: str, freed: set[str]) -> None:
-    assert protected_in(command, ["/here"]) == freed
+    assert find_protected(command, ["/here"]) == freed
 
 
 def test_a_long_command_is_looked_at_in_no_time() -> None:
     for piece in ("git ", "git -C ", "git;", ".git/ "):
         begun = process_time()
-        protected_in(piece * 20_000, ["/here"])
+        find_protected(piece * 20_000, ["/here"])
         assert process_time() - begun < 3

@@ -52,7 +52,7 @@ def every_text(setup: Setup) -> Iterator[str]:
     """All of a setup that a terminal may be shown."""
     yield from setup.notices
     for item in setup.items:
-        yield from item.shown().values()
+        yield from item.show().values()
     for command in setup.commands.values():
         yield from (command.name, command.description, command.hint)
     for agent in setup.agents.values():

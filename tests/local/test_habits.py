@@ -5,7 +5,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from deepagents_local.habits import Habits, allowed, offered
+from deepagents_local.habits import Habits, find_forms, offer_tools
 from tests.local.engines import FILE_TOOLS
 
 TOOLS = [convert_to_openai_tool(tool) for tool in FILE_TOOLS]
@@ -28,7 +28,7 @@ def names(messages: list[Any], habits: Habits | None = None) -> list[str]:
     rules = habits or Habits()
     return [
         form["properties"].get("tool", {"const": "answer"})["const"]
-        for form in allowed(messages, offered(TOOLS, rules), rules)
+        for form in find_forms(messages, offer_tools(TOOLS, rules), rules)
     ]
 
 
@@ -81,13 +81,13 @@ def test_tools_without_those_names_are_left_alone() -> None:
         return a + b
 
     tools = [convert_to_openai_tool(add)]
-    forms = allowed([HumanMessage("1+1?")], offered(tools, Habits()), Habits())
+    forms = find_forms([HumanMessage("1+1?")], offer_tools(tools, Habits()), Habits())
 
     assert [form["required"] for form in forms] == [["tool", "a", "b"], ["final_answer"]]
 
 
 def test_optional_arguments_are_kept_from_it_and_some_are_fixed() -> None:
-    ls, read, _, edit, grep = offered(TOOLS, Habits())
+    ls, read, _, edit, grep = offer_tools(TOOLS, Habits())
 
     assert ls == TOOLS[0]
     assert list(read["function"]["parameters"]["properties"]) == ["file_path", "offset"]

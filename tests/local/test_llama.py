@@ -17,9 +17,9 @@ from deepagents_local.engine import Delta, Event, Finish, Request
 from deepagents_local.llama import (
     EngineSettings,
     LlamaEngine,
+    get_shared_engine,
     load_server,
     physical_cores,
-    shared_engine,
 )
 
 SETTINGS = EngineSettings(Path("/nowhere.gguf"), 2_000, 1)
@@ -195,14 +195,14 @@ def test_a_file_that_is_no_model_is_named(tmp_path: Path) -> None:
 
 def test_equal_settings_share_one_engine() -> None:
     found: list[LlamaEngine] = []
-    threads = [Thread(target=lambda: found.append(shared_engine(SETTINGS))) for _ in range(8)]
+    threads = [Thread(target=lambda: found.append(get_shared_engine(SETTINGS))) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
 
     assert len({id(engine) for engine in found}) == 1
-    assert shared_engine(EngineSettings(SETTINGS.path, 4_000, 1)) is not found[0]
+    assert get_shared_engine(EngineSettings(SETTINGS.path, 4_000, 1)) is not found[0]
 
 
 def test_it_uses_at_least_one_core() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 from langchain_core.messages import HumanMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from deepagents_local.seen import edit_forms, settled, shown_lines, write_forms
+from deepagents_local.seen import edit_forms, find_shown_lines, include_line_end, write_forms
 from deepagents_local.signatures import Call
 from tests.local.engines import edit_file, write_file
 from tests.local.test_habits import step
@@ -19,7 +19,7 @@ PAGE = (
 
 
 def test_lines_come_from_reading_without_their_numbers() -> None:
-    assert shown_lines(step("read_file", PAGE, file_path="/a.py")) == {
+    assert find_shown_lines(step("read_file", PAGE, file_path="/a.py")) == {
         "/a.py": ["def fetch(key):", "print(fetch(1))"]
     }
 
@@ -27,7 +27,7 @@ def test_lines_come_from_reading_without_their_numbers() -> None:
 def test_lines_come_from_searching_too() -> None:
     found = "/a.ini:\n  3: port = 1\n/b.ini:\n  1: port = 2\n  9: port = 3"
 
-    assert shown_lines(step("grep", found, pattern="port")) == {
+    assert find_shown_lines(step("grep", found, pattern="port")) == {
         "/a.ini": ["port = 1"],
         "/b.ini": ["port = 2", "port = 3"],
     }
@@ -41,14 +41,14 @@ def test_pages_add_up_and_changes_are_kept_up_with() -> None:
         *step("write_file", "done", file_path="/b", content="new\n"),
     ]
 
-    assert shown_lines(messages) == {"/a": ["one", "three", "four"], "/b": ["new"]}
+    assert find_shown_lines(messages) == {"/a": ["one", "three", "four"], "/b": ["new"]}
 
 
 def test_failures_show_nothing() -> None:
     failed = step("edit_file", "no match", "error", file_path="/a", old_string="one", new_string="two")
 
-    assert shown_lines([*step("read_file", "     1\tone", file_path="/a"), *failed]) == {"/a": ["one"]}
-    assert shown_lines(step("read_file", "     1\tone", "error", file_path="/a")) == {}
+    assert find_shown_lines([*step("read_file", "     1\tone", file_path="/a"), *failed]) == {"/a": ["one"]}
+    assert find_shown_lines(step("read_file", "     1\tone", "error", file_path="/a")) == {}
 
 
 def test_an_edit_takes_a_shown_line_or_a_word_that_is_there_more_than_once() -> None:
@@ -64,7 +64,7 @@ def test_a_line_replaced_by_nothing_goes_with_its_line_break() -> None:
 
     def removed(line: str) -> Any:
         args = {"file_path": "/a", "old_string": line, "new_string": ""}
-        return settled(Call("edit_file", args), files).args["old_string"]
+        return include_line_end(Call("edit_file", args), files).args["old_string"]
 
     assert removed("one") == "one\n"
     assert removed("two") == "\ntwo"

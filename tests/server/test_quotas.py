@@ -175,7 +175,7 @@ async def test_a_run_that_is_cancelled_counts_what_it_spent_once(tmp_path: Path)
         once = 0
         for steps in range(12):
             spending = Spending(database, "ann")
-            async with spending.counted():
+            async with spending.count():
                 await ScriptedModel(always=lambda asked: "Thirteen metres.").ainvoke("How high?")
                 noting = asyncio.ensure_future(spending.note())
                 for _ in range(steps):

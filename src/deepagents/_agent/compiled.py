@@ -21,6 +21,7 @@ from deepagents._state.run_end import aending, ending
 from deepagents._state.runtime import has_newer_events, stream_through
 from deepagents._version import __version__
 from deepagents.backends.state import show_file_updates
+from deepagents.middleware.subagents.task import TASK
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -164,7 +165,7 @@ class _StreamView:
         if not self.shows_failures or not isinstance(messages, list):
             return None
         for message in cast("list[Any]", messages):
-            if isinstance(message, ToolMessage) and message.name == "task" and message.status == "error":
+            if isinstance(message, ToolMessage) and message.name == TASK.name and message.status == "error":
                 return message.text
         return None
 

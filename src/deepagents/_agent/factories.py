@@ -37,7 +37,7 @@ from deepagents.middleware.skills import SkillsMiddleware
 from deepagents.middleware.skills.load import source_path
 from deepagents.middleware.subagents.fork import REFUSAL, ForkedContextMiddleware
 from deepagents.middleware.subagents.middleware import SUBAGENT_PROMPT, SubAgentMiddleware
-from deepagents.middleware.subagents.task import Mode, Worker
+from deepagents.middleware.subagents.task import TASK, Mode, Worker
 from deepagents.middleware.summarization import create_summarization_middleware
 from deepagents.middleware.summarization.middleware import under_rules
 from deepagents.middleware.todos import TODO_PROMPT, WRITE_TODOS, TodoListMiddleware
@@ -186,8 +186,8 @@ def _task_tool(build: Build, workers: Sequence[Worker]) -> SubAgentMiddleware:
     profile = build.plan.profile
     return SubAgentMiddleware(
         subagents=workers,
-        system_prompt=None if "task" in profile.excluded_tools else SUBAGENT_PROMPT,
-        task_description=profile.tool_description_overrides.get("task"),
+        system_prompt=None if TASK.name in profile.excluded_tools else SUBAGENT_PROMPT,
+        task_description=profile.tool_description_overrides.get(TASK.name),
     )
 
 

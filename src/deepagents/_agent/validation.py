@@ -22,6 +22,7 @@ from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.skills import SkillsMiddleware
 from deepagents.middleware.skills.load import source_path
 from deepagents.middleware.subagents.task import TASK, Worker
+from deepagents.middleware.summarization.middleware import COMPACT_NAME
 from deepagents.middleware.todos import READ_TODOS, WRITE_TODOS
 from deepagents.profiles.harness.profile import leaves_out
 from deepagents.tools import FILE_TOOLS, specs_by_name
@@ -29,7 +30,7 @@ from deepagents.tools._tool import names_of_tools
 
 _LIBRARY_TOOLS: Final = names_of_tools(
     FILE_TOOLS, (WRITE_TODOS, READ_TODOS, TASK, WAIT), ASYNC_TOOLS
-) | frozenset({"compact_conversation"})
+) | frozenset({COMPACT_NAME})
 
 
 def validate(build: Build) -> None:
@@ -138,7 +139,7 @@ def _check_restricted_tools(build: Build) -> None:
     if plan.role == "general-purpose":
         return
     hidden = plan.profile.excluded_tools
-    for owner, tools in _brought_tools(plan):
+    for owner, tools in _list_tools_by_owner(plan):
         for tool in sorted(names_of_tools(tools) - hidden):
             taken = f"{tool!r} of {owner} would replace the library's"
             if _is_restricted(build, tool):
@@ -149,7 +150,7 @@ def _check_restricted_tools(build: Build) -> None:
                 raise StackError(f"the subagents of {plan.label} could not be reached: {taken}; rename it")
 
 
-def _brought_tools(plan: AgentPlan) -> Iterator[tuple[str, Iterable[Any]]]:
+def _list_tools_by_owner(plan: AgentPlan) -> Iterator[tuple[str, Iterable[Any]]]:
     for each in plan.middleware:
         if each.name not in (FILES, SUBAGENTS, ASYNC_SUBAGENTS):
             yield each.name, getattr(each, "tools", ())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 from langchain.agents.middleware.types import (
     ExtendedModelResponse,
@@ -21,6 +21,7 @@ from deepagents.tools import ToolSpec, specs_by_name
 Request: TypeAlias = ModelRequest[Any]
 Response: TypeAlias = ModelResponse[Any]
 ToolResult: TypeAlias = ToolMessage | Command[Any]
+TASK_NAME: Final = "task"
 
 
 def unshare_prompt(request: Request) -> Request:
@@ -123,4 +124,4 @@ def shows_delegated_work(call: Mapping[str, Any], specs: Mapping[str, ToolSpec])
     """Return whether a result tells of the work of other agents, who may have changed any file."""
     spec = specs.get(call["name"])
     # A caller may delegate by a tool of its own of this name.
-    return spec.shows_delegated_work if spec else call["name"] == "task"
+    return spec.shows_delegated_work if spec else call["name"] == TASK_NAME

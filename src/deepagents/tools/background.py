@@ -17,7 +17,7 @@ from deepagents.tools._tool import ToolContext, ToolOutput, ToolSpec
 COMMANDS_CHANNEL: Final = "background_commands"
 
 
-def known_commands() -> dict[str, KnownCommand]:
+def find_commands() -> dict[str, KnownCommand]:
     """Return the commands that this agent started, by their ids."""
     return cast("dict[str, KnownCommand]", read_channel(COMMANDS_CHANNEL) or {}) if in_graph() else {}
 
@@ -70,7 +70,7 @@ def _find(context: ToolContext, command_id: str) -> KnownCommand:
         ToolFailure: for an agent with rules and a command that another agent started, perhaps with more
             rights: a shell does what is written to it, and prints what this agent may not read.
     """
-    if known := known_commands().get(command_id):
+    if known := find_commands().get(command_id):
         return known.copy()
     if context.files.rights and context.files.rights.rules:
         raise ToolFailure("permission_denied", f"permission denied: {command_id!r} is not a command of yours")

@@ -21,7 +21,7 @@ async def _write_file(context: ToolContext, file_path: str, content: str) -> Too
     real_path = await context.files.real_path(path)
     written = await context.files.write(path, content, context.versions.recall(real_path))
     context.versions.remember(real_path, written.version)
-    return ToolOutput(f"Updated file {context.paths.shown(path)}")
+    return ToolOutput(f"Updated file {context.paths.show(path)}")
 
 
 WRITE_FILE = ToolSpec(
@@ -54,7 +54,7 @@ async def _edit_file(
     version = context.versions.recall(real_path)
     edited = await context.files.edit(path, old_string, new_string, replace_all, version)
     context.versions.remember(real_path, edited.version)
-    shown = context.paths.shown(path)
+    shown = context.paths.show(path)
     return ToolOutput(f"Successfully replaced {edited.occurrences} instance(s) of the string in '{shown}'")
 
 
@@ -85,7 +85,7 @@ async def _delete(context: ToolContext, file_path: str) -> ToolOutput:
     real_parent = await context.files.real_path(parent(path))
     await context.files.delete(path)
     context.versions.forget_below(f"{real_parent.rstrip('/')}/{name(path)}")
-    return ToolOutput(f"Deleted {context.paths.shown(path)}")
+    return ToolOutput(f"Deleted {context.paths.show(path)}")
 
 
 def _refuse_artifacts(context: ToolContext, path: str) -> None:

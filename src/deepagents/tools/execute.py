@@ -104,7 +104,7 @@ async def _run(context: ToolContext, command: str, timeout: int | None, backgrou
     if not ran.offloaded or keep is None:
         return ToolOutput(_report(ran.response), artifact=artifact)
     artifact["output_file"] = keep.path
-    return ToolOutput(_report_saved(ran.response, context.paths.shown(keep.path)), artifact=artifact)
+    return ToolOutput(_report_saved(ran.response, context.paths.show(keep.path)), artifact=artifact)
 
 
 def _check_timeout(timeout: int | None, most: int) -> None:

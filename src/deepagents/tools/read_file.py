@@ -67,7 +67,7 @@ async def _read_file(
 ) -> ToolOutput:
     path, offset = normalise(file_path), max(offset, 0)
     if file_kind(path) == "video" and video_dependencies_available():
-        return await show_video(context.files, path, offset, limit, context.paths.shown(path))
+        return await show_video(context.files, path, offset, limit, context.paths.show(path))
     real_path = await context.files.real_path(path)
     try:
         found = await context.files.read(path, offset, limit)

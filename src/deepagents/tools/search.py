@@ -64,7 +64,7 @@ def _show_entry(context: ToolContext, entry: FileInfo) -> str:
 
 
 def _show_path(context: ToolContext, path: str) -> str:
-    return escape_controls(context.paths.shown(path))
+    return escape_controls(context.paths.show(path))
 
 
 LS = ToolSpec(

@@ -212,14 +212,14 @@ class Conversation:
         place = Workplace(message, lambda text: self.say("notice", {"text": text}))
         trust = False
         if place.setup.items and not place.setup.trusted:
-            items = [each.shown() for each in place.setup.items]
+            items = [each.show() for each in place.setup.items]
             self._trust = get_running_loop().create_future()
             self.say("trust", {"directory": str(place.directory), "items": items})
             trust = await self._trust == "yes"
         await place.open(trust=trust)
         self._workplace = place
         self.usage = UsageCounter(place.record, self.say_status)
-        self.repository = Repository(place.project, self.usage.changed)
+        self.repository = Repository(place.project, self.usage.note_change)
         wanted, latest = message.get("thread"), bool(message.get("resume"))
         thread = place.threads.choose(place.directory, wanted, latest=latest)
         await self._enter_once_free(thread, resumed=bool(wanted) or latest)

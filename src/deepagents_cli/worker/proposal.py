@@ -40,7 +40,7 @@ class Proposal:
         try:
             return (self.before or b"").decode("utf-8")
         except UnicodeDecodeError as error:
-            raise CommandError(f"{_shown(self.path)} is no text") from error
+            raise CommandError(f"{_show(self.path)} is no text") from error
 
     def write(self, text: str) -> None:
         """Write the text.
@@ -49,25 +49,25 @@ class Proposal:
             CommandError: where it has changed meanwhile, as by the agent, or cannot be written.
         """
         if _read(self.path) != self.before:
-            raise CommandError(f"{_shown(self.path)} has changed meanwhile; do it again to see it as it is")
+            raise CommandError(f"{_show(self.path)} has changed meanwhile; do it again to see it as it is")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             # A link or a pipe that has come into its place just now is replaced, and not followed.
             write_whole(self.path, text.encode("utf-8", "replace"))
         except OSError as error:
-            raise CommandError(f"{_shown(self.path)} is not written: {error.strerror}") from error
+            raise CommandError(f"{_show(self.path)} is not written: {error.strerror}") from error
 
 
 def _read(path: Path) -> bytes | None:
     if path.is_symlink() or path.parent.resolve() != path.parent:
-        raise CommandError(f"{_shown(path)} is a link; write to the file itself")
+        raise CommandError(f"{_show(path)} is a link; write to the file itself")
     try:
         return read_bytes(path, path.parent, _LARGEST)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise CommandError(f"{_shown(path)} is not written: {error.strerror or error}") from error
+        raise CommandError(f"{_show(path)} is not written: {error.strerror or error}") from error
 
 
-def _shown(path: Path) -> str:
+def _show(path: Path) -> str:
     return repr(one_line(str(path)))

@@ -78,7 +78,7 @@ class Steering(AgentMiddleware[Any, Any, Any]):
             others = [each for each in request.tools if getattr(each, "name", None) != present_plan.name]
             request = request.override(tools=others)
         self.request = request
-        named = _named_model(request.messages)
+        named = _find_named_model(request.messages)
         model = self._guide.model_for(named) if named else None
         return await handler(request.override(model=model) if model else request)
 
@@ -89,7 +89,7 @@ def _with(message: SystemMessage | None, further: Sequence[str]) -> SystemMessag
     return SystemMessage(content_blocks=[*blocks, *added])
 
 
-def _named_model(messages: Sequence[BaseMessage]) -> str | None:
+def _find_named_model(messages: Sequence[BaseMessage]) -> str | None:
     """Return the model that the last text of the person names: a command from a file may have one."""
     # What the library and hooks add has a mark or a name.
     texts = (

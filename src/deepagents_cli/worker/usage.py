@@ -87,9 +87,9 @@ class UsageCounter:
             sum(costs) if costs else None,
         )
         self._record.save_usage(self._thread, total)
-        self.changed()
+        self.note_change()
 
-    def changed(self) -> None:
+    def note_change(self) -> None:
         """Say so soon."""
         if self._timer is None:
             self._timer = get_running_loop().call_later(_EVERY, self.flush)

@@ -26,7 +26,7 @@ _UNASKED: Final = ("/", "/ok", "/info", "/docs", "/openapi.json", "/metrics")
 MCP: Final = "/mcp"
 COMPLETIONS: Final = "/v1/chat/completions"
 _ASKING: Final = (MCP, COMPLETIONS)
-"""Endpoints that ask the handlers themselves, as the protocol calls what they do: by `allowed`."""
+"""Endpoints that ask the handlers themselves, as the protocol calls what they do: by `ask_handlers`."""
 _BY_METHOD: Final = {"GET": "read", "PATCH": "update", "DELETE": "delete", "PUT": "put", "POST": "create"}
 _BY_WORD: Final = {
     "search": "search",
@@ -65,7 +65,7 @@ def classify(method: str, path: str) -> tuple[str, str]:
     return "threads", "create_run" if action == "create" and path != "/threads" else action
 
 
-def guarded(route: Route) -> Route:
+def guard(route: Route) -> Route:
     """Let an endpoint ask the handlers before it answers."""
     if route.path in (*_UNASKED, *_ASKING):
         return route
@@ -105,14 +105,14 @@ async def _ask(handlers: Handlers, request: Request, resource: str, action: str)
         plain = each is None or isinstance(each, dict)
         changed.append(_body(given, value, resource, action) if plain else each)
     server = serving(request)
-    scope: dict[str, Any] = {**request.scope, SERVER: server.of(server.scope.narrowed(resource, wanted))}
+    scope: dict[str, Any] = {**request.scope, SERVER: server.of(server.scope.narrow(resource, wanted))}
     if resource == "store" and action == "get":
         scope["query_string"] = _query(request, changed[0])
     sent = changed if isinstance(body, list) else changed[0]
     return Request(scope, replay(request, b"" if body is None and not sent else dump(sent)))
 
 
-async def allowed(
+async def ask_handlers(
     request: Request, resource: str, action: str, given: Mapping[str, Any]
 ) -> tuple[Server, dict[str, Any]]:
     """Ask the handlers for what a request does that its path does not say.
@@ -127,7 +127,7 @@ async def allowed(
         return server, dict(given)
     value = _value(request, resource, action, given, given.get("thread_id"))
     wanted = await server.handlers.allow(cast(User, request.user), resource, action, value)
-    narrowed = server.of(server.scope.narrowed(resource, wanted))
+    narrowed = server.of(server.scope.narrow(resource, wanted))
     return narrowed, _body(given, value, resource, action)
 
 

@@ -28,12 +28,12 @@ from deepagents_server.api import (
     thread_streams,
     threads,
 )
-from deepagents_server.api.access import guarded
+from deepagents_server.api.access import guard
 from deepagents_server.api.common import answer, refuse
 from deepagents_server.api.custom import OPTIONS, headers_for_runs, surround
 from deepagents_server.api.gate import Gate
 from deepagents_server.api.origins import Origins
-from deepagents_server.errors import ApiError, ServeError, cannot_be_kept, failed
+from deepagents_server.errors import ApiError, ServeError, cannot_be_kept, make_failure
 from deepagents_server.server import Server, Settings
 
 _log: Final = logging.getLogger("deepagents.server")
@@ -65,7 +65,7 @@ def create_app(server: Server, settings: Settings) -> ASGIApp:
         choose_headers=headers_for_runs(http),
     )
     app = Starlette(
-        routes=[guarded(route) if isinstance(route, Route) else route for route in routes_of(http)],
+        routes=[guard(route) if isinstance(route, Route) else route for route in routes_of(http)],
         middleware=[origins.middleware(), Middleware(ask)],
         exception_handlers={
             ApiError: _refuse,
@@ -111,4 +111,4 @@ async def _refuse_value(request: Request, error: Exception) -> Response:
 async def _fail(request: Request, error: Exception) -> Response:
     # The log has the trace; the client gets nothing that it could learn about the machine from.
     _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    return refuse(request.scope, failed())
+    return refuse(request.scope, make_failure())

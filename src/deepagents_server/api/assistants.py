@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from deepagents_server.api.access import allowed
+from deepagents_server.api.access import ask_handlers
 from deepagents_server.api.bodies import (
     AssistantBody,
     AssistantChangeBody,
@@ -145,11 +145,11 @@ async def _threads(request: Request) -> list[tuple[Server, str]]:
     of_assistant = contains(threads.c.metadata, {"assistant_id": row["assistant_id"]})
     found = await server.database.rows(sa.select(threads.c.thread_id).where(of_assistant))
     # Of all of them first: a refusal leaves every thread.
-    asked = [(await allowed(request, "threads", "delete", each), each["thread_id"]) for each in found]
+    asked = [(await ask_handlers(request, "threads", "delete", each), each["thread_id"]) for each in found]
     return [(permitted, thread_id) for (permitted, _), thread_id in asked]
 
 
-def _found(given: AssistantSearchBody, request: Request) -> sa.Select[Any]:
+def _make_query(given: AssistantSearchBody, request: Request) -> sa.Select[Any]:
     server = serving(request)
     # A shared database may hold assistants of graphs that are served elsewhere.
     query = sa.select(assistants).where(assistants.c.graph_id.in_([*server.graphs]))
@@ -165,13 +165,15 @@ def _found(given: AssistantSearchBody, request: Request) -> sa.Select[Any]:
 async def search(request: Request) -> Response:
     """Find assistants."""
     given = await read_body(request, AssistantSearchBody)
-    return await answer_search(request, _found(given, request), assistants, given, _SORTED, show_assistant)
+    return await answer_search(
+        request, _make_query(given, request), assistants, given, _SORTED, show_assistant
+    )
 
 
 async def count(request: Request) -> Response:
     """Count assistants."""
     given = await read_body(request, AssistantSearchBody)
-    return answer(await serving(request).database.count(_found(given, request)))
+    return answer(await serving(request).database.count(_make_query(given, request)))
 
 
 async def versions(request: Request) -> Response:

@@ -102,10 +102,10 @@ async def answer_search(
     headers = {"x-pagination-total": str(total)}
     if following < total and rows:
         headers["x-pagination-next"] = str(following)
-    return answer([selected(show(row), given.select) for row in rows], headers=headers)
+    return answer([select_fields(show(row), given.select) for row in rows], headers=headers)
 
 
-def selected(row: Mapping[str, Any], names: Sequence[str] | None) -> dict[str, Any]:
+def select_fields(row: Mapping[str, Any], names: Sequence[str] | None) -> dict[str, Any]:
     """Keep the fields that were asked for: `status`, or `values.messages` for a part of one.
 
     Raises:

@@ -148,7 +148,7 @@ async def delete(request: Request) -> Response:
     return nothing()
 
 
-def _found(given: CronSearchBody, request: Request) -> sa.Select[Any]:
+def _make_query(given: CronSearchBody, request: Request) -> sa.Select[Any]:
     query = sa.select(crons)
     if given.thread_id:
         query = query.where(crons.c.thread_id == given.thread_id)
@@ -162,13 +162,13 @@ def _found(given: CronSearchBody, request: Request) -> sa.Select[Any]:
 async def search(request: Request) -> Response:
     """Find schedules."""
     given = await read_body(request, CronSearchBody)
-    return await answer_search(request, _found(given, request), crons, given, _SORTED, show_cron)
+    return await answer_search(request, _make_query(given, request), crons, given, _SORTED, show_cron)
 
 
 async def count(request: Request) -> Response:
     """Count schedules."""
     given = await read_body(request, CronSearchBody)
-    return answer(await serving(request).database.count(_found(given, request)))
+    return answer(await serving(request).database.count(_make_query(given, request)))
 
 
 ROUTES: Final = [

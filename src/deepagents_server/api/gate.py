@@ -83,7 +83,7 @@ class Gate:
             self._refuse_strange_pages(request)
             self._refuse_strange_names(request)
             return None
-        sent = _sent_key(request.headers)
+        sent = _read_key(request.headers)
         if sent is None:
             raise ApiError(401, f"This server wants to know who asks: {_HOW}")
         row = await keys.find(sent)
@@ -121,7 +121,7 @@ def _with_key(scope: Asgi) -> Asgi:
             return scope
 
 
-def _sent_key(headers: Headers) -> str | None:
+def _read_key(headers: Headers) -> str | None:
     """Return the key of a request; a client that has none sends an empty header."""
     scheme, _, token = headers.get("authorization", "").partition(" ")
     sent = headers.get("x-api-key", "").strip() or (token.strip() if scheme.lower() == "bearer" else "")

@@ -18,7 +18,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Send
 from starlette.types import Scope as Asgi
 
-from deepagents_server.api.access import MCP, allowed
+from deepagents_server.api.access import MCP, ask_handlers
 from deepagents_server.api.assistants import json_schema, of_graphs
 from deepagents_server.api.bodies import MAX_BODY, parse_id, read_json, replay
 from deepagents_server.api.forms import as_text, make_form, read_form
@@ -95,7 +95,7 @@ class _Exchange(Response):
 async def _list_tools(request: Request, _: Context, __: Any) -> types.ListToolsResult:
     from mcp import types
 
-    server, _given = await allowed(request, "assistants", "search", {})
+    server, _given = await ask_handlers(request, "assistants", "search", {})
     tools: list[types.Tool] = []
     for row in await of_graphs(server):
         try:
@@ -156,7 +156,7 @@ async def _run(request: Request, context: Context, asked: types.CallToolRequestP
         if thread_id
         else {"input": asked.arguments or {}}
     )
-    server, given = await allowed(request, "threads", "create_run", given)
+    server, given = await ask_handlers(request, "threads", "create_run", given)
     if thread_id:
         await _check_answers(server, asked.name, thread_id, answers)
     row = await create_run(server, {**given, "stream_mode": ["updates"], "streamed": True}, thread_id)

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from deepagents_server.api.access import COMPLETIONS, allowed
+from deepagents_server.api.access import COMPLETIONS, ask_handlers
 from deepagents_server.api.assistants import of_graphs
 from deepagents_server.api.bodies import Metadata, parse_id, read_body
 from deepagents_server.api.common import Watched, answer, openai_error, serving
@@ -71,7 +71,7 @@ async def complete(request: Request) -> Response:
         "if_not_exists": "create",
     }
     fields |= {name: each for name, each in (("metadata", given.metadata), ("thread_id", thread_id)) if each}
-    server, fields = await allowed(request, "threads", "create_run", fields)
+    server, fields = await ask_handlers(request, "threads", "create_run", fields)
     row = await create_run(server, {**fields, "stream_mode": ["messages-tuple"], "streamed": True}, thread_id)
     spoken = _Answer(server, row, given)
     headers = {THREAD_HEADER: row["thread_id"]}

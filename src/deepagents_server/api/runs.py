@@ -22,7 +22,7 @@ from deepagents_server.api.bodies import (
     query_number,
     read_body,
 )
-from deepagents_server.api.common import Watched, answer, nothing, selected, serving
+from deepagents_server.api.common import Watched, answer, nothing, select_fields, serving
 from deepagents_server.create import create_run, create_runs
 from deepagents_server.database.engine import Row
 from deepagents_server.database.runs import ACTIVE, delete_runs, show_run
@@ -84,7 +84,7 @@ async def list_runs(request: Request) -> Response:
     limit, offset = query_number(request, "limit", 10), query_number(request, "offset", 0, 2**62)
     found = await server.database.rows(query.limit(limit).offset(offset))
     names = request.query_params.getlist("select")
-    return answer([selected(show_run(row), names) for row in found])
+    return answer([select_fields(show_run(row), names) for row in found])
 
 
 async def get(request: Request) -> Response:
@@ -189,7 +189,7 @@ def _cancels(row: Row) -> bool:
 
 
 @contextmanager
-def _ended_with_client(server: Server, row: Row, *, cancels: bool) -> Generator[None]:
+def _end_with_client(server: Server, row: Row, *, cancels: bool) -> Generator[None]:
     """End a run early if its client goes before the block has ended, and the task of the block with it."""
     try:
         yield
@@ -206,15 +206,15 @@ async def wait_for(server: Server, run_id: str) -> None:
 
 async def _join(request: Request, row: Row, *, cancels: bool) -> Response:
     headers = {"content-location": run_path(row), "location": f"{run_path(row)}/join"}
-    answered = _spaced(serving(request), row, cancels=cancels)
+    answered = _write_spaces(serving(request), row, cancels=cancels)
     return Watched(answered, headers=headers, media_type="application/json")
 
 
-async def _spaced(server: Server, row: Row, *, cancels: bool) -> AsyncIterator[bytes]:
+async def _write_spaces(server: Server, row: Row, *, cancels: bool) -> AsyncIterator[bytes]:
     """Write spaces while a result is waited for: JSON may begin so, and the client sees us alive."""
     result = asyncio.ensure_future(final_values(server, row))
     try:
-        with _ended_with_client(server, row, cancels=cancels):
+        with _end_with_client(server, row, cancels=cancels):
             while not (await asyncio.wait([result], timeout=BEAT))[0]:
                 yield b" "
         yield result.result()
@@ -268,7 +268,7 @@ async def _frames(
     def chosen(event: Event | None) -> bool:
         return event is None or not modes or mode_of(event) in (*modes, *_ALWAYS)
 
-    with _ended_with_client(server, row, cancels=cancels):
+    with _end_with_client(server, row, cancels=cancels):
         async with aclosing(events) as opened:
             async for written in (
                 frame(event, numbered=resumable) async for event in opened if chosen(event)

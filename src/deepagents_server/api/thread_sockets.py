@@ -27,7 +27,7 @@ from deepagents_server.api.thread_streams import (
     refusal,
     success,
 )
-from deepagents_server.errors import ApiError, cannot_be_kept, failed
+from deepagents_server.errors import ApiError, cannot_be_kept, make_failure
 from deepagents_server.serialize import dump
 
 _log: Final = logging.getLogger("deepagents.server")
@@ -74,7 +74,7 @@ class _Conversation:
         except Exception:  # noqa: BLE001
             # As with a request: the log has the trace, and what else this connection does goes on.
             _log.exception("A command of %s failed", self._socket.url.path)
-            await self._refuse(number, failed())
+            await self._refuse(number, make_failure())
 
     async def _carry_out(self, given: Any, text: bytes) -> None:
         match given:

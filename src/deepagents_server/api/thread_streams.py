@@ -95,7 +95,7 @@ async def _thread(request: Request) -> Row:
 
 async def stream_events(request: Request) -> Response:
     """Tell what happens on a thread: messages in blocks, tools, graphs that begin and end, questions."""
-    return Watched(_framed(await open_events(request)), headers=SSE, media_type="text/event-stream")
+    return Watched(_write_frames(await open_events(request)), headers=SSE, media_type="text/event-stream")
 
 
 async def open_events(request: Request) -> Batches:
@@ -113,7 +113,7 @@ async def open_events(request: Request) -> Batches:
     return _tell(serving(request), thread["thread_id"], wish, given.since)
 
 
-async def _framed(batches: Batches) -> AsyncIterator[bytes]:
+async def _write_frames(batches: Batches) -> AsyncIterator[bytes]:
     # The client waits for the first bytes before it starts a run.
     yield frame(None, numbered=False)
     async with aclosing(batches) as opened:

@@ -23,7 +23,7 @@ from deepagents_server.api.bodies import (
     query_number,
     read_body,
 )
-from deepagents_server.api.common import answer, answer_search, nothing, selected, serving
+from deepagents_server.api.common import answer, answer_search, nothing, select_fields, serving
 from deepagents_server.database.engine import Row
 from deepagents_server.database.filters import clean_metadata, contains
 from deepagents_server.database.runs import ACTIVE
@@ -112,7 +112,7 @@ async def prune_many(request: Request) -> Response:
     return answer({"pruned_count": await prune(server, found, given.strategy)})
 
 
-def _found(given: ThreadSearchBody, request: Request) -> sa.Select[Any]:
+def _make_query(given: ThreadSearchBody, request: Request) -> sa.Select[Any]:
     query = sa.select(threads)
     if given.ids:
         query = query.where(threads.c.thread_id.in_(given.ids))
@@ -137,7 +137,7 @@ async def search(request: Request) -> Response:
 
     if given.select and wanted:
         given.select.append("extracted")
-    return await answer_search(request, _found(given, request), threads, given, _SORTED, show)
+    return await answer_search(request, _make_query(given, request), threads, given, _SORTED, show)
 
 
 def _part(value: Any, place: str) -> Any:
@@ -158,7 +158,7 @@ def _part(value: Any, place: str) -> Any:
 async def count(request: Request) -> Response:
     """Count threads."""
     given = await read_body(request, ThreadSearchBody)
-    return answer(await serving(request).database.count(_found(given, request)))
+    return answer(await serving(request).database.count(_make_query(given, request)))
 
 
 async def copy(request: Request) -> Response:
@@ -200,12 +200,12 @@ async def _state(
     row = await _thread(request)
     async with open_graph(serving(request), row) as opened:
         if opened is None:
-            return answer(selected(_empty_state(), select))
+            return answer(select_fields(_empty_state(), select))
         config = opened.config(checkpoint)
         found = await opened.graph.aget_state(cast(Any, config), subgraphs=subgraphs)
     if checkpoint.get("checkpoint_id") and found.created_at is None:
         raise not_found("checkpoint", checkpoint["checkpoint_id"])
-    return answer(selected(show_state(found), select))
+    return answer(select_fields(show_state(found), select))
 
 
 def _empty_state() -> dict[str, Any]:
@@ -245,7 +245,7 @@ async def history(request: Request) -> Response:
             filter=given.metadata,
         )
         try:
-            return answer([selected(show_state(each), given.select) async for each in states])
+            return answer([select_fields(show_state(each), given.select) async for each in states])
         except ValueError as error:
             raise ApiError(422, f"metadata: {str(error)[:200]}") from error
 

@@ -210,7 +210,7 @@ async def _open_sqlite(url: str, path: Path, stack: AsyncExitStack, memory: Mapp
     stack.push_async_callback(engine.dispose)
     # Of its own: a store waits for its batches, and must not hold up checkpoints.
     store_connection = await stack.enter_async_context(_connect(path))
-    saver = stack.enter_context(ThreadedSqliteSaver.opened(path, set_pragmas))
+    saver = stack.enter_context(ThreadedSqliteSaver.open(path, set_pragmas))
     store = AsyncSqliteStore(store_connection, **_options(memory))
     await store.setup()
     await stack.enter_async_context(store)

@@ -31,7 +31,7 @@ async def migrate(url: str) -> tuple[int, int]:
     Raises:
         ServeError: if it cannot be reached, or a server that is older has the file.
     """
-    with _explained(url):
+    with _explain_errors(url):
         before = _version(url)
         if before != len(STEPS):
             async with open_database(url):
@@ -45,7 +45,7 @@ def prune(url: str, ages: Ages) -> Removed:
     Raises:
         ServeError: if there is no such database, or it is not up to date.
     """
-    with _explained(url):
+    with _explain_errors(url):
         check_version(_version(url))
         with open_remover(url) as remover:
             return remover.sweep(ages)
@@ -57,12 +57,12 @@ def vacuum(url: str) -> None:
     Raises:
         ServeError: if there is no such database, or it is not up to date.
     """
-    with _explained(url):
+    with _explain_errors(url):
         check_version(_version(url))
         if file := _file(url):
             _shrink(file)
             return
-        with _connected(url) as connection:
+        with _connect(url) as connection:
             at_once = connection.execution_options(isolation_level="AUTOCOMMIT")
             at_once.execute(sa.text("VACUUM (ANALYZE)"))
 
@@ -76,7 +76,7 @@ def back_up(url: str, target: Path) -> None:
     if target.exists():
         raise ServeError(f"There is a file {str(target)!r} already; name another.")
     part = target.with_name(f".{target.name}.part")
-    with _explained(url):
+    with _explain_errors(url):
         check_version(_version(url))
         try:
             # It holds what people have written: for the owner alone.
@@ -131,12 +131,12 @@ def _shrink(file: Path) -> None:
 
 
 def _version(url: str) -> int:
-    with _connected(url) as connection:
+    with _connect(url) as connection:
         return version_of(connection)
 
 
 @contextmanager
-def _connected(url: str) -> Generator[sa.Connection]:
+def _connect(url: str) -> Generator[sa.Connection]:
     engine = _engine(url)
     try:
         with engine.connect() as connection:
@@ -162,7 +162,7 @@ def _file(url: str) -> Path | None:
 
 
 @contextmanager
-def _explained(url: str) -> Generator[None]:
+def _explain_errors(url: str) -> Generator[None]:
     """Turn what drivers raise into a sentence.
 
     Raises:

@@ -42,7 +42,7 @@ class Scope:
     wanted: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
     """What metadata must hold instead of the owner's name, where handlers of `auth` want it: by resource."""
 
-    def narrowed(self, resource: str, wanted: Mapping[str, Any] | None) -> Scope:
+    def narrow(self, resource: str, wanted: Mapping[str, Any] | None) -> Scope:
         """Return the same scope with what a handler wants of a resource."""
         return self if wanted is None else replace(self, wanted={**self.wanted, resource: wanted})
 
@@ -59,10 +59,10 @@ def guard(engine: AsyncEngine) -> None:
 
 def _keep_to_owner(connection: sa.Connection, statement: Any, multi: Any, single: Any, options: Any) -> Any:
     scope: Scope | None = options.get(_OPTION)
-    return (statement if scope is None else _scoped(statement, scope)), multi, single
+    return (statement if scope is None else _add_scope(statement, scope)), multi, single
 
 
-def _scoped(statement: Any, scope: Scope) -> Any:
+def _add_scope(statement: Any, scope: Scope) -> Any:
     """Return a statement that reads, changes and removes rows of an owner only, and adds them as his.
 
     Raises:

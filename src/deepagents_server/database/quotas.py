@@ -61,7 +61,7 @@ async def check_quota(connection: AsyncConnection, owner: str, leaving: int = 0)
     if found is None:
         return
     quota: Row = dict(found)
-    for used in _used_up(quota):
+    for used in _describe_used_up(quota):
         ends = quota["began_at"] + quota["seconds"]
         raise ApiError(
             429,
@@ -87,7 +87,7 @@ async def find_rest(database: Database, owner: str) -> Limits | None:
         ApiError: 429, if nothing is left.
     """
     quota = await _read(database, owner) if owner else None
-    for used in _used_up(quota) if quota else ():
+    for used in _describe_used_up(quota) if quota else ():
         raise ApiError(429, f"Used are {used}.")
     return _limits(quota, {})
 
@@ -118,7 +118,7 @@ def _limits(quota: Row | None, so_far: Mapping[str, float]) -> Limits | None:
     """Return what a run may use in all; what is used up is as little as limits can say."""
     if quota is None or (quota["tokens"] is None and quota["money"] is None):
         return None
-    tokens, money = (_left(quota, kind) for kind in ("tokens", "money"))
+    tokens, money = (_count_left(quota, kind) for kind in ("tokens", "money"))
     return Limits(
         tokens=None if tokens is None else max(1, int(so_far.get("tokens", 0) + max(tokens, 0))),
         money=None if money is None else max(_LEAST, so_far.get("money", 0) + max(money, 0)),
@@ -128,18 +128,18 @@ def _limits(quota: Row | None, so_far: Mapping[str, float]) -> Limits | None:
 def describe_used(quota: Mapping[str, Any]) -> Iterator[str]:
     """Say of each kind that is limited how much is used."""
     for kind, form in (("tokens", "{:,.0f} of {:,.0f} tokens"), ("money", "{:.4g} of {:.4g} in cost")):
-        if (left := _left(quota, kind)) is not None:
+        if (left := _count_left(quota, kind)) is not None:
             yield form.format(quota[kind] - left, quota[kind])
 
 
-def _used_up(quota: Mapping[str, Any]) -> Iterator[str]:
+def _describe_used_up(quota: Mapping[str, Any]) -> Iterator[str]:
     limited = (kind for kind in ("tokens", "money") if quota[kind] is not None)
     for kind, used in zip(limited, describe_used(quota), strict=True):
-        if (_left(quota, kind) or 0) <= _LEAST:
+        if (_count_left(quota, kind) or 0) <= _LEAST:
             yield used
 
 
-def _left(quota: Mapping[str, Any], kind: str) -> float | None:
+def _count_left(quota: Mapping[str, Any], kind: str) -> float | None:
     if quota[kind] is None:
         return None
     is_over = quota["began_at"] + quota["seconds"] <= time.time()

@@ -45,7 +45,7 @@ class Remover:
 
     def sweep(self, ages: Ages) -> Removed:
         """Remove what is older than it may be, and what nothing leads to any more."""
-        threads_gone = self.remove_threads(self._expired(ages, "delete"))
+        threads_gone = self.remove_threads(self._where_expired(ages, "delete"))
         runs_gone = 0 if ages.runs is None else self._remove_runs(ages.runs)
         events_gone = 0 if ages.events is None else self._remove_events(ages.events)
         self._remove_leases(ages.traces)
@@ -76,10 +76,14 @@ class Remover:
             self._clear(ids)
             removed += len(ids)
 
-    def expired(self, ages: Ages) -> list[Row]:
+    def find_expired(self, ages: Ages) -> list[Row]:
         """Return threads of which only the present state is to stay."""
         changed = sa.or_(threads.c.thinned_at.is_(None), threads.c.thinned_at < threads.c.updated_at)
-        query = sa.select(threads).where(self._expired(ages, "keep_latest"), resting(), changed).limit(_STEP)
+        query = (
+            sa.select(threads)
+            .where(self._where_expired(ages, "keep_latest"), resting(), changed)
+            .limit(_STEP)
+        )
         with self._engine.connect() as connection:
             return [dict(row) for row in connection.execute(query).mappings()]
 
@@ -109,7 +113,7 @@ class Remover:
         with self._step() as connection:
             connection.execute(unused, {"thread_id": thread_id})
 
-    def _expired(self, ages: Ages, strategy: Strategy) -> sa.ColumnElement[bool]:
+    def _where_expired(self, ages: Ages, strategy: Strategy) -> sa.ColumnElement[bool]:
         own = sa.and_(
             threads.c.ttl_seconds.is_not(None),
             threads.c.ttl_strategy == strategy,

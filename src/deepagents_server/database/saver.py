@@ -27,7 +27,7 @@ class ThreadedSqliteSaver(SqliteSaver):
 
     @classmethod
     @contextmanager
-    def opened(cls, path: Path, prepare: Callable[[Any, Any], None]) -> Generator[ThreadedSqliteSaver]:
+    def open(cls, path: Path, prepare: Callable[[Any, Any], None]) -> Generator[ThreadedSqliteSaver]:
         """Open a file and make the tables."""
         # A thread of its own: tools that block may fill the event loop's.
         with ThreadPoolExecutor(1, "checkpoints") as thread, closing(_connect(path)) as connection:

@@ -40,7 +40,7 @@ def _flag(name: str, default: str = "0") -> sa.Column[Any]:
     return sa.Column(name, sa.SmallInteger, nullable=False, server_default=default)
 
 
-def _configured() -> list[sa.Column[Any]]:
+def _make_configured_columns() -> list[sa.Column[Any]]:
     """Return the columns that an assistant and each of its versions have."""
     return [
         _text("graph_id"),
@@ -58,7 +58,7 @@ assistants: Final = sa.Table(
     METADATA,
     _key("assistant_id"),
     _text("owner", default=""),
-    *_configured(),
+    *_make_configured_columns(),
     _number("version", "1"),
     _text("created_at"),
     _text("updated_at"),
@@ -71,7 +71,7 @@ assistant_versions: Final = sa.Table(
     _key("assistant_id"),
     sa.Column("version", sa.BigInteger, primary_key=True, autoincrement=False),
     _text("owner", default=""),
-    *_configured(),
+    *_make_configured_columns(),
     _text("created_at"),
 )
 

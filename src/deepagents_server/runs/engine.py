@@ -39,7 +39,7 @@ from deepagents_server.events import EventLog
 from deepagents_server.graphs import Graphs
 from deepagents_server.runs.execute import Attempt
 from deepagents_server.runs.liveness import BEAT, DEAD, beating, hand_back_idle, reap
-from deepagents_server.runs.workflows import RECOVERY_QUEUE, launched
+from deepagents_server.runs.workflows import RECOVERY_QUEUE, launch
 from deepagents_server.serialize import now, seconds_to
 
 Action = Literal["interrupt", "rollback"]
@@ -118,7 +118,7 @@ class RunEngine:
         async def run_workflow(run_id: str) -> None:
             await self._run_workflow(run_id)
 
-        async with launched(self.database, self.worker, self.version, run_workflow) as self._workflow:
+        async with launch(self.database, self.worker, self.version, run_workflow) as self._workflow:
             await self._recover_own()
             tasks = [asyncio.create_task(self._dispatch())]
             if self.database.is_shared:
@@ -362,7 +362,7 @@ class RunEngine:
         return True
 
     async def _settle(self, attempt: Attempt, work: asyncio.Task[None], error: BaseException | None) -> None:
-        action = await self._cancelled(attempt.run_id) if work.cancelled() else None
+        action = await self._read_cancelled(attempt.run_id) if work.cancelled() else None
         if action == "rollback":
             outcome = await attempt.undo()
         elif work.cancelled():
@@ -376,14 +376,14 @@ class RunEngine:
         if self.on_webhook and attempt.kwargs.get("webhook"):
             self.on_webhook()
 
-    async def _cancelled(self, run_id: str) -> str | None:
+    async def _read_cancelled(self, run_id: str) -> str | None:
         row = await self.database.row(sa.select(runs.c.cancelled).where(runs.c.run_id == run_id))
         return row["cancelled"] if row else None
 
     async def _heed(self, active: _Active) -> None:
         """End a run early of which that was asked while this process could not hear it."""
         with suppress(DBAPIError):
-            active.end_early(await self._cancelled(active.attempt.run_id))
+            active.end_early(await self._read_cancelled(active.attempt.run_id))
 
     async def _leave_runs(self) -> None:
         left = {**self._active}

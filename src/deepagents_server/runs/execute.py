@@ -98,7 +98,7 @@ class Attempt:
                     return
             request.ends_here = partial(self._gives_way, graph)
             request.on_result = self._note_result
-            async with self._spending.counted():
+            async with self._spending.count():
                 await self._stream(graph, request)
             self._values = visible_values(graph, request.last_values)
 

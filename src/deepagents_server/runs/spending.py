@@ -31,7 +31,7 @@ class Spending:
         self._turn = asyncio.Lock()
 
     @asynccontextmanager
-    async def counted(self) -> AsyncGenerator[None]:
+    async def count(self) -> AsyncGenerator[None]:
         """Count what is called in the block, and end it where the quota does.
 
         Raises:

@@ -182,9 +182,9 @@ class _Names:
         if mode != "messages":
             return [(f"{mode}{tail}", data)]
         tuples: list[Named] = [(f"messages{tail}", list(data))] if self._tuples else []
-        return tuples + (self._grown(tail, *data) if self._whole else [])
+        return tuples + (self._grow(tail, *data) if self._whole else [])
 
-    def _grown(self, tail: str, message: BaseMessage, metadata: Any) -> list[Named]:
+    def _grow(self, tail: str, message: BaseMessage, metadata: Any) -> list[Named]:
         key = str(message.id)
         before = self._seen.get(key)
         if not isinstance(message, BaseMessageChunk):

@@ -27,7 +27,7 @@ _SILENT: Final = logging.NullHandler()
 
 
 @asynccontextmanager
-async def launched(
+async def launch(
     database: Database, worker: str, version: str, run: Callable[[str], Coroutine[Any, Any, None]]
 ) -> AsyncGenerator[Any]:
     """Let DBOS work until the block ends; yield the workflow that calls `run` with the id of a run."""

@@ -140,7 +140,7 @@ class _Writer:
             below = [f'(subpath (param "{self.names[path]}"))']
             yield _rule(f"{_word(may_read)} file-read* file-map-executable file-test-existence", below)
             yield _rule(f"{_word(may_write)} file-write*", below)
-        yield from self._held()
+        yield from self._deny_changes()
         yield from _network(rules.network)
 
     def _processes(self) -> Iterator[str]:
@@ -151,7 +151,7 @@ class _Writer:
         yield _rule("allow mach-lookup", map(_service, _SERVICES))
         yield "(allow ipc-posix-sem)"
 
-    def _held(self) -> Iterator[str]:
+    def _deny_changes(self) -> Iterator[str]:
         rules = self.rules
         for path in rules.protected:
             yield _rule("deny file-write*", [f'(subpath (param "{self.names[path]}"))'])

@@ -28,7 +28,7 @@ from langgraph.types import Command
 from deepagents._async import IOCall, sync_and_async
 from deepagents._globs import anchor
 from deepagents.errors import ConfigError
-from deepagents.middleware._requests import ToolResult
+from deepagents.middleware._requests import TASK_NAME, ToolResult
 from deepagents.middleware.approval.files import Call, Specs, find_named_path, link_of, waits
 from deepagents.permissions import FilesystemPermission, Rules
 from deepagents.tools._tool import failure_message
@@ -300,7 +300,7 @@ _TASK: ContextVar[_TaskDecisions | None] = ContextVar("deepagents_task_decisions
 @contextmanager
 def passing_decisions(state: Mapping[str, Any], call: Call) -> Generator[dict[str, Record]]:
     """Let the subagent that this call starts know its decisions; yield what it learns."""
-    subagent = call["args"].get("subagent_type") if call["name"] == "task" else None
+    subagent = call["args"].get("subagent_type") if call["name"] == TASK_NAME else None
     task = None
     if isinstance(subagent, str):
         own = find_decisions(state).values()

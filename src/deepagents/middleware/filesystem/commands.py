@@ -14,7 +14,7 @@ from deepagents.backends.handle import FileCalls
 from deepagents.errors import ToolFailure
 from deepagents.middleware._requests import Request, with_changes
 from deepagents.tools._command_events import CommandEvents, KnownCommand
-from deepagents.tools.background import COMMANDS_CHANNEL, known_commands, note_command
+from deepagents.tools.background import COMMANDS_CHANNEL, find_commands, note_command
 
 _HEADER: Final = "[System notification about commands in the background. The user did not write this.]"
 _MOST_SHOWN: Final = 100
@@ -53,4 +53,4 @@ def _running(state: Any) -> list[tuple[str, KnownCommand]]:
     """Return the commands whose end no message has announced to the model."""
     if not isinstance(state, Mapping) or not cast("Mapping[str, Any]", state).get(COMMANDS_CHANNEL):
         return []
-    return [(command_id, known) for command_id, known in known_commands().items() if not known.get("ended")]
+    return [(command_id, known) for command_id, known in find_commands().items() if not known.get("ended")]

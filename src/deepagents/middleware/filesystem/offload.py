@@ -64,7 +64,7 @@ class ResultOffload:
         except ToolFailure as failure:
             return message.model_copy(update={"content": join_content(self._cut(text, failure), others)})
         if self.may_read(path):
-            notice = offload_notice(self.paths.shown(path), text, whole=not _was_truncated(message))
+            notice = offload_notice(self.paths.show(path), text, whole=not _was_truncated(message))
         else:
             notice = _OUT_OF_REACH.format(sample=preview(text))
         marks = {**message.additional_kwargs, OFFLOADED_TO: path}

@@ -136,7 +136,7 @@ class RequestPreparation:
         if known and known[0] is message:
             return known[1]
         text, others = split_content(message.content)
-        notice = NOTICE.format(file_path=self.paths.shown(path), content_sample=preview(text))
+        notice = NOTICE.format(file_path=self.paths.show(path), content_sample=preview(text))
         shown = message.model_copy(update={"content": join_content(notice, others)})
         self.shortened[path] = (message, shown)
         return shown

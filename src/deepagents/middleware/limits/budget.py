@@ -81,7 +81,7 @@ class Budget:
             yield budget
             budget = budget.above
 
-    def spent(self) -> dict[str, float]:
+    def sum_spent(self) -> dict[str, float]:
         """Return what was spent, by kind."""
         with self.lock:
             return {**self.counts, SECONDS: monotonic() - self._began}
@@ -192,7 +192,7 @@ class Budget:
         for budget in self.chain():
             if budget.limits is None:
                 continue
-            spent = budget.spent()
+            spent = budget.sum_spent()
             for kind in COUNTED:
                 most = budget.limits.most(kind)
                 so_far = spent.get(kind, 0)
@@ -204,7 +204,7 @@ class Budget:
     def seconds_left(self) -> float | None:
         """Return how long work may still take, `None` without a limit."""
         left = [
-            each.limits.seconds - each.spent()[SECONDS]
+            each.limits.seconds - each.sum_spent()[SECONDS]
             for each in self.chain()
             if each.limits and each.limits.seconds
         ]
@@ -261,7 +261,7 @@ class Budget:
         for budget in self.chain():
             if budget.limits is None:
                 continue
-            spent = budget.spent()
+            spent = budget.sum_spent()
             for kind in _STOPS[call]:
                 most = budget.limits.most(kind)
                 if most and spent.get(kind, 0) >= most:

@@ -27,11 +27,11 @@ from deepagents.middleware.limits.persistence import (
     WARNED,
     begin_run,
     current_budget,
+    make_spent_channel,
     open_budget,
     open_call,
     save_call,
     save_unfinished,
-    spent_channel,
 )
 from deepagents.middleware.limits.usage_callback import counting
 from deepagents.models.prices import price_of_model
@@ -49,7 +49,7 @@ _LEAST: Final[Mapping[Kind, float]] = {"money": 1e-9, "seconds": 0.1}
 class LimitsState(AgentState[Any]):
     """State of an agent with limits: what it and all below it have spent."""
 
-    _limits_spent: NotRequired[Annotated[dict[str, Any], PrivateStateAttr, NOT_SHARED, spent_channel()]]
+    _limits_spent: NotRequired[Annotated[dict[str, Any], PrivateStateAttr, NOT_SHARED, make_spent_channel()]]
 
 
 class LimitsMiddleware(BaseMiddleware):
@@ -198,7 +198,7 @@ def _with_warning(request: Request, near: Sequence[Reached], repeats: int) -> Re
 def _stop(request: Request, agent: Budget, reached: Reached) -> Response:
     """Answer without the model, and leave the loop."""
     save_call(agent, None)
-    spent = next((each for each in agent.chain() if each.limits), agent).spent()
+    spent = next((each for each in agent.chain() if each.limits), agent).sum_spent()
     answer = _make_final_answer(reached, spent, request.state, specs_by_name(request.tools))
     emit(LIMIT_REACHED, **asdict(reached))
     return keeping(ModelResponse(result=[answer]), (), {"jump_to": "end"})
@@ -284,7 +284,7 @@ def _find_changed(turn: Sequence[AnyMessage], specs: Mapping[str, ToolSpec]) -> 
         for call in message.tool_calls if isinstance(message, AIMessage) else ():
             spec = specs.get(call["name"])
             if call["id"] in done and spec and spec.changes_files and (path := spec.path_in(call["args"])):
-                yield spec.paths.shown(path)
+                yield spec.paths.show(path)
 
 
 def _this_turn(messages: Sequence[AnyMessage]) -> Iterator[AnyMessage]:

@@ -69,7 +69,7 @@ class SpentChannel(BinaryOperatorAggregate[Spent]):
             return self.budget
 
 
-def spent_channel() -> SpentChannel:
+def make_spent_channel() -> SpentChannel:
     """Make the channel that holds what an agent has spent."""
     return SpentChannel(dict, merge_spent)
 

@@ -33,6 +33,7 @@ from deepagents._state.runtime import channels_of, has_checkpointer, running_cha
 from deepagents._state.schema import SHARED, Sharing
 from deepagents._text import describe_exception
 from deepagents.errors import ConfigError, ToolFailure
+from deepagents.middleware._requests import TASK_NAME
 from deepagents.middleware.subagents.fork import FORKED, REFUSAL, make_forked_history
 from deepagents.middleware.subagents.merge import diff_state, same
 from deepagents.tools._tool import Runtime, ToolOutput, ToolSpec
@@ -70,7 +71,7 @@ class TaskToolSchema(BaseModel):
         extra = sorted(arguments.keys() - {"description", "subagent_type", "runtime"})
         if extra:
             refused = [_make_refusal(key, arguments[key]) for key in extra]
-            raise ValidationError.from_exception_data("task", refused)
+            raise ValidationError.from_exception_data(TASK_NAME, refused)
         return cast(Any, given)
 
 
@@ -348,4 +349,4 @@ def _to_json(value: Any) -> str:
     return repr(value)
 
 
-TASK = ToolSpec("task", TASK_TOOL_DESCRIPTION, TaskToolSchema, _task, shows_delegated_work=True)
+TASK = ToolSpec(TASK_NAME, TASK_TOOL_DESCRIPTION, TaskToolSchema, _task, shows_delegated_work=True)

@@ -217,7 +217,7 @@ class Clipping:
     def _note(self, call: ToolCall, spec: ToolSpec) -> str:
         if self.text is not None:
             return self.text
-        path = spec.paths.shown(spec.path_in(call["args"]) or "")
+        path = spec.paths.show(spec.path_in(call["args"]) or "")
         return _POINTER.format(path=path) if path and len(path) <= self.max_length else _NO_POINTER
 
     def _is_long(self, name: str, value: Any, spec: ToolSpec) -> bool:

@@ -69,6 +69,7 @@ from deepagents.permissions import FilesystemPermission, Rules
 from deepagents.tools._tool import Runtime, ToolOutput, ToolSpec, make_tool
 
 BACKEND_SECONDS: Final = 60.0
+COMPACT_NAME: Final = "compact_conversation"
 _NOTHING: Final = "Nothing to compact yet"
 _DESCRIPTION: Final = (
     "Summarize older messages to free context; they stay in an archive file. Use it when the conversation "
@@ -293,7 +294,7 @@ class SummarizationToolMiddleware(BaseMiddleware):
             raise TypeError(f"system_prompt must be str or None, got {system_prompt!r}")
         self.summarization = summarization
         self.system_prompt = system_prompt
-        spec = ToolSpec("compact_conversation", _DESCRIPTION, CompactConversationSchema, self._compact)
+        spec = ToolSpec(COMPACT_NAME, _DESCRIPTION, CompactConversationSchema, self._compact)
         self.tools = [make_tool(spec, lambda runtime: runtime)]
 
     @property
@@ -385,6 +386,6 @@ def _is_first(runtime: Runtime) -> bool:
     asked = next((each for each in reversed(messages) if isinstance(each, AIMessage)), None)
     calls = asked.tool_calls if asked is not None else []
     answered = {each.tool_call_id for each in messages if isinstance(each, ToolMessage)}
-    ids = [call["id"] for call in calls if call["name"] == "compact_conversation"]
+    ids = [call["id"] for call in calls if call["name"] == COMPACT_NAME]
     open_ids = [each for each in ids if each not in answered]
     return runtime.tool_call_id not in open_ids[1:]

@@ -194,12 +194,12 @@ def is_due(trigger: Trigger, load: Load, since: Load | None = None) -> bool:
     After a compaction the threshold is at least 15 % of the window above what was left, up to 97 % of the
     window unless more than that was left. Otherwise a large `keep` would bring a summary with every step.
     """
-    return any(_met(trigger, load, lambda size: _raise_threshold(size, load.window, since)))
+    return any(_check_clauses(trigger, load, lambda size: _raise_threshold(size, load.window, since)))
 
 
 def is_half_due(trigger: Trigger, load: Load) -> bool:
     """Return whether a compaction that the model asks for is worth it: from half of the trigger on."""
-    return any(_met(trigger, load, lambda size: _half(size, load.window)))
+    return any(_check_clauses(trigger, load, lambda size: _half(size, load.window)))
 
 
 def least_gain(trigger: Trigger, load: Load) -> int:
@@ -207,9 +207,9 @@ def least_gain(trigger: Trigger, load: Load) -> int:
 
     It is 0 where a number of messages asks for the compaction: short messages may never hold 5 %.
     """
-    met = _met(trigger, load, lambda size: size.threshold(load.window))
+    met = _check_clauses(trigger, load, lambda size: size.threshold(load.window))
     if not any(met):
-        met = _met(trigger, load, lambda size: _half(size, load.window))
+        met = _check_clauses(trigger, load, lambda size: _half(size, load.window))
     clauses = [clause for clause, is_met in zip(trigger, met, strict=True) if is_met] or trigger
     return min((_clause_gain(clause, load.window) for clause in clauses), default=0)
 
@@ -317,7 +317,7 @@ def _before_unseen(pieces: Sequence[Piece], boundaries: list[int]) -> list[int]:
     return boundaries
 
 
-def _met(trigger: Trigger, load: Load, threshold: Callable[[Size], int | None]) -> list[bool]:
+def _check_clauses(trigger: Trigger, load: Load, threshold: Callable[[Size], int | None]) -> list[bool]:
     def is_reached(size: Size) -> bool:
         limit = threshold(size)
         return limit is not None and (load.messages if size.metric == "messages" else load.tokens) >= limit

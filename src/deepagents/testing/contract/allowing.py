@@ -33,7 +33,7 @@ class AllowingContract(ContractBase):
 
     def _fill(self, files: Called, method: str) -> None:
         files.takes(method, "allowed")
-        files.uploaded(dict.fromkeys(OPEN + HIDDEN, b"word\n"))
+        files.upload_all(dict.fromkeys(OPEN + HIDDEN, b"word\n"))
 
     def test_a_walk_passes_over_what_is_not_allowed(self, files: Called) -> None:
         self._fill(files, "glob")
@@ -65,7 +65,7 @@ class AllowingContract(ContractBase):
     def test_a_listing_passes_over_what_is_not_allowed(self, files: Called) -> None:
         self._fill(files, "ls")
 
-        listed = files.listed("/d", allowed=RULE)
+        listed = files.list_paths("/d", allowed=RULE)
         inside = files.call("ls", "/d/secret", allowed=RULE)
 
         assert listed == ["/d/b.txt", "/d/secrets/"]
@@ -89,14 +89,14 @@ class AllowingContract(ContractBase):
             HIDDEN, ["permission_denied"] * 3
         )
         assert not [each for done in refused.values() for each in done if "word" in str(each.error)]
-        assert files.downloaded(*HIDDEN) == dict.fromkeys(HIDDEN, b"word\n")
+        assert files.download_all(*HIDDEN) == dict.fromkeys(HIDDEN, b"word\n")
 
     def test_a_new_file_that_is_not_allowed_is_not_made(self, files: Called) -> None:
         self._fill(files, "write")
 
         assert files.write("/d/secret/new/z.txt", "x", allowed=RULE).code == "permission_denied"
 
-        assert files.listed("/d/secret") == [
+        assert files.list_paths("/d/secret") == [
             "/d/secret/.env",
             "/d/secret/deep/",
             "/d/secret/x.txt",
@@ -110,7 +110,7 @@ class AllowingContract(ContractBase):
         codes = {path: files.call("delete", path, allowed=RULE).code for path in paths}
 
         assert codes == dict.fromkeys(paths, "permission_denied")
-        assert files.downloaded(*OPEN, *HIDDEN) == dict.fromkeys(OPEN + HIDDEN, b"word\n")
+        assert files.download_all(*OPEN, *HIDDEN) == dict.fromkeys(OPEN + HIDDEN, b"word\n")
 
     def test_transfers_refuse_each_for_itself(self, files: Called) -> None:
         self._fill(files, "upload_files")
@@ -121,7 +121,7 @@ class AllowingContract(ContractBase):
 
         assert [done.error for done in sent] == [None, "permission_denied"]
         assert [(done.content, done.error) for done in got] == [(b"n", None), (None, "permission_denied")]
-        assert files.bytes(HIDDEN[0]) == b"word\n"
+        assert files.read_bytes(HIDDEN[0]) == b"word\n"
 
     def test_all_else_is_as_without_a_rule(self, files: Called) -> None:
         self._fill(files, "read")

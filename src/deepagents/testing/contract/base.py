@@ -100,7 +100,7 @@ class Called:
     def ls(self, path: str) -> Any:
         return self.call("ls", path)
 
-    def listed(self, path: str, **options: Any) -> list[str]:
+    def list_paths(self, path: str, **options: Any) -> list[str]:
         """Return the paths of a directory's entries, directories with a slash at their end."""
         entries = self.call("ls", path, **options).entries or ()
         return [f"{each['path'].rstrip('/')}/" if each.get("is_dir") else each["path"] for each in entries]
@@ -108,7 +108,7 @@ class Called:
     def read(self, path: str, *args: Any) -> Any:
         return self.call("read", path, *args)
 
-    def text(self, path: str) -> str:
+    def read_text(self, path: str) -> str:
         """Return the whole text of a file; fails when it cannot be read."""
         found = self.call("read", path)
         assert found.error is None, found.error
@@ -117,7 +117,7 @@ class Called:
     def write(self, path: str, content: str, **options: Any) -> Any:
         return self.call("write", path, content, **options)
 
-    def wrote(self, path: str, content: str) -> Any:
+    def write_text(self, path: str, content: str) -> Any:
         """Write a file; fails when it cannot be written."""
         done = self.call("write", path, content)
         assert done.error is None, done.error
@@ -141,18 +141,18 @@ class Called:
     def upload(self, *files: tuple[str, bytes]) -> Any:
         return self.call("upload_files", list(files))
 
-    def uploaded(self, files: Mapping[str, bytes]) -> None:
+    def upload_all(self, files: Mapping[str, bytes]) -> None:
         """Upload files; fails when one cannot be."""
         assert {done.path: done.error for done in self.upload(*files.items())} == dict.fromkeys(files)
 
     def download(self, *paths: str) -> Any:
         return self.call("download_files", list(paths))
 
-    def bytes(self, path: str) -> bytes:
+    def read_bytes(self, path: str) -> bytes:
         """Return the bytes of a file; fails when it cannot be read."""
-        return self.downloaded(path)[path]
+        return self.download_all(path)[path]
 
-    def downloaded(self, *paths: str) -> dict[str, bytes]:
+    def download_all(self, *paths: str) -> dict[str, bytes]:
         """Return the bytes of files; fails when one cannot be read."""
         found = self.download(*paths)
         assert {each.path: each.error for each in found} == dict.fromkeys(paths)
@@ -176,7 +176,7 @@ class Called:
             pytest.skip(f"{self._type.__name__}.{method} does not take {option!r}")
 
 
-def found_in(found: Any) -> list[str]:
+def list_matching_files(found: Any) -> list[str]:
     """Return in which files something was found."""
     assert found.error is None, found.error
     return sorted(match["path"] for match in found.matches)

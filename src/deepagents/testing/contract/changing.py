@@ -18,12 +18,12 @@ class ChangingContract(ContractBase):
         assert done.error is None
         assert done.code is None
         assert done.path == "/a/b/c.txt"
-        assert files.text("/a/b/c.txt") == "one\n"
+        assert files.read_text("/a/b/c.txt") == "one\n"
 
     def test_a_file_is_replaced_whole(self, files: Called) -> None:
-        files.wrote("/a.txt", "one\ntwo\nthree\n")
-        files.wrote("/a.txt", "x")
-        assert files.bytes("/a.txt") == b"x"
+        files.write_text("/a.txt", "one\ntwo\nthree\n")
+        files.write_text("/a.txt", "x")
+        assert files.read_bytes("/a.txt") == b"x"
 
     def test_a_replaced_file_keeps_consistent_crlf(self, files: Called) -> None:
         cases = {
@@ -33,17 +33,17 @@ class ChangingContract(ContractBase):
             "/crlf and then cr": (b"a\r\n", "x\ry\n", b"x\ry\n"),
             "/empty": (b"", "x\n", b"x\n"),
         }
-        files.uploaded({path: old for path, (old, _, _) in cases.items()})
+        files.upload_all({path: old for path, (old, _, _) in cases.items()})
 
         for path, (_, new, _) in cases.items():
-            files.wrote(path, new)
+            files.write_text(path, new)
 
-        assert files.downloaded(*cases) == {path: kept for path, (_, _, kept) in cases.items()}
+        assert files.download_all(*cases) == {path: kept for path, (_, _, kept) in cases.items()}
 
     def test_a_binary_file_may_be_replaced_by_text(self, files: Called) -> None:
         assert files.upload(("/a.dat", b"\x00\xff"))[0].error is None
-        files.wrote("/a.dat", "text\n")
-        assert files.text("/a.dat") == "text\n"
+        files.write_text("/a.dat", "text\n")
+        assert files.read_text("/a.dat") == "text\n"
 
     def test_the_root_is_no_file(self, files: Called) -> None:
         done = files.write("/", "x")
@@ -52,7 +52,7 @@ class ChangingContract(ContractBase):
 
     def test_a_version_names_what_is_there(self, files: Called) -> None:
         files.needs("versions")
-        first = files.wrote("/a.txt", "one\n").version
+        first = files.write_text("/a.txt", "one\n").version
         assert first
         assert files.read("/a.txt").version == first
 
@@ -62,35 +62,35 @@ class ChangingContract(ContractBase):
 
     def test_a_change_to_the_version_expected_lands(self, files: Called) -> None:
         files.needs("versions")
-        version = files.wrote("/a.txt", "one\n").version
+        version = files.write_text("/a.txt", "one\n").version
 
         version = files.write("/a.txt", "two\n", expected_version=version).version
         done = files.edit("/a.txt", "two", "three", expected_version=version)
 
         assert done.error is None
-        assert files.text("/a.txt") == "three\n"
+        assert files.read_text("/a.txt") == "three\n"
 
     def test_a_change_to_a_stale_version_is_refused(self, files: Called) -> None:
         files.needs("versions")
-        stale = files.wrote("/a.txt", "one\n").version
-        files.wrote("/a.txt", "somebody else's\n")
+        stale = files.write_text("/a.txt", "one\n").version
+        files.write_text("/a.txt", "somebody else's\n")
 
         written = files.write("/a.txt", "mine\n", expected_version=stale)
         edited = files.edit("/a.txt", "else", "x", expected_version=stale)
 
         assert written.code == edited.code == "stale_version"
         assert "changed since" in written.error
-        assert files.text("/a.txt") == "somebody else's\n"
+        assert files.read_text("/a.txt") == "somebody else's\n"
 
     def test_an_upload_makes_a_version_stale(self, files: Called) -> None:
         files.needs("versions")
-        files.wrote("/a.txt", "one\n")
+        files.write_text("/a.txt", "one\n")
         read = files.read("/a.txt").version
         files.upload(("/a.txt", b"somebody else's\n"))
 
         assert files.write("/a.txt", "mine\n", expected_version=read).code == "stale_version"
 
-        assert files.text("/a.txt") == "somebody else's\n"
+        assert files.read_text("/a.txt") == "somebody else's\n"
 
     def test_a_version_of_bytes_guards_them(self, files: Called) -> None:
         files.needs("versions")
@@ -103,17 +103,17 @@ class ChangingContract(ContractBase):
     def test_a_refused_change_leaves_no_directories(self, files: Called) -> None:
         files.needs("versions")
         files.needs("delete")
-        stale = files.wrote("/a/b/c.txt", "one\n").version
+        stale = files.write_text("/a/b/c.txt", "one\n").version
         assert files.delete("/a").error is None
 
         assert files.write("/a/b/c.txt", "mine\n", expected_version=stale).code == "stale_version"
 
-        assert "/a/" not in files.listed("/")
+        assert "/a/" not in files.list_paths("/")
 
     def test_a_change_to_a_file_that_is_gone_is_refused(self, files: Called) -> None:
         files.needs("versions")
         files.needs("delete")
-        stale = files.wrote("/a.txt", "one\n").version
+        stale = files.write_text("/a.txt", "one\n").version
         assert files.delete("/a.txt").error is None
 
         assert files.write("/a.txt", "mine\n", expected_version=stale).code == "stale_version"
@@ -130,7 +130,7 @@ class ChangingContract(ContractBase):
 
         left: dict[str, list[str]] = {}
         for spelling in spellings:
-            files.uploaded(dict.fromkeys(["/a/x.txt", "/a/b/y.txt", "/a/.hidden", *outside], b"text"))
+            files.upload_all(dict.fromkeys(["/a/x.txt", "/a/b/y.txt", "/a/.hidden", *outside], b"text"))
             assert files.delete(spelling).error is None
             left[spelling] = sorted(found["path"] for found in files.glob("{*,.*}").matches)
 
@@ -139,36 +139,36 @@ class ChangingContract(ContractBase):
 
     def test_a_file_is_deleted_alone(self, files: Called) -> None:
         files.needs("delete")
-        files.wrote("/a/x.txt", "x")
-        files.wrote("/a/y.txt", "y")
+        files.write_text("/a/x.txt", "x")
+        files.write_text("/a/y.txt", "y")
 
         assert files.delete("/a/x.txt").path == "/a/x.txt"
 
         assert files.read("/a/x.txt").code == "file_not_found"
-        assert files.text("/a/y.txt") == "y"
+        assert files.read_text("/a/y.txt") == "y"
 
     def test_what_is_not_there_cannot_be_deleted(self, files: Called) -> None:
         files.needs("delete")
-        files.wrote("/a.txt", "a")
+        files.write_text("/a.txt", "a")
         assert files.delete("/b.txt").code == "file_not_found"
         assert files.delete("/a").code == "file_not_found"
 
     def test_the_root_cannot_be_deleted(self, files: Called) -> None:
         files.needs("delete")
-        files.wrote("/a.txt", "a")
+        files.write_text("/a.txt", "a")
         spellings = ["/", "", ".", "//", "/."]
 
         codes = {spelling: files.delete(spelling).code for spelling in spellings}
 
         assert codes == dict.fromkeys(spellings, "invalid_path")
-        assert files.text("/a.txt") == "a"
+        assert files.read_text("/a.txt") == "a"
 
     def test_a_deleted_file_may_come_back(self, files: Called) -> None:
         files.needs("delete")
-        files.wrote("/a.txt", "one")
+        files.write_text("/a.txt", "one")
         assert files.delete("/a.txt").error is None
-        files.wrote("/a.txt", "two")
-        assert files.text("/a.txt") == "two"
+        files.write_text("/a.txt", "two")
+        assert files.read_text("/a.txt") == "two"
 
     def test_uploaded_bytes_come_back(self, files: Called) -> None:
         contents = [
@@ -180,45 +180,45 @@ class ChangingContract(ContractBase):
             for name in ("a.txt", "a.png", "d/a")
         }
 
-        files.uploaded(sent)
+        files.upload_all(sent)
 
-        assert files.downloaded(*sent) == sent
+        assert files.download_all(*sent) == sent
 
     def test_uploaded_text_is_text(self, files: Called) -> None:
         assert files.upload(("/a.txt", b"one\ntwo\n"))[0].error is None
         assert files.edit("/a.txt", "two", "2").occurrences == 1
-        assert files.text("/a.txt") == "one\n2\n"
+        assert files.read_text("/a.txt") == "one\n2\n"
 
     def test_a_replaced_file_keeps_its_time_of_creation_where_it_has_one(self, files: Called) -> None:
-        files.wrote("/a.txt", "one\n")
+        files.write_text("/a.txt", "one\n")
         created = files.read("/a.txt").file_data.get("created_at")
 
         files.upload(("/a.txt", b"two\n"))
         assert files.read("/a.txt").file_data.get("created_at") == created
-        files.wrote("/a.txt", "three\n")
+        files.write_text("/a.txt", "three\n")
         assert files.read("/a.txt").file_data.get("created_at") == created
 
     def test_binary_content_has_no_line_endings_to_keep(self, files: Called) -> None:
         files.upload(("/a.bin", b"\xff\r\n"), ("/a.pdf", b"a\r\n"))
-        files.wrote("/a.bin", "text\n")
-        files.wrote("/a.pdf", "text\n")
-        assert files.bytes("/a.bin") == files.bytes("/a.pdf") == b"text\n"
+        files.write_text("/a.bin", "text\n")
+        files.write_text("/a.pdf", "text\n")
+        assert files.read_bytes("/a.bin") == files.read_bytes("/a.pdf") == b"text\n"
 
     def test_an_upload_replaces(self, files: Called) -> None:
-        files.wrote("/a.txt", "one\r\n")
+        files.write_text("/a.txt", "one\r\n")
         assert files.upload(("/a.txt", b"two\n"))[0].error is None
-        assert files.bytes("/a.txt") == b"two\n"
+        assert files.read_bytes("/a.txt") == b"two\n"
 
     def test_uploads_answer_in_order_and_each_for_itself(self, files: Called) -> None:
         answers = files.upload(("/b.txt", b"b"), ("/../x", b"x"), ("/a/c.txt", b"c"))
 
         assert [answer.path for answer in answers] == ["/b.txt", "/../x", "/a/c.txt"]
         assert [answer.error for answer in answers] == [None, "invalid_path", None]
-        assert files.text("/a/c.txt") == "c"
+        assert files.read_text("/a/c.txt") == "c"
 
     def test_downloads_answer_in_order_and_each_for_itself(self, files: Called) -> None:
-        files.wrote("/b.txt", "b")
-        files.wrote("/d/a.txt", "a")
+        files.write_text("/b.txt", "b")
+        files.write_text("/d/a.txt", "a")
 
         answers = files.download("/b.txt", "/nowhere", "/d/a.txt", "/d", "~/x")
 
@@ -242,7 +242,7 @@ class AppendingContract(ContractBase):
         done = files.append("/a/b/c.txt", "one\n")
 
         assert (done.error, done.code, done.path) == (None, None, "/a/b/c.txt")
-        assert files.text("/a/b/c.txt") == "one\n"
+        assert files.read_text("/a/b/c.txt") == "one\n"
 
     def test_what_is_added_stands_after_what_was_there(self, files: Called) -> None:
         files.has("append")
@@ -252,12 +252,12 @@ class AppendingContract(ContractBase):
             for at, before in enumerate(BEFORE)
             for number, added in enumerate(ADDED)
         }
-        files.uploaded({path: before for path, (before, _) in pairs.items()})
+        files.upload_all({path: before for path, (before, _) in pairs.items()})
 
         errors = {path: files.append(path, added).error for path, (_, added) in pairs.items()}
 
         assert errors == dict.fromkeys(pairs)
-        assert files.downloaded(*pairs) == {
+        assert files.download_all(*pairs) == {
             path: before + (added.encode() if isinstance(added, str) else added)
             for path, (before, added) in pairs.items()
         }
@@ -266,22 +266,22 @@ class AppendingContract(ContractBase):
         files.has("append")
         for number in range(3):
             assert files.append("/a.txt", f"{number}\n").error is None
-        assert files.text("/a.txt") == "0\n1\n2\n"
+        assert files.read_text("/a.txt") == "0\n1\n2\n"
         assert [each["line"] for each in files.grep("2", "/a.txt").matches] == [3]
 
     def test_a_long_addition_lands_whole(self, files: Called) -> None:
         files.has("append")
         long = "ü line of text that is long enough\n" * 20_000
-        files.wrote("/a/log.txt", "begin\n")
+        files.write_text("/a/log.txt", "begin\n")
 
         assert files.append("/a/log.txt", long).error is None
 
-        assert files.bytes("/a/log.txt").decode() == f"begin\n{long}"
+        assert files.read_bytes("/a/log.txt").decode() == f"begin\n{long}"
 
     def test_an_addition_makes_a_new_version(self, files: Called) -> None:
         files.has("append")
         files.needs("versions")
-        stale = files.wrote("/a.txt", "one\n").version
+        stale = files.write_text("/a.txt", "one\n").version
 
         version = files.append("/a.txt", "two\n").version
 
@@ -291,13 +291,13 @@ class AppendingContract(ContractBase):
 
     def test_half_characters_are_refused(self, files: Called) -> None:
         files.has("append")
-        files.wrote("/a.txt", "one\n")
+        files.write_text("/a.txt", "one\n")
         assert files.append("/a.txt", "\ud800").code == "invalid_encoding"
-        assert files.bytes("/a.txt") == b"one\n"
+        assert files.read_bytes("/a.txt") == b"one\n"
 
     def test_only_a_file_inside_can_be_added_to(self, files: Called) -> None:
         files.has("append")
-        files.wrote("/d/x.txt", "x")
+        files.write_text("/d/x.txt", "x")
 
         done = {path: files.append(path, "y") for path in ("/", "/d", "/../x", "~/x")}
 
@@ -314,5 +314,5 @@ class AppendingContract(ContractBase):
             assert files.append(path, "more", allowed=RULE).code == "permission_denied"
         assert files.append("/d/open.txt", "more", allowed=RULE).error is None
 
-        assert files.bytes("/d/secret/x.txt") == b"word\n"
+        assert files.read_bytes("/d/secret/x.txt") == b"word\n"
         assert files.read("/d/secret/new.txt").code == "file_not_found"

@@ -29,34 +29,34 @@ class EditingContract(ContractBase):
 
     def test_text_is_replaced_and_all_else_is_kept(self, files: Called) -> None:
         cases = {f"/{number}.txt": case for number, case in enumerate(REPLACED)}
-        files.uploaded({path: before.encode() for path, (before, _, _, _) in cases.items()})
+        files.upload_all({path: before.encode() for path, (before, _, _, _) in cases.items()})
 
         done = {path: files.edit(path, old, new) for path, (_, old, new, _) in cases.items()}
 
         assert {path: (each.error, each.path, each.occurrences) for path, each in done.items()} == {
             path: (None, path, 1) for path in cases
         }
-        assert files.downloaded(*cases) == {path: after.encode() for path, (*_, after) in cases.items()}
+        assert files.download_all(*cases) == {path: after.encode() for path, (*_, after) in cases.items()}
 
     def test_all_places_are_replaced_when_asked(self, files: Called) -> None:
-        files.wrote("/a.txt", "a b a\na\n")
+        files.write_text("/a.txt", "a b a\na\n")
 
         done = files.edit("/a.txt", "a", "x", True)
 
         assert done.occurrences == 3
-        assert files.text("/a.txt") == "x b x\nx\n"
+        assert files.read_text("/a.txt") == "x b x\nx\n"
 
     def test_several_places_need_more_context(self, files: Called) -> None:
-        files.wrote("/a.txt", "a b a\n")
+        files.write_text("/a.txt", "a b a\n")
 
         done = files.edit("/a.txt", "a", "x")
 
         assert done.code == "ambiguous_match"
         assert "appears 2 times" in done.error
-        assert files.text("/a.txt") == "a b a\n"
+        assert files.read_text("/a.txt") == "a b a\n"
 
     def test_a_miss_shows_the_nearest_place(self, files: Called) -> None:
-        files.wrote("/a.txt", "def f():\n\treturn 1\n")
+        files.write_text("/a.txt", "def f():\n\treturn 1\n")
 
         done = files.edit("/a.txt", "def f():\n    return 1\n", "x")
 
@@ -64,10 +64,10 @@ class EditingContract(ContractBase):
         assert "String not found in file" in done.error
         assert "lines 1-2" in done.error
         assert "whitespace" in done.error
-        assert files.text("/a.txt") == "def f():\n\treturn 1\n"
+        assert files.read_text("/a.txt") == "def f():\n\treturn 1\n"
 
     def test_a_missing_last_newline_is_pointed_out(self, files: Called) -> None:
-        files.wrote("/a.txt", "one\ntwo")
+        files.write_text("/a.txt", "one\ntwo")
 
         done = files.edit("/a.txt", "two\n", "2\n")
 
@@ -76,7 +76,7 @@ class EditingContract(ContractBase):
         assert "Retry with the trailing newline removed" in done.error
 
     def test_an_empty_old_string_is_refused(self, files: Called) -> None:
-        files.wrote("/a.txt", "one\n")
+        files.write_text("/a.txt", "one\n")
 
         done = files.edit("/a.txt", "", "x")
 
@@ -84,7 +84,7 @@ class EditingContract(ContractBase):
         assert "old_string cannot be empty" in done.error
 
     def test_an_empty_file_holds_nothing_to_replace(self, files: Called) -> None:
-        files.wrote("/a.txt", "")
+        files.write_text("/a.txt", "")
         assert files.edit("/a.txt", "a", "b").code == "no_match"
 
     def test_a_missing_file_cannot_be_edited(self, files: Called) -> None:
@@ -95,7 +95,7 @@ class EditingContract(ContractBase):
         assert files.read("/nowhere.txt").code == "file_not_found"
 
     def test_a_directory_cannot_be_edited(self, files: Called) -> None:
-        files.wrote("/d/a.txt", "a")
+        files.write_text("/d/a.txt", "a")
         assert files.edit("/d", "a", "b").code in ("is_directory", "file_not_found")
 
     def test_a_binary_file_cannot_be_edited(self, files: Called) -> None:
@@ -105,27 +105,27 @@ class EditingContract(ContractBase):
         done = files.edit("/a.dat", "abc", "x")
 
         assert done.code == "invalid_encoding"
-        assert files.bytes("/a.dat") == content
+        assert files.read_bytes("/a.dat") == content
 
     def test_what_reads_as_base64_cannot_be_edited(self, files: Called) -> None:
-        files.wrote("/a.pdf", "text all the same\n")
-        files.wrote("/a.txt", "text\x00\n")
+        files.write_text("/a.pdf", "text all the same\n")
+        files.write_text("/a.txt", "text\x00\n")
 
         done = [files.edit(path, "text", "x") for path in ("/a.pdf", "/a.txt")]
 
         assert [each.code for each in done] == ["invalid_encoding"] * 2
-        assert files.bytes("/a.txt") == b"text\x00\n"
+        assert files.read_bytes("/a.txt") == b"text\x00\n"
 
     def test_half_a_character_is_refused(self, files: Called) -> None:
-        files.wrote("/a.txt", "one\n")
+        files.write_text("/a.txt", "one\n")
 
         done = [files.edit("/a.txt", "one", "\ud800"), files.write("/a.txt", "\udfff")]
 
         assert [each.code for each in done] == ["invalid_encoding"] * 2
-        assert files.text("/a.txt") == "one\n"
+        assert files.read_text("/a.txt") == "one\n"
 
     def test_edits_build_on_each_other(self, files: Called) -> None:
-        files.wrote("/a.txt", "0\n")
+        files.write_text("/a.txt", "0\n")
         for number in range(3):
             assert files.edit("/a.txt", f"{number}\n", f"{number}\n{number + 1}\n").error is None
-        assert files.text("/a.txt") == "".join(f"{number}\n" for number in range(4))
+        assert files.read_text("/a.txt") == "".join(f"{number}\n" for number in range(4))

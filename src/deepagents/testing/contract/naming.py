@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deepagents.testing.contract.base import Called, ContractBase, found_in
+from deepagents.testing.contract.base import Called, ContractBase, list_matching_files
 
 NAMES = [
     " leading", "trailing ", "it's \"hi\".txt", "foo..bar.txt", "...", ".env", "-rf", "--", "日本語 🙂 ü.md",
@@ -24,49 +24,49 @@ class NamingContract(ContractBase):
     def test_an_odd_name_is_a_name(self, files: Called) -> None:
         paths = {name: f"/d {name}/{name}" for name in NAMES}
         for path in paths.values():
-            files.wrote(path, "one needle\n")
+            files.write_text(path, "one needle\n")
 
         assert {path: files.edit(path, "one", "two").path for path in paths.values()} == {
             path: path for path in paths.values()
         }
-        assert {path: files.text(path) for path in paths.values()} == dict.fromkeys(
+        assert {path: files.read_text(path) for path in paths.values()} == dict.fromkeys(
             paths.values(), "two needle\n"
         )
-        assert {name: files.listed(f"/d {name}") for name in NAMES} == {
+        assert {name: files.list_paths(f"/d {name}") for name in NAMES} == {
             name: [path] for name, path in paths.items()
         }
-        assert {f"/d {name}/" for name in NAMES} <= set(files.listed("/"))
-        assert {path: found_in(files.grep("needle", path)) for path in paths.values()} == {
+        assert {f"/d {name}/" for name in NAMES} <= set(files.list_paths("/"))
+        assert {path: list_matching_files(files.grep("needle", path)) for path in paths.values()} == {
             path: [path] for path in paths.values()
         }
-        assert found_in(files.grep("needle")) == sorted(paths.values())
-        assert found_in(files.glob("**/{*,.*}")) == sorted(paths.values())
-        assert files.downloaded(*paths.values()) == dict.fromkeys(paths.values(), b"two needle\n")
+        assert list_matching_files(files.grep("needle")) == sorted(paths.values())
+        assert list_matching_files(files.glob("**/{*,.*}")) == sorted(paths.values())
+        assert files.download_all(*paths.values()) == dict.fromkeys(paths.values(), b"two needle\n")
 
     def test_a_path_has_many_spellings_and_one_meaning(self, files: Called) -> None:
         places = {spelling.format(f"a{n}"): f"/a{n}/b.txt" for n, spelling in enumerate(SPELLINGS)}
 
         written = {spelling: files.write(spelling, "one\n").path for spelling in places}
         edited = {spelling: files.edit(spelling, "one", "two").path for spelling in places}
-        searched = {spelling: found_in(files.grep("two", spelling)) for spelling in places}
+        searched = {spelling: list_matching_files(files.grep("two", spelling)) for spelling in places}
 
         assert written == edited == places
         assert searched == {spelling: [path] for spelling, path in places.items()}
-        assert {spelling: files.text(spelling) for spelling in places} == dict.fromkeys(places, "two\n")
-        assert files.downloaded(*places, *places.values()) == dict.fromkeys(
+        assert {spelling: files.read_text(spelling) for spelling in places} == dict.fromkeys(places, "two\n")
+        assert files.download_all(*places, *places.values()) == dict.fromkeys(
             [*places, *places.values()], b"two\n"
         )
-        assert files.listed("a0/") == ["/a0/b.txt"]
+        assert files.list_paths("a0/") == ["/a0/b.txt"]
 
     def test_the_root_has_many_spellings(self, files: Called) -> None:
-        files.wrote("/a.txt", "x")
+        files.write_text("/a.txt", "x")
         spellings = ["", ".", "/", "//", "/."]
 
         found = {
             spelling: (
-                "/a.txt" in files.listed(spelling),
-                found_in(files.glob("*", spelling)),
-                found_in(files.grep("x", spelling)),
+                "/a.txt" in files.list_paths(spelling),
+                list_matching_files(files.glob("*", spelling)),
+                list_matching_files(files.grep("x", spelling)),
             )
             for spelling in spellings
         }
@@ -74,7 +74,7 @@ class NamingContract(ContractBase):
         assert found == dict.fromkeys(spellings, (True, ["/a.txt"], ["/a.txt"]))
 
     def test_the_root_is_a_directory(self, files: Called) -> None:
-        files.wrote("/a.txt", "x")
+        files.write_text("/a.txt", "x")
 
         codes = [files.read("/").code, files.write("/", "x").code, files.edit("/", "x", "y").code]
 
@@ -82,12 +82,12 @@ class NamingContract(ContractBase):
         assert files.upload(("/", b"x"))[0].error == files.download("/")[0].error == "is_directory"
 
     def test_without_links_a_path_leads_to_itself(self, files: Called) -> None:
-        files.wrote("/a/b.txt", "x")
+        files.write_text("/a/b.txt", "x")
         paths = ["/a/b.txt", "/a/nowhere/b.txt", "/a", "/"]
         assert [files.call("real_path", path) for path in paths] == paths
 
     def test_a_dangerous_path_is_refused_in_a_result(self, files: Called) -> None:
-        files.wrote("/a/x", "x")
+        files.write_text("/a/x", "x")
 
         refused = {
             path: [
@@ -109,12 +109,12 @@ class NamingContract(ContractBase):
         assert {path: [up.error, down.error] for path, ((up,), (down,)) in moved.items()} == dict.fromkeys(
             REFUSED, ["invalid_path"] * 2
         )
-        assert files.text("/a/x") == "x"
+        assert files.read_text("/a/x") == "x"
 
     def test_a_dangerous_path_deletes_nothing(self, files: Called) -> None:
         files.needs("delete")
-        files.wrote("/a/x", "x")
+        files.write_text("/a/x", "x")
 
         assert {path: files.delete(path).code for path in REFUSED} == dict.fromkeys(REFUSED, "invalid_path")
 
-        assert files.text("/a/x") == "x"
+        assert files.read_text("/a/x") == "x"

@@ -40,7 +40,7 @@ def lf(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def kept(page: Any) -> tuple[str | None, bytes | None]:
+def read_encoded(page: Any) -> tuple[str | None, bytes | None]:
     """Return how a file was encoded, and its bytes."""
     if page.error is not None or page.file_data.get("encoding") != "base64":
         return page.error, None
@@ -59,7 +59,7 @@ class ReadingContract(ContractBase):
 
     def test_a_text_reads_back_with_plain_newlines_and_its_bytes_are_kept(self, files: Called) -> None:
         for name, text in TEXTS.items():
-            files.wrote(f"/{name}.txt", text)
+            files.write_text(f"/{name}.txt", text)
 
         found = {name: files.read(f"/{name}.txt") for name in TEXTS}
 
@@ -70,12 +70,12 @@ class ReadingContract(ContractBase):
             name: lf(text) for name, text in TEXTS.items()
         }
         assert {page.file_data.get("encoding", "utf-8") for page in found.values()} == {"utf-8"}
-        assert files.downloaded(*(f"/{name}.txt" for name in TEXTS)) == {
+        assert files.download_all(*(f"/{name}.txt" for name in TEXTS)) == {
             f"/{name}.txt": text.encode() for name, text in TEXTS.items()
         }
 
     def test_lines_are_counted_by_newlines_alone(self, files: Called) -> None:
-        files.uploaded({f"/{name}.txt": text.encode() for name, text in TEXTS.items()})
+        files.upload_all({f"/{name}.txt": text.encode() for name, text in TEXTS.items()})
         lines = {name: lf(text).removesuffix("\n").count("\n") + 1 for name, text in TEXTS.items()}
 
         found = {name: files.read(f"/{name}.txt") for name in TEXTS}
@@ -87,7 +87,7 @@ class ReadingContract(ContractBase):
 
     def test_a_blank_file_reads_as_it_is(self, files: Called) -> None:
         for name, text in BLANK.items():
-            files.wrote(f"/{name}", text)
+            files.write_text(f"/{name}", text)
 
         found = {(name, limit): files.read(f"/{name}", 5, limit) for name in BLANK for limit in (0, 10)}
 
@@ -98,7 +98,7 @@ class ReadingContract(ContractBase):
         } == {(name, limit): (BLANK[name], None, False) for name, limit in found}
 
     def test_a_window_says_where_it_is(self, files: Called) -> None:
-        files.wrote("/a.txt", "1\r\n2\n3\r4\n5")
+        files.write_text("/a.txt", "1\r\n2\n3\r4\n5")
 
         found = {window: files.read("/a.txt", *window) for window in WINDOWS}
 
@@ -111,7 +111,7 @@ class ReadingContract(ContractBase):
 
     def test_pages_put_together_are_the_file(self, files: Called) -> None:
         text = "".join(f"line {number}\n" for number in range(25))
-        files.wrote("/a.txt", text)
+        files.write_text("/a.txt", text)
 
         pages: list[str] = []
         offset = 0
@@ -124,7 +124,7 @@ class ReadingContract(ContractBase):
         assert len(pages) == 3
 
     def test_no_lines_asked_no_lines_given(self, files: Called) -> None:
-        files.wrote("/a.txt", "one\n")
+        files.write_text("/a.txt", "one\n")
         windows = [(0, 0), (0, -1), (99, 0), (-1, 0), (-5, -5)]
 
         found = {window: files.read("/a.txt", *window) for window in windows}
@@ -135,7 +135,7 @@ class ReadingContract(ContractBase):
         } == dict.fromkeys(windows, (True, ""))
 
     def test_a_window_past_the_end_is_an_error(self, files: Called) -> None:
-        files.wrote("/a.txt", "1\n2\n3\n")
+        files.write_text("/a.txt", "1\n2\n3\n")
 
         found = files.read("/a.txt", 3, 1)
 
@@ -150,18 +150,18 @@ class ReadingContract(ContractBase):
         assert found.file_data is None
 
     def test_a_directory_cannot_be_read(self, files: Called) -> None:
-        files.wrote("/a/b.txt", "b")
+        files.write_text("/a/b.txt", "b")
         assert files.read("/a").code in ("is_directory", "file_not_found")
         assert files.read("/").code in ("is_directory", "file_not_found")
 
     def test_media_come_whole_as_base64(self, files: Called) -> None:
         names = ("a.png", "a.PNG", "a.pdf", "a.mp4", "a.wav")
         media = {f"/{kind}/{name}": content for kind, content in MEDIA.items() for name in names}
-        files.uploaded(media)
+        files.upload_all(media)
 
         found = {path: files.read(path, 7, 1) for path in media}
 
-        assert {path: kept(page) for path, page in found.items()} == {
+        assert {path: read_encoded(page) for path, page in found.items()} == {
             path: ("base64", content) for path, content in media.items()
         }
         assert {page.start_line for page in found.values()} == {None}
@@ -172,36 +172,36 @@ class ReadingContract(ContractBase):
             for number, content in enumerate(NO_TEXT)
             for suffix in (".dat", ".txt", "")
         }
-        files.uploaded(binary)
+        files.upload_all(binary)
 
-        found = {path: kept(files.read(path)) for path in binary}
+        found = {path: read_encoded(files.read(path)) for path in binary}
 
         assert found == {path: ("base64", content) for path, content in binary.items()}
 
     def test_text_that_is_no_text_reads_as_bytes(self, files: Called) -> None:
-        files.wrote("/a.txt", "one\x00two\n")
+        files.write_text("/a.txt", "one\x00two\n")
 
         found = files.read("/a.txt")
 
         assert found.file_data["encoding"] == "base64"
-        assert base64.b64decode(found.file_data["content"]) == files.bytes("/a.txt") == b"one\x00two\n"
+        assert base64.b64decode(found.file_data["content"]) == files.read_bytes("/a.txt") == b"one\x00two\n"
 
     def test_a_directory_lists_what_is_directly_in_it(self, files: Called) -> None:
         for path in ("/b.txt", "/a/x.txt", "/a/y/z.txt", "/a.txt", "/.hidden", "/ab/q"):
-            files.wrote(path, "text")
+            files.write_text(path, "text")
 
-        assert files.listed("/") == [
+        assert files.list_paths("/") == [
             "/.hidden",
             "/a.txt",
             "/a/",
             "/ab/",
             "/b.txt",
         ]
-        assert files.listed("/a") == ["/a/x.txt", "/a/y/"]
-        assert files.listed("/a/") == ["/a/x.txt", "/a/y/"]
+        assert files.list_paths("/a") == ["/a/x.txt", "/a/y/"]
+        assert files.list_paths("/a/") == ["/a/x.txt", "/a/y/"]
 
     def test_an_entry_has_a_kind_a_size_in_bytes_and_a_time(self, files: Called) -> None:
-        files.wrote("/a/ü.txt", "ü🙂\n")
+        files.write_text("/a/ü.txt", "ü🙂\n")
         assert files.upload(("/a/b.bin", b"\x00\xff\xfe"))[0].error is None
 
         binary, text = files.ls("/a").entries
@@ -218,5 +218,5 @@ class ReadingContract(ContractBase):
         assert nowhere.entries == [] or nowhere.code == "file_not_found"
 
     def test_a_file_is_no_directory(self, files: Called) -> None:
-        files.wrote("/a.txt", "a")
+        files.write_text("/a.txt", "a")
         assert files.ls("/a.txt").code == "not_a_directory"

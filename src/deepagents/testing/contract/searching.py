@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from deepagents.testing.contract.base import Called, ContractBase, found_in
+from deepagents.testing.contract.base import Called, ContractBase, list_matching_files
 
 TREE = [
     "/README.md", "/a.py", "/b.txt", "/.env", "/.github/workflows/ci.yml", "/src/a.py", "/src/b.md",
@@ -62,14 +62,16 @@ class SearchingContract(ContractBase):
     """`glob` and `grep`."""
 
     def test_patterns_find_files(self, files: Called) -> None:
-        files.uploaded(dict.fromkeys(TREE, b"x"))
+        files.upload_all(dict.fromkeys(TREE, b"x"))
 
-        found = {(pattern, path): found_in(files.glob(pattern, path)) for pattern, path, _ in GLOBS}
+        found = {
+            (pattern, path): list_matching_files(files.glob(pattern, path)) for pattern, path, _ in GLOBS
+        }
 
         assert found == {(pattern, path): expected for pattern, path, expected in GLOBS}
 
     def test_a_search_takes_the_same_patterns(self, files: Called) -> None:
-        files.uploaded(dict.fromkeys(TREE, b"x"))
+        files.upload_all(dict.fromkeys(TREE, b"x"))
         below = [(pattern, path, expected) for pattern, path, expected in GLOBS if path not in TREE]
 
         found = {
@@ -80,7 +82,7 @@ class SearchingContract(ContractBase):
         assert found == {(pattern, path): expected for pattern, path, expected in below}
 
     def test_a_found_file_is_described(self, files: Called) -> None:
-        files.wrote("/d/ü.txt", "ü")
+        files.write_text("/d/ü.txt", "ü")
 
         (found,) = files.glob("*").matches
 
@@ -89,7 +91,7 @@ class SearchingContract(ContractBase):
         assert found.get("size", 2) == 2
 
     def test_a_refused_pattern_is_a_result(self, files: Called) -> None:
-        files.wrote("/a.py", "x")
+        files.write_text("/a.py", "x")
         patterns = ["../*.py", "src/../*.py", "..", "a\\..\\b", "{a,b}" * 18]
 
         found = {pattern: files.glob(pattern) for pattern in patterns}
@@ -104,9 +106,9 @@ class SearchingContract(ContractBase):
         assert all(each.error.startswith(refusals) for each in found.values())
 
     def test_matches_come_by_path_and_line(self, files: Called) -> None:
-        files.wrote("/b.txt", "needle 1\nhay\nneedle 2\n")
-        files.wrote("/a/z.txt", "hay\n  needle in\thay  \n")
-        files.wrote("/.hidden", "needle")
+        files.write_text("/b.txt", "needle 1\nhay\nneedle 2\n")
+        files.write_text("/a/z.txt", "hay\n  needle in\thay  \n")
+        files.write_text("/.hidden", "needle")
 
         assert lines(files.grep("needle")) == [
             ("/.hidden", 1, "needle"),
@@ -117,7 +119,7 @@ class SearchingContract(ContractBase):
 
     def test_text_is_searched_literally(self, files: Called) -> None:
         texts = {f"/{number}.txt": text for number, text in enumerate(LITERAL)}
-        files.uploaded(
+        files.upload_all(
             {path: f"before\nx{text}y\nself_x() aXXb 0 start end\n".encode() for path, text in texts.items()}
         )
 
@@ -126,15 +128,15 @@ class SearchingContract(ContractBase):
         assert found == {text: [(path, 2, f"x{text}y")] for path, text in texts.items()}
 
     def test_case_counts(self, files: Called) -> None:
-        files.wrote("/a.txt", "Needle\n")
+        files.write_text("/a.txt", "Needle\n")
         assert lines(files.grep("needle")) == []
 
     def test_lines_are_numbered_as_reading_numbers_them(self, files: Called) -> None:
-        files.wrote("/a.txt", "1\r\n2\r3\n\x0c4\u20284\x854\n5 needle\r\n")
+        files.write_text("/a.txt", "1\r\n2\r3\n\x0c4\u20284\x854\n5 needle\r\n")
         assert lines(files.grep("needle")) == [("/a.txt", 5, "5 needle")]
 
     def test_a_search_stays_below_its_path(self, files: Called) -> None:
-        files.uploaded(dict.fromkeys(["/a/x.txt", "/a/b/x.txt", "/ab/x.txt", "/a.txt"], b"needle"))
+        files.upload_all(dict.fromkeys(["/a/x.txt", "/a/b/x.txt", "/ab/x.txt", "/a.txt"], b"needle"))
 
         assert [found[0] for found in lines(files.grep("needle", "/a"))] == ["/a/b/x.txt", "/a/x.txt"]
         assert [found[0] for found in lines(files.grep("needle", "/a/"))] == ["/a/b/x.txt", "/a/x.txt"]
@@ -142,7 +144,7 @@ class SearchingContract(ContractBase):
         assert lines(files.grep("needle", "/a/b", "a/*")) == []
 
     def test_nothing_found_is_no_error(self, files: Called) -> None:
-        files.wrote("/a.txt", "hay")
+        files.write_text("/a.txt", "hay")
 
         found = files.grep("needle")
 
@@ -150,8 +152,8 @@ class SearchingContract(ContractBase):
         assert lines(files.grep("needle", "/nowhere")) == []
 
     def test_a_cap_counts_all_matches(self, files: Called) -> None:
-        files.wrote("/a.txt", "x\nx\n")
-        files.wrote("/b.txt", "x\n")
+        files.write_text("/a.txt", "x\nx\n")
+        files.write_text("/b.txt", "x\n")
 
         exact, cut = files.grep("x", max_count=3), files.grep("x", max_count=2)
 
@@ -163,7 +165,7 @@ class SearchingContract(ContractBase):
         assert [found[0] for found in lines(files.grep("needle"))] == ["/b.txt"]
 
     def test_stray_bytes_and_odd_names_do_not_hide_a_line(self, files: Called) -> None:
-        files.uploaded(dict.fromkeys(["/a.pdf", "/a.txt"], b"caf\xe9 needle\nhay\n"))
+        files.upload_all(dict.fromkeys(["/a.pdf", "/a.txt"], b"caf\xe9 needle\nhay\n"))
         assert lines(files.grep("needle")) == [
             ("/a.pdf", 1, "caf\ufffd needle"),
             ("/a.txt", 1, "caf\ufffd needle"),
@@ -171,15 +173,15 @@ class SearchingContract(ContractBase):
 
     def test_a_bad_expression_is_a_result(self, files: Called) -> None:
         files.takes("grep", "regex")
-        files.wrote("/a.txt", "x")
+        files.write_text("/a.txt", "x")
         assert files.grep("(", regex=True).code == "invalid_pattern"
 
     def test_an_expression_is_searched_line_by_line(self, files: Called) -> None:
         files.takes("grep", "regex")
-        files.wrote("/a.txt", "one\r\ntwo\rone two\n")
+        files.write_text("/a.txt", "one\r\ntwo\rone two\n")
         assert lines(files.grep("^(one|two)$", regex=True)) == [("/a.txt", 1, "one"), ("/a.txt", 2, "two")]
 
     def test_blank_files_are_searched_without_harm(self, files: Called) -> None:
-        files.wrote("/a.txt", "")
-        files.wrote("/b.txt", "\n \n")
+        files.write_text("/a.txt", "")
+        files.write_text("/b.txt", "\n \n")
         assert lines(files.grep("needle")) == []
