@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
-import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -21,6 +20,8 @@ from deepagents.middleware.async_subagents.tools import TOOLS, WAIT
 from deepagents.profiles.harness.profile import REQUIRED
 from deepagents.tools import FILE_TOOLS
 from deepagents.tools._tool import ToolSpec
+from deepagents_cli.args import build_parser
+from deepagents_cli.completion import find_parsers
 
 REFERENCE = Path(__file__).parent / "reference"
 COMPATIBILITY = Path(__file__).parent / "compatibility.md"
@@ -124,14 +125,13 @@ def _show_sharing(sharing: Sharing) -> list[str]:
 
 def cli() -> str:
     """Return the help of every command; only Python 3.11 writes it, because each words it differently."""
-    commands = ["", "run", "models", "models pull", "models list", "models path", "first-run"]
-    return "\n".join(f"```text\n{_help(command)}```\n" for command in commands)
+    parsers = find_parsers(build_parser()[0])
+    return "\n".join(f"```text\n{_format_help(each)}```\n" for each in parsers)
 
 
-def _help(command: str) -> str:
-    asked = [sys.executable, "-m", "deepagents_cli", *command.split(), "--help"]
-    environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1"}
-    return subprocess.run(asked, env=environment, capture_output=True, text=True, check=True).stdout
+def _format_help(parser: argparse.ArgumentParser) -> str:
+    parser.formatter_class = partial(parser.formatter_class, width=98)
+    return parser.format_help()
 
 
 def forms() -> str:

@@ -146,6 +146,11 @@ def _add_run(commands: Any) -> None:
         description="Let an agent work on a directory. It reads freely and asks before it changes anything.",
     )
     run.add_argument("task", nargs="*", metavar="TASK", help="what to do; or on standard input")
+    add_task_options(run)
+
+
+def add_task_options(run: argparse.ArgumentParser) -> None:
+    """Describe the options of a task; they stand behind `deepagents run`, or `deepagents` alone."""
     _add_place(run)
     run.add_argument(
         "--yes",
@@ -171,12 +176,17 @@ def _add_chat(commands: Any) -> None:
         description="Talk with an agent that works on a directory. /help shows what can be typed.",
     )
     _add_place(chat)
+    add_plain(chat)
+    _add_work(chat)
+
+
+def add_plain(chat: argparse.ArgumentParser) -> None:
+    """Let a conversation be written without drawing."""
     chat.add_argument(
         "--plain",
         action="store_true",
         help="write line after line, for screen readers and logs; nothing is drawn twice",
     )
-    _add_work(chat)
 
 
 def _add_place(parser: argparse.ArgumentParser) -> None:

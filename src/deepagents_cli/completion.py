@@ -8,14 +8,23 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, cast
 
-from deepagents_cli.args import build_parser
+from deepagents_cli.args import add_plain, add_task_options, build_parser
 from deepagents_cli.errors import CommandError, Exit
+from deepagents_cli.other_commands import SHELLS
+from deepagents_cli.terminal import one_line
 from deepagents_cli.threads import FILE, Threads, state_dir
 
+# Writes lines of a word, a tab and its description.
 _ASK: Final = "deepagents completion sessions 2>/dev/null"
 _PREAMBLE: Final = {
-    "bash": f'_deepagents_sessions() {{ compgen -W "$({_ASK})" -- "$1"; }}',
-    "zsh": f'_deepagents_sessions() {{ compadd -- ${{(f)"$({_ASK})"}} }}',
+    # It expands what it is given, so it gets the words alone.
+    "bash": f'_deepagents_sessions() {{ compgen -W "$({_ASK} | cut -f1)" -- "$1"; }}',
+    "zsh": (
+        f'_deepagents_sessions() {{\n  local -a each=("${{(@f)$({_ASK})}}")\n'
+        '  each=("${(@)each//:/\\\\:}")\n'
+        "  each=(\"${(@)each/$'\\t'/:}\")\n"
+        "  _describe session each\n}"
+    ),
     "fish": f"function _deepagents_sessions\n    {_ASK}\nend",
 }
 _SESSIONS: Final = {
@@ -26,9 +35,9 @@ _SESSIONS: Final = {
 
 
 def run(arguments: argparse.Namespace, *, model: Any = None) -> int:
-    """Write the script, or the names that it asks for; return the exit code."""
+    """Write the script, or the sessions that it asks for; return the exit code."""
     if arguments.shell == "sessions":
-        sys.stdout.writelines(f"{name}\n" for name in _session_names())
+        sys.stdout.writelines(_list_sessions())
         return Exit.DONE
     try:
         import shtab
@@ -37,44 +46,57 @@ def run(arguments: argparse.Namespace, *, model: Any = None) -> int:
             "completion needs shtab: pip install '.[cli]' in a checkout of deepagents"
         ) from error
     parser, _ = build_parser()
-    for action in _actions(parser):
-        complete: Any = None
-        if action.dest in ("session", "thread"):
-            complete = _SESSIONS
-        elif action.dest in ("dir", "read", "write"):
-            complete = shtab.DIRECTORY
-        elif action.dest == "schema":
-            complete = shtab.FILE
-        if complete:
-            vars(action)["complete"] = complete
+    # A task and a conversation need no command.
+    add_task_options(parser)
+    add_plain(parser)
+    for action in [action for each in find_parsers(parser) for action in _actions(each)]:
+        _describe(action, shtab)
     # Its documentation has a text for each shell here, and its types have one text.
     preamble: Any = _PREAMBLE
     sys.stdout.write(shtab.complete(parser, shell=arguments.shell, preamble=preamble))
     return Exit.DONE
 
 
-def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
-    # There is no public list of what a parser takes.
-    actions: list[argparse.Action] = vars(parser)["_actions"]
-    for action in actions:
-        yield action
+def _describe(action: argparse.Action, shtab: Any) -> None:
+    """Say what a shell is to offer for an argument."""
+    complete = {
+        **dict.fromkeys(("session", "thread"), _SESSIONS),
+        **dict.fromkeys(("dir", "read", "write"), shtab.DIRECTORY),
+        "schema": shtab.FILE,
+    }.get(action.dest)
+    if complete:
+        vars(action)["complete"] = complete
+    if complete is _SESSIONS and action.nargs == "+":
+        # zsh offers no second one otherwise.
+        action.nargs = argparse.REMAINDER
+    elif action.dest == "shell":
+        action.choices = SHELLS
+    elif action.dest == "model":
+        # Behind a colon zsh reads what to run.
+        action.metavar = "MODEL"
+
+
+def find_parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """Yield a parser and those of its commands."""
+    yield parser
+    for action in _actions(parser):
         choices = cast(object, action.choices)
-        table: Mapping[str, object] = (
-            cast("Mapping[str, object]", choices) if isinstance(choices, Mapping) else {}
-        )
         # The choices of an option may be the keys of any table.
+        table: Mapping[str, object] = cast("Any", choices) if isinstance(choices, Mapping) else {}
         for below in table.values():
             if isinstance(below, argparse.ArgumentParser):
-                yield from _actions(below)
+                yield from find_parsers(below)
 
 
-def _session_names() -> list[str]:
-    """Return ids, and names that a shell takes as one word, of this directory's sessions."""
-    if not (state_dir() / FILE).exists():
-        return []
-    found = Threads(state_dir()).find_all(Path.cwd())
-    return [
-        *dict.fromkeys(
-            text for each in found for text in (each.name, each.id) if text.replace("-", "").isalnum()
-        )
-    ]
+def _actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
+    # There is no public list of what a parser takes.
+    return vars(parser)["_actions"]
+
+
+def _list_sessions() -> Iterator[str]:
+    """Yield the ids of this directory's sessions, and the names that a shell takes as one word."""
+    found = Threads(state_dir()).find_all(Path.cwd()) if (state_dir() / FILE).exists() else []
+    for each in found:
+        for word, text in ((each.name, each.id), (each.id, each.name)):
+            if word.replace("-", "").isalnum() and not word.startswith("-"):
+                yield f"{word}\t{one_line(text)}\n"

@@ -4,9 +4,27 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from deepagents_cli.values import read_count
+
+SHELLS: Final = ("bash", "zsh", "fish")
+_INSTALL: Final = """type these once, and open a new shell:
+
+  bash
+    mkdir -p ~/.deepagents
+    deepagents completion bash > ~/.deepagents/completion.bash
+    echo 'source ~/.deepagents/completion.bash' >> ~/.bashrc
+
+  zsh
+    mkdir -p ~/.zfunc
+    deepagents completion zsh > ~/.zfunc/_deepagents
+    echo 'fpath=(~/.zfunc $fpath); autoload -Uz compinit; compinit' >> ~/.zshrc
+
+  fish
+    mkdir -p ~/.config/fish/completions
+    deepagents completion fish > ~/.config/fish/completions/deepagents.fish
+"""
 
 
 def add_other_commands(commands: Any) -> None:
@@ -16,8 +34,18 @@ def add_other_commands(commands: Any) -> None:
     _add_first_run(commands)
     _add_trust(commands)
     _add_doctor(commands)
-    completion = commands.add_parser("completion", help="write a script with which a shell completes")
-    completion.add_argument("shell", choices=("bash", "zsh", "fish", "sessions"), help="for which shell")
+    _add_completion(commands)
+
+
+def _add_completion(commands: Any) -> None:
+    completion = commands.add_parser(
+        "completion",
+        help="write a script with which a shell completes",
+        description="Write a script with which a shell completes commands, options and sessions.",
+        epilog=_INSTALL,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    completion.add_argument("shell", choices=(*SHELLS, "sessions"), metavar="SHELL", help="bash, zsh or fish")
     add_debug(completion)
 
 

@@ -69,7 +69,7 @@ class Tmux:
 
     def type(self, text: str) -> None:
         """Type a text, key by key."""
-        self._tmux("send-keys", "-l", text)
+        self._tmux("send-keys", "-l", "--", text)
 
     def paste(self, text: str) -> None:
         """Paste a text, as terminals do it: in brackets, where the program has asked for them."""
