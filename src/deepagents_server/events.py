@@ -60,7 +60,8 @@ class _Channel:
 
     def add(self, name: str, data: Any) -> None:
         self.seq += 1
-        event = Event(self.seq, name, dump(data))
+        # A copy: orjson cuts its result without giving back the buffer, 8 KB for a text of one.
+        event = Event(self.seq, name, bytes(memoryview(dump(data))))
         self.held.append(event)
         self.size += len(event.data)
         self.trim()

@@ -38,7 +38,7 @@ from deepagents_server.database.tables import leases, runs
 from deepagents_server.events import EventLog
 from deepagents_server.graphs import Graphs
 from deepagents_server.runs.execute import Attempt
-from deepagents_server.runs.liveness import BEAT, DEAD, beating, hand_back_idle, reap
+from deepagents_server.runs.liveness import BEAT, DEAD, beating, hand_back_idle, look_around, reap
 from deepagents_server.runs.workflows import RECOVERY_QUEUE, launch
 from deepagents_server.serialize import now, seconds_to
 
@@ -197,9 +197,10 @@ class RunEngine:
         while True:
             await asyncio.sleep(BEAT)
             try:
-                moved = await reap(self.database, RECOVERY_QUEUE)
-                idle, given_back = await hand_back_idle(self.database, self.worker, self._active, idle)
-                if moved or given_back:
+                is_lost, held = await look_around(self.database, self.worker)
+                moved = await reap(self.database, RECOVERY_QUEUE) if is_lost else 0
+                before, idle = idle, held - self._active.keys()
+                if moved + await hand_back_idle(self.database, self.worker, idle, before):
                     await self.wake()
             except (DBAPIError, dbos_error.DBOSException) as error:
                 _log.warning("Lost workers cannot be looked for: %s", error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 import threading
-from collections.abc import Container, Generator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -66,6 +66,23 @@ def _beat(engine: sa.Engine, worker: str) -> None:
         connection.execute(seen)
 
 
+async def look_around(database: Database, worker: str) -> tuple[bool, set[str]]:
+    """Tell whether a worker was lost, and which runs this one has; in one query, since all ask each second."""
+    silent = sa.exists().where(workers.c.seen_at < _CLOCK - DEAD)
+    mine = sa.select(sa.func.array_agg(leases.c.run_id)).where(leases.c.worker == worker)
+    query: Any = sa.select(
+        sa.or_(silent, _left_over().exists()).label("is_lost"), mine.scalar_subquery().label("held")
+    )
+    (found,) = await database.rows(query)
+    return found["is_lost"], {*(found["held"] or ())}
+
+
+def _left_over() -> sa.Select[Any]:
+    """Select the workers that have runs and no row any more."""
+    alive = sa.exists().where(workers.c.worker_id == leases.c.worker)
+    return sa.select(leases.c.worker).where(leases.c.worker.is_not(None), ~alive)
+
+
 async def reap(database: Database, queue: str) -> int:
     """Let the runs of lost workers go on; return how many. Only one process does so at a time."""
     async with database.engine.begin() as leading:
@@ -73,16 +90,12 @@ async def reap(database: Database, queue: str) -> int:
             return 0
         # Whoever has no row any more is lost; committed first, since only then may others take its runs over.
         await database.execute(workers.delete().where(workers.c.seen_at < _CLOCK - DEAD))
-        lost = sa.select(leases.c.worker).where(
-            leases.c.worker.is_not(None), leases.c.worker.not_in(sa.select(workers.c.worker_id))
-        )
-        return sum(
-            [await _move_runs(database, row["worker"], queue) for row in await database.rows(lost.distinct())]
-        )
+        lost = await database.rows(_left_over().distinct())
+        return sum([await _move_runs(database, row["worker"], queue) for row in lost])
 
 
 async def _move_runs(database: Database, worker: str, queue: str) -> int:
-    held = await runs_of(database, worker)
+    held = await _runs_of(database, worker)
     left = await DBOS.list_workflows_async(status="PENDING", executor_id=worker, load_input=False)
     for workflow in left:
         if _is_of(workflow, held):
@@ -108,7 +121,7 @@ def _is_of(workflow: WorkflowStatus, held: Mapping[str, str]) -> bool:
     return held.get(_run_of(workflow)) == workflow.app_version
 
 
-async def runs_of(database: Database, worker: str) -> dict[str, str]:
+async def _runs_of(database: Database, worker: str) -> dict[str, str]:
     """Return the runs that a worker has, and the versions of the code that are to run them."""
     columns: list[sa.Column[Any]] = [runs.c.run_id, runs.c.version]
     held = sa.select(*columns).join(leases, leases.c.run_id == runs.c.run_id)
@@ -116,16 +129,12 @@ async def runs_of(database: Database, worker: str) -> dict[str, str]:
     return {row["run_id"]: row["version"] for row in found}
 
 
-async def hand_back_idle(
-    database: Database, worker: str, active: Container[str], before: set[str]
-) -> tuple[set[str], int]:
+async def hand_back_idle(database: Database, worker: str, idle: set[str], before: set[str]) -> int:
     """Give back what a worker was given without hearing of it, as when a connection broke in a commit.
 
-    Twice idle in a row, since a run may just have been taken: return those that are so for the first time,
-    and how many were given back.
+    Twice idle in a row, since a run may just have been taken.
     """
-    idle = {run_id for run_id in await runs_of(database, worker) if run_id not in active}
     for run_id in idle & before:
         _log.warning("Run %s was taken and did not begin; it is given back", run_id)
         await hand_back(database, run_id, worker)
-    return idle - before, len(idle & before)
+    return len(idle & before)
