@@ -67,7 +67,10 @@ def _beat(engine: sa.Engine, worker: str) -> None:
 
 
 async def look_around(database: Database, worker: str) -> tuple[bool, set[str]]:
-    """Tell whether a worker was lost, and which runs this one has; in one query, since all ask each second."""
+    """Tell whether a worker was lost, and which runs this one has.
+
+    In one query, since each worker asks every second.
+    """
     silent = sa.exists().where(workers.c.seen_at < _CLOCK - DEAD)
     mine = sa.select(sa.func.array_agg(leases.c.run_id)).where(leases.c.worker == worker)
     query: Any = sa.select(
