@@ -10,7 +10,7 @@ from deepagents_server.database import open_database
 from deepagents_server.events import EventLog
 from tests.server.test_database import address
 
-_OURS = [tracemalloc.Filter(True, module.__file__) for module in (events, serialize)]
+_OURS = [tracemalloc.Filter(True, str(module.__file__)) for module in (events, serialize)]
 
 
 async def test_held_events_take_little_more_memory_than_their_text(tmp_path: Path) -> None:
