@@ -230,9 +230,7 @@ class RunEngine:
                 for taken in await claim(self.database, wanted):
                     self.start(taken)
             due = await first_due(self.database, moment)
-        if due is None:
-            return _LOOK_AGAIN
-        return max(0.01, min(seconds_to(due), _LOOK_AGAIN))
+        return _LOOK_AGAIN if due is None else max(0.01, min(seconds_to(due), _LOOK_AGAIN))
 
     @property
     def room(self) -> int:
