@@ -130,7 +130,9 @@ def cli() -> str:
 
 
 def _format_help(parser: argparse.ArgumentParser) -> str:
-    parser.formatter_class = partial(parser.formatter_class, width=98)
+    # Its type in the standard library names no width.
+    formatter: Any = parser.formatter_class
+    parser.formatter_class = partial(formatter, width=98)
     return parser.format_help()
 
 

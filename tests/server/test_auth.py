@@ -8,7 +8,7 @@ import httpx
 import pytest
 from starlette.routing import Route
 
-from deepagents_server.api.access import classify, guarded
+from deepagents_server.api.access import classify, guard
 from deepagents_server.api.app import ROUTES
 from deepagents_server.auth import Handlers
 from deepagents_server.config import ServerConfig
@@ -285,7 +285,7 @@ def test_of_each_endpoint_is_known_what_handlers_are_asked() -> None:
     unasked: list[str] = []
     for route in (each for each in ROUTES if isinstance(each, Route)):
         for method in sorted((route.methods or set()) - {"HEAD"}):
-            names = unasked if guarded(route) is route else found.setdefault(classify(method, route.path), [])
+            names = unasked if guard(route) is route else found.setdefault(classify(method, route.path), [])
             names.append(f"{method} {route.path}")
 
     # A new endpoint needs a row here; one that only reads by POST needs its word in `access` too.

@@ -215,7 +215,7 @@ class FileVersions:
 class ToolContext:
     """The files, what is known of them, and the limits that hold for one call.
 
-    `paths` translates what the model reads: every path that a tool shows goes through `paths.shown`.
+    `paths` translates what the model reads: every path that a tool shows goes through `paths.show`.
     """
 
     files: FileCalls
