@@ -15,7 +15,7 @@ from deepagents.backends.results import ExecuteResponse
 from deepagents.errors import BackendError
 from deepagents.permissions import CommandAccess
 
-_ARTIFACTS: Final = ".deepagents/artifacts"
+ARTIFACTS: Final = ".deepagents/artifacts"
 """Where large results and the archive lie, below the directory: commands find them there too."""
 
 
@@ -41,7 +41,7 @@ def _reaches_nothing(host: str) -> bool:
 class Files(FilesystemBackend):
     """Files of a directory, for an agent without commands."""
 
-    artifacts_folder = _ARTIFACTS
+    artifacts_folder = ARTIFACTS
 
 
 class GuardedSandbox(LocalSandbox):
@@ -53,7 +53,7 @@ class GuardedSandbox(LocalSandbox):
     """
 
     protects_from_tools = False
-    artifacts_folder = _ARTIFACTS
+    artifacts_folder = ARTIFACTS
     access_of: Callable[[str], CommandAccess | None] = staticmethod(_deny_nothing)
     reaches: Callable[[str], bool] = staticmethod(_reaches_nothing)
 
@@ -117,7 +117,7 @@ class AskedShell(LocalShellBackend):
     it do whatever it does.
     """
 
-    artifacts_folder = _ARTIFACTS
+    artifacts_folder = ARTIFACTS
 
     def capabilities(self, path: str = "/") -> Capabilities:
         """Return what this backend can do."""

@@ -18,6 +18,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import START, StateGraph
 
 from deepagents import DeepAgentState
+from deepagents_cli.artifacts import names_of, remove_unused
 from deepagents_cli.errors import CommandError, Exit
 from deepagents_cli.output import call_line
 from deepagents_cli.terminal import clean, one_line
@@ -91,15 +92,21 @@ def _fork(threads: Threads, arguments: Namespace) -> None:
 
 
 def _remove(threads: Threads, surplus: Sequence[Thread]) -> None:
-    """Remove sessions; one in use keeps none of the others."""
+    """Remove sessions and their files; one in use keeps none of the others."""
     kept: list[str] = []
+    gone: dict[Path, set[str]] = {}
     for each in surplus:
         try:
-            threads.forget(each.id)
+            with threads.hold(each.id):
+                gone.setdefault(each.directory, set()).update(names_of(threads, each.id))
+                threads.forget(each.id)
         except InUse:
             kept.append(each.id)
         else:
             sys.stdout.write(f"removed {each.id}  {one_line(each.name)}\n")
+    for folder, count, size in remove_unused(threads, gone):
+        where = one_line(str(folder))
+        sys.stdout.write(f"removed {count:,} of their files ({size / _MEGABYTE:.1f} MB) from {where}\n")
     threads.shrink()
     if kept:
         raise CommandError(f"in use by a run, and kept: {', '.join(kept)}")

@@ -6,7 +6,7 @@ import os
 import sqlite3
 import sys
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
@@ -45,6 +45,7 @@ _TABLE = """CREATE TABLE IF NOT EXISTS deepagents_threads (
 )"""
 _LONGEST_NAME = 80
 _OF_CHECKPOINTS = ("checkpoints", "writes")
+_VALUES = {"checkpoints": "checkpoint", "writes": "value"}
 _OF_CONVERSATIONS = ("deepagents_threads", "deepagents_queue", "deepagents_usage", "deepagents_changes")
 
 
@@ -182,6 +183,25 @@ class Threads:
             for table in _tables(database, *_OF_CONVERSATIONS, *_OF_CHECKPOINTS):
                 database.execute(f"DELETE FROM {table} WHERE thread_id = ?", (thread,))
 
+    def read_saved(self, thread: str) -> Iterator[bytes]:
+        """Yield the values that the checkpoints of a thread hold, as they are saved."""
+        with self._open() as database:
+            for table in _tables(database, *_OF_CHECKPOINTS):
+                rows = database.execute(
+                    f"SELECT {_VALUES[table]} FROM {table} WHERE thread_id = ?", (thread,)
+                )
+                yield from (value for (value,) in rows if value)
+
+    def all_ids(self) -> set[str]:
+        """Return the ids of all threads that there is something of."""
+        with self._open() as database:
+            tables = _tables(database, "deepagents_threads", *_OF_CHECKPOINTS)
+            return {
+                row[0]
+                for each in tables
+                for row in database.execute(f"SELECT DISTINCT thread_id FROM {each}")
+            }
+
     def copy(self, source: Thread, copy: str, last: str | None) -> None:
         """Copy a thread with its checkpoints, up to the one with the id `last`."""
         with self._open() as database:
@@ -280,9 +300,8 @@ def _tables(database: sqlite3.Connection, *names: str) -> list[str]:
 def _sizes(database: sqlite3.Connection) -> dict[str, int]:
     sizes: dict[str, int] = {}
     for table in _tables(database, *_OF_CHECKPOINTS):
-        column = "checkpoint" if table == "checkpoints" else "value"
         for thread, size in database.execute(
-            f"SELECT thread_id, SUM(LENGTH({column})) FROM {table} GROUP BY thread_id"
+            f"SELECT thread_id, SUM(LENGTH({_VALUES[table]})) FROM {table} GROUP BY thread_id"
         ):
             sizes[thread] = sizes.get(thread, 0) + (size or 0)
     return sizes
