@@ -274,6 +274,16 @@ def test_a_handler_that_fails_lets_nobody_in_and_says_nothing(
     assert "x-more" not in refused.headers
 
 
+def test_a_handler_says_on_the_first_page_why_it_is_closed(url: str) -> None:
+    refused = httpx.get(f"{url}/", headers={"authorization": "Bearer nobody"})
+
+    assert refused.status_code == 401
+    assert "<p>Who are you?</p>" in refused.text
+    assert "echo" not in refused.text
+    assert httpx.get(f"{url}/docs").status_code == 200
+    assert "<code>echo</code>" in httpx.get(f"{url}/", headers={"authorization": "Bearer ann"}).text
+
+
 def test_a_handler_that_fails_on_the_way_says_nothing(callers: list[httpx.Client]) -> None:
     failed = callers[0].get("/store/items", params={"namespace": "notes", "key": "fails"})
 

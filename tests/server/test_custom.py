@@ -47,7 +47,7 @@ async def sign(request, call_next):
 
 
 app = Starlette(
-    routes=[Route("/hello", hello), Route("/info", hello)],
+    routes=[Route("/hello", hello), Route("/info", hello), Route("/docs", hello)],
     middleware=[Middleware(BaseHTTPMiddleware, dispatch=sign)],
     lifespan=lifespan,
 )
@@ -87,7 +87,8 @@ def test_the_users_routes_come_first_and_their_middleware_sees_all(tmp_path: Pat
 def test_the_users_routes_ask_who_calls_if_they_are_to(tmp_path: Path) -> None:
     key = make_key(tmp_path, "alice")
     with customized(tmp_path, enable_custom_route_auth=True, middleware_order="auth_first") as url:
-        assert httpx.get(f"{url}/hello").status_code == 401
+        for path in ("/hello", "/docs"):
+            assert httpx.get(f"{url}{path}").status_code == 401
         assert httpx.get(f"{url}/hello", headers={"x-api-key": key}).status_code == 200
         assert httpx.post(f"{url}/threads/search", json={}, headers={"x-api-key": key}).json() == []
 

@@ -12,7 +12,7 @@ from langgraph_sdk import get_sync_client
 from langgraph_sdk.errors import NotFoundError
 
 from deepagents_cli.__main__ import main
-from tests.server.serving import Process, make_key
+from tests.server.serving import GRAPHS, Process, make_key
 from tests.server.test_runs import say
 
 
@@ -40,6 +40,20 @@ def test_a_request_without_a_key_is_told_how_to_send_one(url: str) -> None:
     assert refused.headers["www-authenticate"] == "Bearer"
     assert "x-api-key" in refused.json()["detail"]
     assert httpx.get(f"{url}/ok").json() == {"ok": True}
+
+
+def test_a_browser_sends_no_key_and_is_shown_how_to_ask_but_not_what_is_served(url: str) -> None:
+    refused, docs = httpx.get(f"{url}/"), httpx.get(f"{url}/docs")
+
+    assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
+    assert refused.headers["content-type"].startswith("text/html")
+    assert "x-api-key" in refused.text
+    assert 'href="/docs"' in refused.text
+    assert "<b>POST</b>/runs/wait" in docs.text
+    described = httpx.get(f"{url}/openapi.json")
+    assert described.json()["paths"]
+    assert not {name for name in GRAPHS for each in (refused, docs, described) if f">{name}<" in each.text}
+    assert httpx.get(f"{url}/docs/").status_code == 401
 
 
 def test_a_client_of_openai_is_told_too(url: str) -> None:

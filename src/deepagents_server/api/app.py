@@ -66,7 +66,7 @@ def create_app(server: Server, settings: Settings) -> ASGIApp:
     )
     app = Starlette(
         routes=[guard(route) if isinstance(route, Route) else route for route in routes_of(http)],
-        middleware=[origins.middleware(), Middleware(ask)],
+        middleware=[origins.middleware(), Middleware(ask, pages=True)],
         exception_handlers={
             ApiError: _refuse,
             HTTPException: _refuse_http,

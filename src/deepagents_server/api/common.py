@@ -21,6 +21,8 @@ from deepagents_server.server import Server
 SERVER: Final = "deepagents.server"
 """Where `Gate` puts the server of a request's caller; without it there is no server to be had."""
 _KINDS: Final = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+ASKING: Final = {"www-authenticate": "Bearer"}
+"""What an answer with 401 has to have."""
 _SECURE: Final = {"x-content-type-options": "nosniff"}
 
 
@@ -43,7 +45,7 @@ def path_of(scope: Asgi) -> str:
 def refuse(scope: Asgi, error: ApiError) -> Response:
     """Answer what a request is refused for; OpenAI's clients look for it elsewhere than others."""
     body = openai_error(error) if path_of(scope).startswith("/v1/") else {"detail": error.detail}
-    known = {"www-authenticate": "Bearer"} if error.status == 401 else {}
+    known = ASKING if error.status == 401 else {}
     return answer(body, error.status, {**known, **error.headers})
 
 

@@ -14,6 +14,7 @@ from starlette.types import Scope as Asgi
 from deepagents_server.api.access import MCP
 from deepagents_server.api.common import SERVER, path_of, refuse
 from deepagents_server.api.origins import Origins
+from deepagents_server.api.pages import ask_who
 from deepagents_server.auth import User
 from deepagents_server.database.owners import Scope
 from deepagents_server.errors import ApiError
@@ -24,6 +25,8 @@ CALLER: Final = "deepagents.caller"
 """Where a WebSocket finds how to ask again who calls, for it may be open for long."""
 _OPEN: Final = ("/ok",)
 """What answers without a key, for those who watch whether the server works."""
+_DOCS: Final = ("/docs", "/openapi.json")
+"""What answers without a key too, for a browser sends none: it says what every server of this kind can do."""
 _NAMES: Final = ("localhost", "127.0.0.1", "::1")
 _HOW: Final = "send an API key, as 'x-api-key: KEY' or 'Authorization: Bearer KEY'."
 
@@ -39,12 +42,15 @@ class Gate:
         choose_headers: Callable[[Headers], Mapping[str, str]],
         *,
         anyone: bool,
+        pages: bool = False,
     ) -> None:
         self._app = app
         self._server = server
         self._origins = origins
         self._choose_headers = choose_headers
         self._anyone = anyone
+        # Behind a user's own application these may be pages of theirs.
+        self._pages = pages
 
     async def __call__(self, scope: Asgi, receive: Receive, send: Send) -> None:
         """Answer 401, or let the application answer."""
@@ -63,7 +69,9 @@ class Gate:
             user = await self._identify(asked)
             caller = Scope(user["identity"], user) if user else Scope()
         except ApiError as error:
-            return await refuse(scope, error)(scope, receive, send)
+            shown = self._pages and error.status == 401 and path_of(scope) == "/"
+            refused = ask_who(self._server, error) if shown else refuse(scope, error)
+            return await refused(scope, receive, send)
         server = self._server.of(caller, self._choose_headers(Headers(scope=scope)))
         known = {
             SERVER: server,
@@ -75,7 +83,7 @@ class Gate:
     async def _identify(self, request: Request) -> User | None:
         """Return who asks; `None` is anybody, where everybody may."""
         handlers, keys = self._server.handlers, self._server.keys
-        if path_of(request.scope) in _OPEN:
+        if path_of(request.scope) in (*_OPEN, *(_DOCS if self._pages else ())):
             return None
         if handlers and handlers.authenticates:
             return await handlers.authenticate(request)

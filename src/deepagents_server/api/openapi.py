@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
+from starlette.applications import Starlette
 from starlette.routing import BaseRoute, Route
 
 from deepagents_server.api import bodies, crons, openai, runs, store, thread_streams
@@ -119,6 +120,13 @@ _REFUSED: Final = {
     "description": "Refused; `detail` says why.",
     "content": {"application/json": {"schema": {"type": "object", "properties": {"detail": _TEXT}}}},
 }
+
+
+def describe_once(app: Starlette) -> dict[str, Any]:
+    """Describe the endpoints of an application; it takes a while, and everybody may ask."""
+    if not hasattr(app.state, "described"):
+        app.state.described = describe(app.routes)
+    return app.state.described
 
 
 def describe(routes: Sequence[BaseRoute]) -> dict[str, Any]:

@@ -12,8 +12,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from deepagents_server.api.common import serving
-from deepagents_server.api.openapi import describe
+from deepagents_server.api.common import ASKING, serving
+from deepagents_server.api.openapi import describe_once
+from deepagents_server.errors import ApiError
 from deepagents_server.server import Server, is_ready
 
 _ALONE: Final = {
@@ -79,9 +80,16 @@ async def page(request: Request) -> Response:
     return _show("deepagents", body)
 
 
+def ask_who(server: Server, error: ApiError) -> Response:
+    """Refuse a person with a browser, and show nothing of what is served."""
+    docs = f'<a href="{escape(_base(server))}/docs">The endpoints</a>'
+    body = f"<p>{escape(error.detail)}</p><p>This page is for whom the server knows. {docs} are for all.</p>"
+    return _show("deepagents", body, error.status, {**ASKING, **error.headers})
+
+
 async def docs(request: Request) -> Response:
     """List the endpoints, to a person with a browser."""
-    described = describe(request.app.routes)
+    described = describe_once(request.app)
     schemas = described["components"]["schemas"]
     operations = [
         (operation["tags"][0], _endpoint(f"<b>{method.upper()}</b>{escape(path)}", operation, schemas))
@@ -142,12 +150,14 @@ def _table(rows: Mapping[str, str]) -> str:
     return f"<table>{cells}</table>"
 
 
-def _show(title: str, body: str) -> Response:
+def _show(title: str, body: str, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     head = (
         f'<meta charset=utf-8><meta name=viewport content="width=device-width">'
         f'<title>{title}</title><link rel=icon href="data:,"><style>{_STYLE}</style>'
     )
-    return HTMLResponse(f"<!doctype html><html lang=en>{head}<h1>{title}</h1>{body}", headers=_ALONE)
+    return HTMLResponse(
+        f"<!doctype html><html lang=en>{head}<h1>{title}</h1>{body}", status, {**(headers or {}), **_ALONE}
+    )
 
 
 ROUTES: Final = [Route("/", page), Route("/docs", docs)]

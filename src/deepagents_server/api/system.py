@@ -11,7 +11,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from deepagents_server.api.common import answer, serving
-from deepagents_server.api.openapi import describe
+from deepagents_server.api.openapi import describe_once
 from deepagents_server.database.tables import runs, threads
 from deepagents_server.server import is_ready
 
@@ -42,7 +42,7 @@ async def info(request: Request) -> Response:
 async def openapi(request: Request) -> Response:
     """Describe the endpoints to programs."""
     base = serving(request).config.http.get("mount_prefix") or "/"
-    return answer({**describe(request.app.routes), "servers": [{"url": base}]})
+    return answer({**describe_once(request.app), "servers": [{"url": base}]})
 
 
 async def metrics(request: Request) -> Response:
