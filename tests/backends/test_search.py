@@ -6,18 +6,22 @@ import os
 import re
 import tempfile
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepagents._globs import compile_glob
+from deepagents.backends import FilesystemBackend
 from deepagents.backends._bytes import temporary_name
 from deepagents.backends._directory import BY_HANDLE, HandleDirectory, open_directory
 from deepagents.backends._query import Query
 from deepagents.backends.filesystem.search import Found, Search, find_ripgrep, search
 from deepagents.backends.filesystem.walk import walk
+from tests.backends.sandboxes import rooted
 
 NAMES = [
     "a.txt",
@@ -255,3 +259,26 @@ def test_both_ways_to_reach_directories_find_the_same(tmp_path: Path, by_handle:
     found = find(root, Search(Query.of("w")), by_handle=by_handle)
 
     assert lines(found) == [("a", 1, "w"), ("d/e/f", 1, "w")]
+
+
+@pytest.mark.parametrize(
+    ("expression", "found"),
+    [
+        ("call{e}", ["call{e}"]),
+        ("(?:call){e<=1}", ["call{e<=1}"]),
+        (r"\\{e}", [r"\{e}"]),
+        (r"l{2}\{\w", ["call{e}", "call{e<=1}"]),
+        (r"\N{LATIN SMALL LETTER B}al", ["ball"]),
+        ("[{]e", ["call{e}", "call{e<=1}", r"\{e}"]),
+        ("{,", ["{,"]),
+    ],
+)
+@pytest.mark.parametrize("make_backend", [FilesystemBackend, rooted])
+def test_a_brace_that_counts_nothing_is_text(
+    make_backend: Callable[[Path], Any], expression: str, found: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "a.txt").write_text("call\nball\ncall{e}\ncall{e<=1}\n\\{e}\n{,\n")
+
+    answer = make_backend(tmp_path).grep(expression, regex=True)
+
+    assert [match["text"] for match in answer.matches or ()] == found, answer

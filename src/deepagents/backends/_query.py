@@ -22,6 +22,8 @@ _MOST_REPEATS: Final = 10_000
 _REPEATS = re.compile(r"\{(\d+)")
 # With the flag x, blanks between a brace and its number would hide repeats from the count.
 _VERBOSE = re.compile(r"\(\?[A-Za-z0-9]*x")
+# An escape, or a brace that counts nothing: `regex` would take `x{e}` as fuzzy, for `re` it is text.
+_BRACE = re.compile(r"(\\(?:[NPp]\{|.))|\{(?!\d*,?\d*\})", re.DOTALL)
 
 Numbered = Sequence[tuple[int, str]]
 
@@ -70,7 +72,7 @@ def _compile(pattern: str) -> regex.Pattern[str]:
     _check_cost(pattern)
     try:
         # `regex` and not `re`: it can give up after a time, and a model writes the expressions.
-        return regex.compile(pattern)
+        return regex.compile(_BRACE.sub(lambda found: found[1] or r"\{", pattern))
     except (regex.error, RecursionError) as error:
         raise BackendError("invalid_pattern", f"Invalid regular expression {pattern!r}: {error}") from error
 
