@@ -9,6 +9,7 @@ import re
 import signal
 import socket
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import h11
@@ -133,8 +134,11 @@ async def serve(
         check_host(host, trusted=settings.allow_anyone or await asks_who_calls(server))
         with listen(host, port) as listening:
             shown = f"[{host}]" if ":" in host else host
+            answering = listener(server, settings)
+            # uvicorn raises a signal once more when it has ended, and that must not cut off what follows.
+            _on_signals(partial(setattr, answering, "should_exit", True))
             ready(f"http://{shown}:{listening.getsockname()[1]}")
-            await listener(server, settings).serve([listening])
+            await answering.serve([listening])
 
 
 async def work(
@@ -155,13 +159,17 @@ async def work(
     async with open_server(config, settings) as server:
         # For the runs that work here: nobody else reaches it.
         create_app(server, settings)
-        for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(number, over.set)
+        _on_signals(over.set)
         if move_from is not None:
             await move_runs(server.database, settings.version, move_from)
             await server.engine.wake()
         ready(server.engine.worker)
         await over.wait()
+
+
+def _on_signals(end: Callable[[], None]) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, end)
 
 
 def listener(server: Server, settings: Settings) -> uvicorn.Server:

@@ -64,7 +64,7 @@ def test_a_run_goes_on_where_the_server_ended(
             _wait_until_dbos_knows(run, tmp_path)
         while not begun.exists():
             time.sleep(0.05)
-        process.end(how)
+        assert process.end(how) == (0 if how == signal.SIGTERM else -how), "a server may be told to end"
 
     with get_sync_client(url=(newer if changes else process).start(), api_key=None) as client:
         seen += client.runs.join_stream(thread, run, last_event_id=seen[-1].id)
