@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.server.drill import Size, drill, on_postgres, on_sqlite
@@ -20,7 +21,10 @@ def main() -> int:
     drilling = commands.add_parser("drill", help="kill processes while runs are at work, and count")
     drilling.add_argument("--database", choices=("postgres", "sqlite"), default="postgres")
     drilling.add_argument("--runs", type=int, default=100)
-    drilling.add_argument("--pause", type=float, default=5.0, help="seconds between two blows")
+    drilling.add_argument("--pause", type=float, default=3.0, help="seconds between two blows")
+    drilling.add_argument(
+        "--kills", type=int, default=12, help="how often a process that runs agents is killed"
+    )
     loading = commands.add_parser("load", help="stream to many clients, beside langgraph dev")
     loading.add_argument("--clients", type=int, default=200)
     loading.add_argument("--seconds", type=float, default=60, help="600 to see whether memory stays flat")
@@ -55,9 +59,11 @@ def _measure(server: Server, options: argparse.Namespace) -> list[str]:
 
 
 def _drill(options: argparse.Namespace) -> int:
-    strikes = 5 if options.database == "sqlite" else 1
-    size = Size(runs=options.runs, pause=options.pause, server_restarts=strikes)
-    scene = on_sqlite if options.database == "sqlite" else on_postgres
+    size, scene = Size(runs=options.runs, pause=options.pause, kills=options.kills), on_postgres
+    if options.database == "sqlite":
+        # There the server is what runs agents.
+        size = replace(size, kills=0, sleeps=0, database_restarts=0, server_kills=options.kills)
+        scene = on_sqlite
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
         with scene(Path(directory), size) as opened:
             found = asyncio.run(drill(opened, size))

@@ -14,6 +14,8 @@ from deepagents import create_deep_agent
 from deepagents.testing import ScriptedModel, call
 
 WORDS = 60
+OPENED = "opened"
+"""The file that lets the runs of a drill end, beside the one that says what was lifted."""
 _ANSWER = " ".join(f"word{number}" for number in range(WORDS))
 
 
@@ -35,20 +37,28 @@ async def look_up(topic: str) -> str:
 
 @tool
 async def lift(
-    stone: int, seconds: float, config: RunnableConfig, tool_call_id: Annotated[str, InjectedToolCallId]
+    stone: int,
+    seconds: float,
+    is_last: bool,
+    config: RunnableConfig,
+    tool_call_id: Annotated[str, InjectedToolCallId],
 ) -> str:
-    """Lift a stone, which takes some time."""
-    configured = config.get("configurable", {})
-    with Path(os.environ["LIFTED"]).open("a") as log:
-        log.write(f"{configured['run_id']} {tool_call_id} {configured['run_attempt']}\n")
+    """Lift a stone, which takes some time; the last one only when all blows have fallen."""
+    lifted = Path(os.environ["LIFTED"])
+    with lifted.open("a") as log:
+        log.write(f"{config.get('configurable', {})['run_id']} {tool_call_id} {os.getpid()}\n")
     await asyncio.sleep(seconds)
+    while is_last and not lifted.with_name(OPENED).exists():
+        await asyncio.sleep(0.1)
     return f"lifted {stone}"
 
 
 def _lift_all(asked: Any) -> Any:
-    stones, seconds = next(message.text for message in asked.messages if message.type == "human").split()
+    given = next(message.text for message in asked.messages if message.type == "human").split()
+    stones, seconds = int(given[0]), float(given[1])
     done = sum(message.type == "tool" for message in asked.messages)
-    return call("lift", stone=done, seconds=float(seconds)) if done < int(stones) else "All are up."
+    lifting = call("lift", stone=done, seconds=seconds, is_last=done == stones - 1)
+    return lifting if done < stones else "All are up."
 
 
 brief = create_deep_agent(ScriptedModel(always=_be_brief, remembers=False))

@@ -10,21 +10,23 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx
 import orjson
 
+from benchmarks.server.agents import OPENED
 from benchmarks.server.programs import Program, Server, Start, deepagents, worker
 from tests import postgres
 
 _OVER = ("success", "error", "interrupted", "timeout")
 _ASLEEP = 8.0
 """Seconds for which a worker is stopped: longer than others wait for it."""
+_KILL, _SLEEP = "worker killed", "worker stopped and continued"
+_RESTART, _KILL_SERVER = "database restarted", "server killed and started"
 
 
 @dataclass(frozen=True)
@@ -33,16 +35,25 @@ class Size:
 
     runs: int = 100
     stones: int = 8
-    seconds: float = 0.5
+    seconds: float = 5.0
     """Each run calls a tool so many times, and each call takes so long."""
     workers: int = 3
-    pause: float = 5.0
+    pause: float = 3.0
     """Seconds between two blows."""
+    kills: int = 12
     sleeps: int = 1
     database_restarts: int = 2
-    server_restarts: int = 1
-    kills: int = 1000
-    """At most; they end with the runs."""
+    server_kills: int = 1
+
+    @property
+    def blows(self) -> Counter[str]:
+        """What is to fall."""
+        return +Counter({
+            _KILL: self.kills,
+            _SLEEP: self.sleeps,
+            _RESTART: self.database_restarts,
+            _KILL_SERVER: self.server_kills,
+        })  # fmt: skip
 
 
 @dataclass
@@ -52,35 +63,42 @@ class Found:
     statuses: Counter[str] = field(default_factory=Counter[str])
     errors: Counter[str] = field(default_factory=Counter[str])
     blows: Counter[str] = field(default_factory=Counter[str])
+    cut_off: int = 0
+    """Attempts at runs that did not come to their end."""
     lifted: int = 0
     lifted_again: int = 0
     results_missing: int = 0
     results_twice: int = 0
+    answers_twice: int = 0
     events: int = 0
     events_lost: int = 0
     events_out_of_order: int = 0
     reconnections: int = 0
-    attempts: int = 0
     seconds: float = 0
 
     def lines(self, size: Size) -> list[str]:
         """Say it."""
-        blows = ", ".join(f"{number} x {what}" for what, number in self.blows.items())
         ended = ", ".join(f"{number} {status}" for status, number in self.statuses.items())
         return [
-            f"{size.runs} runs of {size.stones} tool calls, {self.seconds:.0f} s; {blows}",
-            f"ended: {ended}; begun {self.attempts} times",
+            f"{size.runs} runs of {size.stones} tool calls of {size.seconds:g} s, {self.seconds:.0f} s;"
+            f" a blow every {size.pause:g} s",
+            "fallen: "
+            + ", ".join(f"{self.blows[each]} of {size.blows[each]} x {each}" for each in size.blows),
+            f"ended: {ended}; attempts cut off: {self.cut_off}",
             *(f"{number} x {error}" for error, number in self.errors.items()),
             f"tool calls begun: {self.lifted}, of which again after a loss: {self.lifted_again}",
-            f"results in histories: {self.results_missing} missing, {self.results_twice} twice",
+            f"results in histories: {self.results_missing} missing, {self.results_twice} twice;"
+            f" answers twice: {self.answers_twice}",
             f"events read: {self.events}, with {self.reconnections} reconnections; "
-            f"results that no event told: {self.events_lost}; out of order: {self.events_out_of_order}",
+            f"messages that no event told: {self.events_lost}; out of order: {self.events_out_of_order}",
         ]
 
     def is_right(self, size: Size) -> bool:
-        """Tell whether nothing was lost and nothing came twice."""
-        faults = (self.results_missing, self.results_twice, self.events_lost, self.events_out_of_order)
-        return self.statuses == {"success": size.runs} and not any(faults)
+        """Tell whether all blows fell, and nothing was lost or came twice."""
+        twice = (self.results_twice, self.answers_twice, self.events_out_of_order)
+        faults = (self.results_missing, self.events_lost, *twice)
+        right = self.statuses == {"success": size.runs} and not any(faults)
+        return right and self.blows == size.blows and self.cut_off > 0
 
 
 @dataclass
@@ -91,6 +109,7 @@ class _Run:
     run: str
     numbers: list[int] = field(default_factory=list[int])
     told: set[str] = field(default_factory=set[str])
+    """The ids of the messages of which events told."""
     attempts: int = 0
     reconnections: int = -1
 
@@ -153,11 +172,10 @@ async def drill(scene: Scene, size: Size) -> Found:
     limits = httpx.Limits(max_connections=None)
     async with httpx.AsyncClient(base_url=scene.server.url, timeout=timeout, limits=limits) as client:
         runs = [await _begin(client, size) for _ in range(size.runs)]
-        striking = asyncio.create_task(_strike(scene, size, found))
-        await asyncio.gather(*(_read(client, each) for each in runs))
-        striking.cancel()
-        with suppress(asyncio.CancelledError):
-            await striking
+        async with asyncio.TaskGroup() as group:
+            group.create_task(_strike(scene, size, found))
+            for each in runs:
+                group.create_task(_read(client, each))
         found.seconds = time.monotonic() - began
         await asyncio.to_thread(scene.server.wait)
         for each in runs:
@@ -190,7 +208,7 @@ async def _read(client: httpx.AsyncClient, run: _Run) -> None:
             async for number, name, data in _events(client, path, run.numbers[-1] if run.numbers else -1):
                 run.numbers.append(number)
                 run.attempts += name == "metadata"
-                run.told.update(_results(data) if name == "updates" else ())
+                run.told.update(_messages(data) if name == "updates" else ())
             if (await client.get(path)).raise_for_status().json()["status"] in _OVER:
                 return
         except httpx.HTTPError:
@@ -209,10 +227,9 @@ async def _events(client: httpx.AsyncClient, path: str, last: int) -> AsyncGener
             fields = {**fields, name: value} if line else {}
 
 
-def _results(update: Mapping[str, Any]) -> list[str]:
-    tools: dict[str, Any] = update.get("tools") or {}
-    messages: list[dict[str, Any]] = tools.get("messages") or []
-    return [message["tool_call_id"] for message in messages]
+def _messages(update: Mapping[str, Any]) -> list[str]:
+    changes: list[dict[str, Any]] = [each for each in update.values() if each]
+    return [message["id"] for each in changes for message in each.get("messages") or ()]
 
 
 async def _count(client: httpx.AsyncClient, run: _Run, size: Size, found: Found) -> None:
@@ -220,53 +237,58 @@ async def _count(client: httpx.AsyncClient, run: _Run, size: Size, found: Found)
     state = (await client.get(f"/threads/{run.thread}/state")).raise_for_status().json()
     messages: list[dict[str, Any]] = state["values"]["messages"]
     results = Counter(each["tool_call_id"] for each in messages if each["type"] == "tool")
+    answers = [each for each in messages if each["type"] == "ai" and not each["tool_calls"]]
     found.statuses[made["status"]] += 1
     found.errors.update([str(made["error"])] if made.get("error") else [])
     found.results_missing += size.stones - len(results)
     found.results_twice += results.total() - len(results)
+    found.answers_twice += max(0, len(answers) - 1)
     found.events += len(run.numbers)
-    found.events_lost += len(results.keys() - run.told)
+    found.events_lost += len({each["id"] for each in messages if each["type"] != "human"} - run.told)
     found.events_out_of_order += run.numbers != sorted({*run.numbers})
     found.reconnections += run.reconnections
-    found.attempts += run.attempts
+    found.cut_off += run.attempts - 1
 
 
 async def _strike(scene: Scene, size: Size, found: Found) -> None:
-    """Strike every few seconds: what must happen first, and then one worker after the other."""
-    blows = [*["worker asleep"] * size.sleeps, *["database restarted"] * size.database_restarts]
-    blows = blows if scene.workers else []
-    blows += ["server restarted"] * size.server_restarts
-    random.Random(7).shuffle(blows)
-    kills = 0
-    while True:
+    """Let all blows fall, one every few seconds, and then the runs end."""
+    blows, rng = [*size.blows.elements()], random.Random(7)
+    rng.shuffle(blows)
+    for blow in blows:
         await asyncio.sleep(size.pause)
-        if kills < size.kills and scene.workers:
-            await asyncio.to_thread(_kill, random.choice(scene.workers))
-            found.blows["worker killed"] += 1
-            kills += 1
-            await asyncio.sleep(size.pause)
-        if blows:
-            await asyncio.to_thread(partial(_blow, scene, blows[-1]))
-            found.blows[blows.pop()] += 1
+        await asyncio.to_thread(_blow, scene, blow, rng)
+        found.blows[blow] += 1
+    scene.lifted.with_name(OPENED).touch()
 
 
-def _kill(program: Program) -> None:
-    program.end(signal.SIGKILL)
-    program.start()
-
-
-def _blow(scene: Scene, which: str) -> None:
-    if which == "worker asleep":
-        sleeper = scene.workers[0]
+def _blow(scene: Scene, blow: str, rng: random.Random) -> None:
+    if blow == _KILL:
+        _kill(rng.choice(_at_work(scene)))
+    elif blow == _SLEEP:
+        sleeper = rng.choice(_at_work(scene))
         sleeper.send(signal.SIGSTOP)
         time.sleep(_ASLEEP)
         sleeper.send(signal.SIGCONT)
-    elif which == "server restarted":
+    elif blow == _KILL_SERVER:
         _kill(scene.server)
         scene.server.wait()
     else:
         assert scene.cluster
         _restart(scene.cluster)
+
+
+def _at_work(scene: Scene) -> list[Program]:
+    """Wait for workers that have called a tool since they were started; the runs end later than the blows."""
+    while True:
+        known = {int(line.rsplit(" ", 1)[1]) for line in scene.lifted.read_text().splitlines()}
+        if found := [each for each in scene.workers if each.pid in known]:
+            return found
+        time.sleep(0.1)
+
+
+def _kill(program: Program) -> None:
+    program.end(signal.SIGKILL)
+    program.start()
 
 
 def _restart(cluster: Path) -> None:
