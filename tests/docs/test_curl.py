@@ -15,14 +15,15 @@ from tests.architecture.source import ROOT
 from tests.docs.provider import Script, serve
 from tests.server.serving import Program
 
-PAGES = (
-    "README.md",
-    "docs/concepts/server.md",
-    "docs/concepts/server-clients.md",
-    "docs/concepts/operations.md",
-)
 _BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMAND = re.compile(r"^curl (?:.*\\\n)*.*", re.MULTILINE)
+
+
+def _lines(page: Path) -> list[str]:
+    return [line for block in _BLOCK.findall(page.read_text()) for line in _COMMAND.findall(block)]
+
+
+PAGES = [page for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))] if _lines(page)]
 
 
 @pytest.fixture(scope="module")
@@ -43,13 +44,9 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.mark.skipif(not shutil.which("curl"), reason="curl is not installed")
-@pytest.mark.parametrize("page", PAGES)
-def test_the_curl_lines_of_a_page_work(page: str, address: str, tmp_path: Path) -> None:
-    text = (ROOT / page).read_text()
-    lines = [line for block in _BLOCK.findall(text) for line in _COMMAND.findall(block)]
-
-    assert lines
-    for line in lines:
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_curl_lines_of_a_page_work(page: Path, address: str, tmp_path: Path) -> None:
+    for line in _lines(page):
         assert "localhost:2024" in line
         typed = line.replace("localhost:2024", address).replace("curl ", "curl --fail-with-body ", 1)
         done = subprocess.run(["sh", "-c", typed], cwd=tmp_path, capture_output=True, text=True)
