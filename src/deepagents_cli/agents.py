@@ -31,6 +31,7 @@ from deepagents_cli.errors import CommandError, Exit, complain
 from deepagents_cli.file_agents import make_subagents
 from deepagents_cli.file_commands import FileCommand, expand
 from deepagents_cli.hooks import Hooks, around_tools, around_turns
+from deepagents_cli.models_here import LOCAL
 from deepagents_cli.policy import Policy
 from deepagents_cli.project import Project
 from deepagents_cli.protocol import Mode
@@ -39,8 +40,6 @@ from deepagents_cli.settings import NOTHING_SET, Permission, Settings, merge, re
 from deepagents_cli.settings_file import add_permission, remove_permission
 from deepagents_cli.setup import Setup
 
-LOCAL: Final = "local"
-"""The provider of models in this process."""
 _SHELL_SEES: Final = ("USER", "SHELL", "VIRTUAL_ENV", "LC_ALL")
 """Variables that commands see in addition to the usual ones; never keys."""
 

@@ -17,7 +17,6 @@ from typing import Any, Final, Literal, TypeAlias
 
 from deepagents_cli.errors import CommandError, Exit
 from deepagents_cli.project import Project
-from deepagents_cli.settings import merge, read_project, read_user, user_file
 from deepagents_cli.terminal import one_line
 from deepagents_cli.threads import FILE, state_dir
 
@@ -64,7 +63,7 @@ def examine(directory: Path, environment: Mapping[str, str] = os.environ) -> lis
         *_packages(),
         *_models(environment),
         *_terminal(environment),
-        *_settings(directory, environment),
+        *_project(directory, environment),
         *_state(state_dir(environment)),
     ]
 
@@ -154,19 +153,13 @@ def _colours(environment: Mapping[str, str], kind: str) -> str:
     return "256 colours" if "256" in kind else "16 colours"
 
 
-def _settings(directory: Path, environment: Mapping[str, str]) -> Iterator[Check]:
-    project = Project(directory, Path.home())
-    user, projects = read_user(project.home, environment), read_project(project)
-    for path in (user_file(project.home, environment), *(each.path for each in projects)):
-        if path.is_file():
-            yield Check("settings", "found", str(path))
-    for notice in merge(user, projects).notices:
-        yield Check("settings", "missing", notice)
-    plugins, notices = project.plugins()
-    for plugin in plugins:
-        yield Check("plugin", "found", f"{plugin.name} at {plugin.path}")
-    for notice in notices:
-        yield Check("plugin", "missing", notice)
+def _project(directory: Path, environment: Mapping[str, str]) -> Iterator[Check]:
+    try:
+        from deepagents_cli.doctor_project import examine_project
+    # The packages that are missing are named above.
+    except ImportError:
+        return
+    yield from examine_project(directory, environment)
 
 
 def _state(place: Path) -> Iterator[Check]:

@@ -20,11 +20,12 @@ from rich.console import Console
 
 from deepagents.errors import UnknownModel
 from deepagents.events import RunStarted
-from deepagents_cli.agents import LOCAL, choose_model, make_agent, make_files, model_label
+from deepagents_cli.agents import choose_model, make_agent, make_files, model_label
 from deepagents_cli.approval import DIFF_COLOURS, approve
 from deepagents_cli.diffs import text_diff
 from deepagents_cli.errors import CommandError, Exit
 from deepagents_cli.models import pull
+from deepagents_cli.models_here import LOCAL
 from deepagents_cli.output import Printer
 from deepagents_cli.policy import Policy
 from deepagents_cli.session import converse

@@ -20,12 +20,10 @@ from rich.progress import (
 )
 
 from deepagents_cli.errors import Exit
-from deepagents_cli.models_here import find_models
+from deepagents_cli.models_here import LOCAL, find_models
 from deepagents_cli.terminal import make_console
 from deepagents_local import (
     DEFAULT_MODEL,
-    KNOWN,
-    find_weights,
     known_model,
     need_weights,
     pull_weights,
@@ -37,7 +35,8 @@ _LINE_EVERY: Final = 5.0
 
 def run(arguments: Namespace, *, model: Any = None) -> int:
     """Do what the verb says; return the exit code."""
-    name: str = getattr(arguments, "name", None) or DEFAULT_MODEL
+    named: str = getattr(arguments, "name", None) or DEFAULT_MODEL
+    name = named.removeprefix(f"{LOCAL}:")
     match arguments.verb:
         case "pull":
             sys.stdout.write(f"{pull(name)}\n")
@@ -56,16 +55,9 @@ def pull(name: str = DEFAULT_MODEL) -> Path:
 
 
 def _list() -> None:
-    width = max(len(model.name) for model in KNOWN)
-    for model in KNOWN:
-        default = ", default" if model.name == DEFAULT_MODEL else ""
-        here = "here" if find_weights(model.name) else "not here"
-        sys.stdout.write(
-            f"{model.name:{width}}  {model.size / 1e9:.1f} GB  {model.licence}  {here}{default}\n"
-        )
-    others = [each for each in find_models() if not each.name.startswith("local:")]
-    width = max(len(each.name) for each in others)
-    for each in others:
+    found = find_models()
+    width = max(len(each.name) for each in found)
+    for each in found:
         state = f"needs: {each.missing}" if each.missing else f"usable {each.detail}"
         sys.stdout.write(f"{each.name:{width}}  {state}\n")
 

@@ -14,6 +14,8 @@ from deepagents_cli.file_agents import ANTHROPIC_MODELS
 from deepagents_cli.terminal import one_line
 from deepagents_local import KNOWN, find_weights
 
+LOCAL: Final = "local"
+"""The provider of models in this process."""
 _SECONDS: Final = 0.5
 """How long a server of this machine may take to list its models."""
 _EXTRAS: Final = {"langchain_openai": "openai", "xllamacpp": "local"}
@@ -57,9 +59,10 @@ def _of_servers() -> Iterator[ModelHere]:
 
 def _of_weights() -> Iterator[ModelHere]:
     for model in KNOWN:
-        fetch = None if find_weights(model.name) else f"deepagents models pull {model.name}"
-        detail = f"in this process, {model.size / 1e9:.1f} GB"
-        yield ModelHere(f"local:{model.name}", detail, _missing_package("xllamacpp") or fetch)
+        name = f"{LOCAL}:{model.name}"
+        fetch = None if find_weights(model.name) else f"deepagents models pull {name}"
+        detail = f"in this process, {model.size / 1e9:.1f} GB, {model.licence}"
+        yield ModelHere(name, detail, _missing_package("xllamacpp") or fetch)
 
 
 def _missing_package(package: str) -> str | None:

@@ -108,7 +108,7 @@ def describe_untrusted(setup: Setup) -> str | None:
 def scripts_digest(command: str, directory: Path, root: Path) -> str:
     """Return a digest of the project's files that a command line names."""
     found = sha256()
-    for word in _words(command):
+    for word in words_of(command):
         try:
             content = read_bytes(directory / word, root, _LONGEST_SCRIPT)
         # Most words are no files.
@@ -167,7 +167,8 @@ def _is_trusted(settings: Settings, project: Project, digest: str) -> bool:
     return any(each.digest == digest and each.directory in places for each in settings.trusted)
 
 
-def _words(command: str) -> list[str]:
+def words_of(command: str) -> list[str]:
+    """Return the words of a command line."""
     # As a shell splits, so that the name in `./check.sh;` is found.
     words = shlex(command, posix=True, punctuation_chars=True)
     words.whitespace_split, words.commenters = True, ""

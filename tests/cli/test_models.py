@@ -32,17 +32,20 @@ def put_weights(size: int) -> str:
 def test_the_list_says_which_are_here(cli: Command) -> None:
     put_weights(KNOWN[0].size)
 
-    first, second, *_ = cli("models", "list").out.splitlines()
+    listed = dict(line.split(maxsplit=1) for line in cli("models", "list").out.splitlines())
 
-    assert first.split("  ") == [KNOWN[0].name, "1.1 GB", "Apache-2.0", "here, default"]
-    assert second.endswith("not here")
+    here, other = (f"local:{each.name}" for each in KNOWN[:2])
+    assert listed[here] == "usable in this process, 1.1 GB, Apache-2.0"
+    assert listed[other] == f"needs: deepagents models pull {other}"
+    assert [*listed][0] == here
 
 
 @pytest.mark.usefixtures("cache")
-def test_the_path_of_weights_that_are_here_is_printed(cli: Command) -> None:
+@pytest.mark.parametrize("name", [(), (KNOWN[0].name,), (f"local:{KNOWN[0].name}",)])
+def test_the_path_of_weights_that_are_here_is_printed(cli: Command, name: tuple[str, ...]) -> None:
     path = put_weights(KNOWN[0].size)
 
-    ended = cli("models", "path")
+    ended = cli("models", "path", *name)
 
     assert (ended.code, ended.out) == (0, f"{path}\n")
 

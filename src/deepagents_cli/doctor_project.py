@@ -1,0 +1,83 @@
+"""What a person and a project have set and brought, for `deepagents doctor`: found, or broken."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from shlex import quote
+
+from deepagents.errors import UnknownModel
+from deepagents.models import resolve_model
+from deepagents_cli.doctor import Check
+from deepagents_cli.file_agents import ANTHROPIC_MODELS, find_agents
+from deepagents_cli.file_commands import find_commands
+from deepagents_cli.plugins import read_hooks
+from deepagents_cli.project import Project
+from deepagents_cli.settings import read_project, read_user
+from deepagents_cli.setup import Setup, describe_untrusted, load_setup, words_of
+
+
+def examine_project(directory: Path, environment: Mapping[str, str]) -> Iterator[Check]:
+    """Check what the person and the project have set and brought; what is not trusted yet, too."""
+    project = Project(directory, Path.home())
+    user, projects = read_user(project.home, environment), read_project(project)
+    for each in (user, *projects):
+        if each.path.is_file() and not each.notices:
+            yield Check("settings", "found", str(each.path))
+        yield from _wrong("settings", each.notices)
+    plugins, notices = project.plugins()
+    yield from (Check("plugin", "found", f"{each.name} at {each.path}") for each in plugins)
+    yield from _wrong("plugin", notices)
+    for each in map(read_hooks, plugins):
+        yield from _wrong("hooks", each.notices)
+    yield from (Check("memory", "found", str(each)) for each in project.memory())
+    yield from (Check("skills", "found", str(each)) for each in project.skills())
+    for kind, find in (("agents", find_agents), ("commands", find_commands)):
+        found, notices = find(project)
+        if found:
+            yield Check(kind, "found", ", ".join(found))
+        yield from _wrong(kind, notices)
+    setup = load_setup(project, environment)
+    yield from _models(setup)
+    yield from _hooks(load_setup(project, environment, trust=True))
+    if setup.items:
+        way = None if setup.trusted else f"deepagents trust {quote(str(directory))}"
+        what = describe_untrusted(setup) or "what this project brings is used"
+        yield Check("trust", "found" if setup.trusted else "missing", what.partition("; see them")[0], way)
+
+
+def _models(setup: Setup) -> Iterator[Check]:
+    """Check that the models that files name can be had."""
+    named = {"settings": setup.settings.model}
+    named |= {f"agent {each.name}": each.model for each in setup.agents.values()}
+    named |= {f"command /{each.name}": each.model for each in setup.commands.values()}
+    for who, model in named.items():
+        if model and model != "inherit" and model not in ANTHROPIC_MODELS:
+            yield from _model_of(who, model)
+
+
+def _hooks(setup: Setup) -> Iterator[Check]:
+    """Check that the programs of hooks are there."""
+    for hook in setup.settings.hooks:
+        what = f"{hook.event} {hook.command}"
+        program = next((each for each in words_of(hook.command) if "=" not in each), "")
+        # It only looks the name up, as the shell that runs the hook will.
+        looked_up = ["sh", "-c", 'command -v -- "$1"', "sh", program]
+        done = subprocess.run(looked_up, cwd=setup.project.directory, capture_output=True, check=False)
+        if done.returncode:
+            way = f"install {program!r}, make it executable if it is a file, or take the hook out"
+            yield Check("hooks", "missing", f"{what}: there is no program {program!r}", way)
+        else:
+            yield Check("hooks", "found", what)
+
+
+def _model_of(who: str, name: str) -> Iterator[Check]:
+    try:
+        resolve_model(name)
+    except UnknownModel as error:
+        yield Check(who, "missing", f"{name}: {error}")
+
+
+def _wrong(name: str, notices: Iterable[str]) -> Iterator[Check]:
+    return (Check(name, "missing", each, "mend it as this says, or move the file away") for each in notices)
