@@ -240,3 +240,26 @@ async def test_a_message_reaches_a_run_that_has_not_begun(client: LangGraphClien
     assert contents == [busy.gate, f"{busy.gate} happened", "next", "next", "Echo: next"]
     ended = [(await client.runs.get(busy.thread, each))["status"] for each in (busy.run, waiting["run_id"])]
     assert ended == ["interrupted", "interrupted"]
+
+
+@pytest.mark.parametrize("strategy", ["interrupt", "rollback", "steer"])
+async def test_a_run_takes_the_place_of_one_of_the_same_batch(
+    client: LangGraphClient, url: str, strategy: str
+) -> None:
+    thread, gate = (await client.threads.create())["thread_id"], str(uuid4())
+    former = {"assistant_id": "waiter", "thread_id": thread, "input": say(gate)}
+    latter = {
+        "assistant_id": "echo",
+        "thread_id": thread,
+        "input": say("next"),
+        "multitask_strategy": strategy,
+    }
+    async with httpx.AsyncClient(base_url=url) as plain:
+        made = (await plain.post("/runs/batch", json=[former, latter])).json()
+
+    async with asyncio.timeout(20):
+        values = await client.runs.join(thread, made[1]["run_id"])
+
+    assert last(values) == "Echo: next"
+    left = {each["run_id"]: each["status"] for each in await client.runs.list(thread)}
+    assert left.get(made[0]["run_id"]) == (None if strategy == "rollback" else "interrupted")

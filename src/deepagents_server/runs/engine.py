@@ -310,8 +310,7 @@ class RunEngine:
             before.work.cancel()
         active = _Active(Attempt(self.database, self.graphs, self.events, *taken), workflow)
         self._active[run_id] = active
-        if self.database.is_shared:
-            self._in_background(self._heed(active))
+        self._in_background(self._heed(active))
         active.driver = self._in_background(self._see_through(active))
         return active.driver
 
@@ -380,7 +379,7 @@ class RunEngine:
         return row["cancelled"] if row else None
 
     async def _heed(self, active: _Active) -> None:
-        """End a run early of which that was asked while this process could not hear it."""
+        """End a run early if that was asked before it was at work here, or while no notice could arrive."""
         with suppress(DBAPIError):
             active.end_early(await self._read_cancelled(active.attempt.run_id))
 
