@@ -6,7 +6,7 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any, Final
 
@@ -25,6 +25,8 @@ _TYPING: Final = 0.12
 """Seconds between drawings while keys are pressed: a key is drawn at once."""
 _RENDERING: Final = 0.004
 """Seconds for which blocks are rendered before keys are looked for."""
+_STILL: Final = 0.3
+"""Seconds without another width after which a window is no longer being dragged."""
 _LIVE_ROWS: Final = 16
 
 
@@ -46,9 +48,11 @@ class Drawing:
         self._draw = draw
         self._is_typing = is_typing
         self._height = 0
+        self._columns = output.get_size().columns
         self._drawn_at = self._cost = 0.0
         self._next: asyncio.Handle | None = None
         self._rendering: asyncio.Handle | None = None
+        self._resizing: asyncio.Handle | None = None
         self._blocks: deque[Block] = deque()
         self._lines: list[str] = []
 
@@ -72,9 +76,27 @@ class Drawing:
 
     def stop(self) -> None:
         """Draw no more."""
-        for handle in (self._next, self._rendering):
+        for handle in (self._next, self._rendering, self._resizing):
             if handle is not None:
                 handle.cancel()
+
+    def note_size(self, _: object = None) -> None:
+        """Leave `live` empty while the width changes.
+
+        A terminal that wraps its rows anew makes more of them than are erased, and keeps the rest as copies.
+        """
+        columns = self._output.get_size().columns
+        if columns == self._columns:
+            return
+        self._columns = columns
+        if self._resizing is not None:
+            self._resizing.cancel()
+        self._resizing = asyncio.get_running_loop().call_later(_STILL, self._end_resizing)
+        self._show_lines([""] * self._height)
+
+    def _end_resizing(self) -> None:
+        self._resizing = None
+        self.soon()
 
     def _due(self) -> None:
         if self._rendering is None:
@@ -110,11 +132,14 @@ class Drawing:
         lines = draw_live(self._talk, self._renderer, rows)
         lines += [""] if lines else []
         lines = [""] * (min(room, rows + 1) - len(lines)) + lines
+        self._show_lines(lines if self._resizing is None else [""] * len(lines))
+        app.invalidate()
+
+    def _show_lines(self, lines: Sequence[str]) -> None:
         self._height = len(lines)
         # Once here, and not with every key.
         drawn = _join_fragments(to_formatted_text(ANSI("\n".join(lines))))
         self.live = drawn or [("", "")] * bool(lines)
-        app.invalidate()
 
     def clear(self) -> None:
         """Begin at the top of an empty screen."""

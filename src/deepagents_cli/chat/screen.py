@@ -97,6 +97,7 @@ class Screen:
         self.app.ttimeoutlen = 0.05
         self.app.timeoutlen = 0.15
         self.app.before_render += self._focus
+        self.app.before_render += self._drawing.note_size
         self.app.key_processor.before_key_press += self._patience.note_key
         self._interrupted_at = 0.0
         self._picking: Picker | None = None

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from prompt_toolkit.application import Application
 from prompt_toolkit.data_structures import Size
+from prompt_toolkit.input import DummyInput
 
 from deepagents_cli.chat.completion import walk
 from deepagents_cli.chat.composer import Composer
@@ -212,6 +214,44 @@ def test_a_key_waits_for_one_block_and_not_for_all() -> None:
     asyncio.run(press_a_key())
 
     assert 0 < seen[0] < 50
+
+
+def test_rows_that_change_are_not_drawn_while_a_window_is_dragged() -> None:
+    size = [Size(rows=24, columns=80)]
+    shown: list[str] = []
+
+    async def drag() -> None:
+        talk = Conversation(lambda **_: None, set_theme=print, leave=print)
+        talk.take({"is": "event", "event": {"type": "token", "text": "Once\nupon a time"}})
+        output = HeldOutput(io.StringIO(), lambda: size[0])
+        app: Application[None] = Application(input=DummyInput(), output=output)
+        drawn = asyncio.Event()
+        drawing = Drawing(talk, Renderer(find_look("dark", {}), 80), output, drawn.set, lambda: False)
+
+        def look() -> None:
+            shown.append("".join(fragment[1] for fragment in drawing.live))
+
+        drawing.show(app, steady=True)
+        look()
+        for columns in (70, 60):
+            size[0] = Size(rows=24, columns=columns)
+            drawing.note_size()
+            look()
+            drawing.show(app, steady=True)
+            look()
+        await drawn.wait()
+        drawing.show(app, steady=True)
+        look()
+        drawing.stop()
+
+    asyncio.run(drag())
+
+    before, *during, after = shown
+    assert "Once upon a time" in before
+    assert during == ["\n" * before.count("\n")] * 4, (
+        "the input line has moved, or there was something to copy"
+    )
+    assert "Once upon a time" in after
 
 
 def test_the_end_of_a_table_is_drawn_below_its_head() -> None:
