@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from langgraph_sdk import get_sync_client
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import ConflictError, NotFoundError, PermissionDeniedError
 
+from tests.server.serving import AGENTS, serving
 from tests.server.test_runs import last, say
 
 
@@ -58,6 +61,38 @@ async def test_an_assistant_is_made_once(client: LangGraphClient) -> None:
     assert again["graph_id"] == "echo"
     with pytest.raises(NotFoundError):
         await client.assistants.create("nothing")
+
+
+def test_a_file_that_has_changed_changes_the_assistants_of_its_graphs_only(tmp_path: Path) -> None:
+    echo, deep = f"{AGENTS}:echo", f"{AGENTS}:deep"
+    with (
+        serving(tmp_path, slots=0, graphs={"a": echo, "b": echo}, descriptions={"a": "Echoes."}) as url,
+        get_sync_client(url=url, api_key=None) as client,
+    ):
+        made = client.assistants.create("b", name="mine")["assistant_id"]
+        first: Any = client.assistants.get("a")
+    with (
+        serving(tmp_path, slots=0, graphs={"a": deep, "c": echo}, descriptions={"a": "Dives."}) as url,
+        get_sync_client(url=url, api_key=None) as client,
+    ):
+        found: Any = client.assistants.search(sort_by="graph_id", sort_order="asc")
+        (version,) = client.assistants.get_versions("a")
+        schema: Any = client.assistants.get_schemas("a")
+        with pytest.raises(NotFoundError, match="'b' of this assistant is not served here"):
+            client.runs.create(None, made, input=say("hello"))
+        kept: Any = client.assistants.get(made)
+    with (
+        serving(tmp_path, slots=0, graphs={"a": deep, "b": echo}) as url,
+        get_sync_client(url=url, api_key=None) as client,
+    ):
+        again = {each["name"]: each["description"] for each in client.assistants.search()}
+
+    assert [(each["graph_id"], each["description"]) for each in found] == [("a", "Dives."), ("c", None)]
+    assert found[0] == {**first, "description": "Dives."}
+    assert version["description"] == "Dives."
+    assert "files" in schema["input_schema"]["properties"]
+    assert (kept["graph_id"], kept["name"], kept["version"]) == ("b", "mine", 1)
+    assert again == {"a": None, "b": None, "mine": None}
 
 
 async def test_an_assistant_describes_its_graph(client: LangGraphClient) -> None:

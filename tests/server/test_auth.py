@@ -192,6 +192,7 @@ def tool(name: str, **more: Any) -> dict[str, Any]:
     ("path", "body", "headers", "status"),
     [
         (f"/threads/{LOCKED}/runs", {"assistant_id": "echo"}, {}, 403),
+        (f"/threads/{LOCKED}/commands", {"id": 1, "method": "run.start", "params": {}}, {}, 403),
         ("/runs/batch", [{"assistant_id": "echo"}, {"assistant_id": "echo", "thread_id": LOCKED}], {}, 403),
         ("/runs/batch", [{"assistant_id": "echo", "thread_id": {"a": LOCKED}}], {}, 422),
         ("/v1/chat/completions", SAID, {"x-thread-id": LOCKED}, 403),

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from signal import SIGKILL
 from typing import Any
+from uuid import uuid4
 
+import httpx
 import pytest
 from langgraph_sdk import get_sync_client
 from langgraph_sdk.client import SyncLangGraphClient
@@ -75,6 +77,11 @@ def test_tokens_come_back_when_their_time_is_over(shop: Shop, capsys: pytest.Cap
             client.runs.create(None, "echo", input=say("hello"))
 
         assert 0 < int(refused.value.response.headers["retry-after"]) <= 3600
+        command = {"id": 1, "method": "run.start", "params": {"assistant_id": "echo"}}
+        sent = {"x-api-key": make_key(shop.place, "cat", "--tokens", "1", "--per", "hour")}
+        told = httpx.post(f"{shop.url}/threads/{uuid4()}/commands", json=command, headers=sent)
+        assert (told.status_code, told.json()["error"]) == (429, "permission_denied")
+        assert 0 < int(told.headers["retry-after"]) <= 3600
         shop.keys("list")
         assert re.search(r"cat may use: [\d,]+ of 1 tokens per hour", capsys.readouterr().out)
         with closing(sqlite3.connect(shop.place / ".deepagents" / "server.db")) as database:

@@ -68,6 +68,11 @@ def test_one_connection_takes_commands_and_tells_events(url: str, sync_client: S
         ('{"id": 1, "method": "subscription.subscribe"}', "channels"),
         ('{"id": 1, "method": "subscription.subscribe", "params": {"channels": ["moon"]}}', "moon"),
         ('{"id": 1, "method": "subscription.unsubscribe", "params": 5}', "no subscription"),
+        (
+            '{"id": 1, "method": "run.start", '
+            '"params": {"assistant_id": "echo", "metadata": {"a": "nul \\u0000"}}}',
+            "NUL",
+        ),
         ('{"id": 1, "params": ' + "[" * 300 + "]" * 300 + "}", "200 levels"),
     ],
 )

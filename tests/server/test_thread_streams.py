@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
@@ -134,6 +135,31 @@ async def _until_done(client: LangGraphClient, thread: str, last: str, runs: int
             if len(_ends(parts)) == runs:
                 break
     return parts
+
+
+def test_a_command_is_refused_with_the_status_of_any_request(
+    sync_client: SyncLangGraphClient, url: str
+) -> None:
+    thread = sync_client.threads.create()["thread_id"]
+    sync_client.runs.create(thread, "echo", input=say("later"), after_seconds=9999)
+    run: dict[str, Any] = {"assistant_id": "echo", "input": say("hello")}
+    marked = {**run, "metadata": {"a": "nul \0"}}
+
+    def tell(method: str, params: Any, of: str = thread) -> tuple[int, str, str]:
+        command = {"id": 7, "method": method, "params": params}
+        answer = httpx.post(f"{url}/threads/{of}/commands", json=command)
+        told = answer.json()
+        assert (told["type"], told["id"]) == ("error", 7)
+        return answer.status_code, told["error"], told["message"]
+
+    busy = tell("run.start", {**run, "multitask_strategy": "reject"})
+    assert busy[:2] == (409, "invalid_argument")
+    assert "busy" in busy[2]
+    assert tell("run.start", {**run, "assistant_id": "moon"})[0] == 404
+    assert tell("run.start", run, "no-uuid")[0] == 422
+    assert tell("run.start", marked)[0] == 422
+    assert tell("agent.getTree", {}, str(uuid4()))[0] == 404
+    assert tell("input.respond", {"interrupt_id": "1"}, str(uuid4()))[0] == 404
 
 
 def test_a_wrong_command_has_an_answer_of_the_protocol(sync_client: SyncLangGraphClient, url: str) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import httpx
 import psycopg
 import pytest
 from langgraph_sdk import get_client
@@ -19,6 +20,7 @@ from langgraph_sdk.errors import ConflictError, UnprocessableEntityError
 
 from tests.server.serving import Process, serving
 from tests.server.test_runs import last, say
+from tests.server.test_thread_sockets import ask, opened
 
 
 @dataclass
@@ -81,6 +83,20 @@ async def test_text_that_postgresql_does_not_keep_is_refused(client: LangGraphCl
         await client.assistants.create("echo", context={"tone": "nul \0"})
     with pytest.raises(UnprocessableEntityError, match="NUL"):
         await client.store.put_item(["places"], "tide", {"text": "nul \0"})
+
+
+def test_a_command_with_such_text_is_refused_on_either_way(shared: Shared) -> None:
+    command: Any = {"id": 1, "method": "run.start", "params": {"assistant_id": "nul \0"}}
+    thread = httpx.post(f"{shared.url}/threads", json={}).json()["thread_id"]
+    told = httpx.post(f"{shared.url}/threads/{thread}/commands", json=command)
+    with opened(shared.url, thread) as socket:
+        refused = ask(socket, command["method"], command["params"])
+        started = ask(socket, "run.start", {"assistant_id": "echo", "input": say("hello")})
+
+    assert (told.status_code, told.json()) == (422, refused)
+    assert (refused["error"], refused["id"]) == ("invalid_argument", 1)
+    assert "NUL" in refused["message"]
+    assert started["type"] == "success"
 
 
 async def begin(client: LangGraphClient, graph: str, text: str) -> tuple[str, str, str]:

@@ -15,7 +15,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from deepagents_server.api.access import asking
 from deepagents_server.api.bodies import path_id, read_json
-from deepagents_server.api.common import refuse, serving
+from deepagents_server.api.common import refuse
 from deepagents_server.api.gate import CALLER
 from deepagents_server.api.thread_streams import (
     COMMANDS,
@@ -27,7 +27,7 @@ from deepagents_server.api.thread_streams import (
     refusal,
     success,
 )
-from deepagents_server.errors import ApiError, cannot_be_kept, make_failure
+from deepagents_server.errors import ApiError, make_failure
 from deepagents_server.serialize import dump
 
 _log: Final = logging.getLogger("deepagents.server")
@@ -69,8 +69,6 @@ class _Conversation:
             await self._carry_out(given, text)
         except ApiError as error:
             await self._refuse(number, error)
-        except serving(self._socket).database.value_errors:
-            await self._refuse(number, cannot_be_kept())
         except Exception:  # noqa: BLE001
             # As with a request: the log has the trace, and what else this connection does goes on.
             _log.exception("A command of %s failed", self._socket.url.path)

@@ -29,7 +29,7 @@ from deepagents_server.database.engine import Row
 from deepagents_server.database.runs import ACTIVE
 from deepagents_server.database.tables import runs
 from deepagents_server.database.threads import get_thread, questions_of
-from deepagents_server.errors import ApiError
+from deepagents_server.errors import ApiError, cannot_be_kept
 from deepagents_server.events import Event
 from deepagents_server.follow import Followed, following
 from deepagents_server.protocol_events import CHANNELS, MODES, RunTeller, Wish
@@ -215,9 +215,15 @@ async def command(request: Request) -> Response:
         place = ".".join(str(part) for part in first["loc"]) or "params"
         return answer(failure(number, "invalid_argument", f"{method}: {place}: {first['msg']}."))
     except ApiError as error:
-        # With its own status: clients and proxies look at what is forbidden, busy or too much.
-        return answer(refusal(number, error), error.status)
+        return _refuse(number, error)
+    except serving(request).database.value_errors:
+        return _refuse(number, cannot_be_kept())
     return answer(success(number, result))
+
+
+def _refuse(number: int, error: ApiError) -> Response:
+    # With its own status: clients and proxies look at what is forbidden, busy or too much.
+    return answer(refusal(number, error), error.status, error.headers)
 
 
 def success(number: int, result: Mapping[str, Any]) -> dict[str, Any]:

@@ -40,9 +40,14 @@ async def add_system_assistants(
                 "updated_at": stamp,
             }
             if not await add_assistant(connection, row):
-                # The file may describe it anew.
-                described = assistants.update().where(assistants.c.assistant_id == row["assistant_id"])
-                await connection.execute(described.values(description=row["description"]))
+                await _describe(connection, row)
+
+
+async def _describe(connection: AsyncConnection, row: Row) -> None:
+    """Describe an assistant, and its one version, as the file does now."""
+    for table in (assistants, assistant_versions):
+        described = table.update().where(table.c.assistant_id == row["assistant_id"])
+        await connection.execute(described.values(description=row["description"]))
 
 
 async def add_assistant(connection: AsyncConnection, row: Row) -> bool:
