@@ -111,6 +111,6 @@ def test_an_agent_with_rules_cannot_use_the_shell_of_another_agent(work: Path) -
 
     answers = [each.text for each in model.asked[-1].messages if each.type == "tool"]
     assert len(answers) == 3
-    assert all("'command-1' is not a command of yours" in each for each in answers)
+    assert all("this agent did not start 'command-1'" in each for each in answers)
     assert done["messages"][-2].text == "mine\n[It ended with exit code 0]"
     assert not (work / "secret/new").exists()

@@ -73,7 +73,7 @@ def _find(context: ToolContext, command_id: str) -> KnownCommand:
     if known := find_commands().get(command_id):
         return known.copy()
     if context.files.rights and context.files.rights.rules:
-        raise ToolFailure("permission_denied", f"permission denied: {command_id!r} is not a command of yours")
+        raise ToolFailure("permission_denied", f"permission denied: this agent did not start {command_id!r}")
     return KnownCommand(command="", read=0)
 
 
