@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from time import process_time
 
 import pytest
+from langgraph.checkpoint.memory import InMemorySaver
 
+from deepagents import FilesystemPermission, create_deep_agent
+from deepagents.backends import FilesystemBackend
+from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.local_sandbox import PROTECTED
-from deepagents_cli.guarded import find_protected, kind_of, needs_of
+from deepagents.testing import ScriptedModel, call
+from deepagents_cli.guarded import FILE_RULES, find_protected, kind_of, needs_of
 
 
 @pytest.mark.parametrize(
@@ -97,3 +105,26 @@ def test_a_long_command_is_looked_at_in_no_time() -> None:
         begun = process_time()
         find_protected(piece * 20_000, ["/here"])
         assert process_time() - begun < 3
+
+
+class Asked(FilesystemBackend):
+    """Counts how often it is asked what it can do."""
+
+    count = 0
+
+    def capabilities(self, path: str = "/") -> Capabilities:
+        self.count += 1
+        return replace(super().capabilities(path), execute=True, exposed=False)
+
+
+def test_many_names_cost_a_step_no_more_questions_than_one(directory: Path) -> None:
+    def ask(rules: Sequence[FilesystemPermission]) -> int:
+        backend = Asked(directory)
+        model = ScriptedModel(call("ls", path="/"), "Done.")
+        saver = InMemorySaver()
+        agent = create_deep_agent(model, backend=backend, permissions=[*rules], checkpointer=saver)
+        backend.count = 0
+        agent.invoke({"messages": [("user", "look")]}, {"configurable": {"thread_id": "1"}})
+        return backend.count
+
+    assert ask(FILE_RULES) < 2 * ask([FilesystemPermission(["write"], ["/**/x"], "interrupt")])

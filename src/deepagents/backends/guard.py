@@ -179,7 +179,11 @@ def find_exposed_rule(capabilities: Callable[[str], Capabilities], rules: Rules)
 def _find_exposed(capabilities: Callable[[str], Capabilities], rules: Rules) -> str | None:
     if not rules or not capabilities("/").execute:
         return None
-    return next((pattern for pattern, path in rules.restrictions() if capabilities(path).exposed), None)
+    # Most patterns begin at the root, and a backend is asked once about each place.
+    first: dict[str, str] = {}
+    for pattern, path in rules.restrictions():
+        first.setdefault(path, pattern)
+    return next((pattern for path, pattern in first.items() if capabilities(path).exposed), None)
 
 
 def check_enforceable(capabilities: Callable[[str], Capabilities], rules: Rules) -> None:
