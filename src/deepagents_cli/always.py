@@ -154,6 +154,13 @@ def offers_for_command(command: str, *, exactly: bool) -> list[Offer]:
     return offers
 
 
+def program_of(command: str) -> str | None:
+    """Return the program of a plain command; `None` where a shell may find another."""
+    words = split_plain(command) or ()
+    program = next((each for each in words if "=" not in each), None)
+    return None if program is None or program.startswith("~") else program
+
+
 def split_plain(command: str) -> list[str] | None:
     """Split a command into words as a shell would; `None` where a shell would do more than that.
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from shlex import quote
+from shutil import which
 from typing import Any, Final
 
 from deepagents.backends.capabilities import Capabilities
@@ -13,10 +15,13 @@ from deepagents.backends.local_shell import LocalShellBackend
 from deepagents.backends.protocol import OnOutput
 from deepagents.backends.results import ExecuteResponse
 from deepagents.errors import BackendError
-from deepagents.permissions import CommandAccess
+from deepagents.permissions import CommandAccess, Rules
 
 ARTIFACTS: Final = ".deepagents/artifacts"
 """Where large results and the archive lie, below the directory: commands find them there too."""
+
+_SECONDS: Final = 10
+"""How long it may take to look up a program."""
 
 
 def _deny_nothing(command: str) -> CommandAccess | None:
@@ -69,6 +74,23 @@ class GuardedSandbox(LocalSandbox):
         """
         if not self._may_change(path):
             raise BackendError("permission_denied", f"'{path}' was given to be read, and not to be changed")
+
+    def check_program(self, name: str | None) -> None:
+        """Check that commands find a program, if one is named.
+
+        Raises:
+            BackendError: `file_not_found`, where the shell of the sandbox finds none.
+        """
+        if name is None:
+            return
+        looked_up = f"command -v -- {quote(name)}"
+        ended = super().execute(looked_up, timeout=_SECONDS, allowed=CommandAccess(Rules(), False))
+        # What dash and bash end with; a sandbox that does not start says so when the command runs.
+        if ended.exit_code not in (1, 127):
+            return
+        outside = which(name)
+        where = f"; {outside} is not in the sandbox (--read would give its directory)" if outside else ""
+        raise BackendError("file_not_found", f"there is no program {name!r} for commands{where}")
 
     @property
     def given(self) -> tuple[str, ...]:

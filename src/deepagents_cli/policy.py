@@ -25,6 +25,7 @@ from deepagents_cli.always import (
     Offer,
     Rule,
     offers_for_command,
+    program_of,
     read_rule,
 )
 from deepagents_cli.confined import GuardedSandbox
@@ -285,6 +286,8 @@ class Policy:
             if spec.about_background and self.backend.capabilities().background:
                 commands = cast("SandboxBackendProtocol", self.backend)
                 commands.poll_command(str(args["command_id"]))
+            elif spec.effect == "run" and isinstance(self.backend, GuardedSandbox):
+                self.backend.check_program(program_of(str(args[spec.summary_arguments[0]])))
             named = args.get(spec.path_argument) if spec.path_argument else None
             if isinstance(named, str):
                 self._check_path(spec, args, named)

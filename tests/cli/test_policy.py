@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -173,15 +174,25 @@ def test_in_plan_mode_nothing_of_git_is_asked_about_since_it_cannot_change(repos
         ("read_file", {"file_path": "{outside}/.env"}, "outside of the sandbox"),
         ("read_file", {"file_path": "key.pem"}, "not found"),
         ("write_command", {"command_id": "command-9", "text": "x"}, "command-9"),
+        ("execute", {"command": "nosuch --all"}, "there is no program 'nosuch' for commands ["),
+        ("execute", {"command": "./nosuch now"}, "there is no program './nosuch'"),
+        ("execute", {"command": "elsewhere"}, "outside/elsewhere is not in the sandbox (--read"),
     ],
 )
 def test_what_cannot_be_done_is_refused_and_not_asked_about(
-    repository: Path, tmp_path: Path, name: str, arguments: dict[str, str], said: str
+    repository: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    arguments: dict[str, str],
+    said: str,
 ) -> None:
     places = {each: tmp_path / each for each in ("outside", "given")}
     for place in places.values():
         place.mkdir()
         (place / "a").write_text("a\n")
+        (place / "elsewhere").touch(mode=0o755)
+    monkeypatch.setenv("PATH", f"{places['outside']}:{os.environ['PATH']}")
     (repository / "link").symlink_to(places["outside"])
     with (repository / "large").open("wb") as file:
         file.truncate(11 << 20)
@@ -192,6 +203,14 @@ def test_what_cannot_be_done_is_refused_and_not_asked_about(
 
     assert verdict.kind == "refuse"
     assert said in verdict.reason
+
+
+@needs_sandbox
+@pytest.mark.parametrize("command", ["cd src", "A=1 cat hook", "nosuch || cat hook", "~/x", "/bin/cat hook"])
+def test_what_a_shell_can_run_is_asked_about(repository: Path, command: str) -> None:
+    policy = Policy(make_sandbox(repository), repository)
+
+    assert policy.judge(about("execute", command=command)).kind == "ask"
 
 
 @needs_sandbox
