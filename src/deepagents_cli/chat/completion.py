@@ -57,8 +57,12 @@ class ChatCompleter(Completer):
 
     def _complete_file(self, typed: str) -> Iterable[Completion]:
         for path in self._files.search(typed.removeprefix('"')):
-            text = f'"{path}"' if " " in path else path
-            yield Completion(text if path.endswith("/") else f"{text} ", -len(typed), display=path)
+            quote = '"' if " " in path else ""
+            # A directory is only half of what is meant, and is not offered again where it is typed.
+            if not path.endswith("/"):
+                yield Completion(f"{quote}{path}{quote} ", -len(typed), display=path)
+            elif f"{quote}{path}" != typed:
+                yield Completion(f"{quote}{path}", -len(typed), display=path)
 
 
 class Files:

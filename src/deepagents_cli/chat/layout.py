@@ -98,11 +98,15 @@ class View:
         picker = self._screen.talk.picker
         if picker is None:
             return []
-        left = f"  {len(picker.found)} of {len(picker.rows)}" if len(picker.rows) > _MENU else ""
-        hint = f"{left}  type to filter, Enter takes it, Esc leaves"
-        lines: StyleAndTextTuples = [("bold", fit(picker.title, self._width)), ("dim", hint)]
+        left = f"{len(picker.found)} of {len(picker.rows)}  " if len(picker.rows) > _MENU else ""
+        hint = f"{left}type to filter, Enter takes it, Esc leaves"
+        fits = len(picker.title) + len(hint) + 2 <= self._width
+        lines: StyleAndTextTuples = [
+            ("bold", fit(picker.title, self._width)),
+            ("dim", f"  {hint}" if fits else f"\n{fit(hint, self._width)}"),
+        ]
         _, rows = self._screen.size
-        for row, present in picker.window(min(_MENU, max(rows - 6, 1))):
+        for row, present in picker.window(min(_MENU, max(rows - 7, 1))):
             style = "" if row.usable else "dim"
             text = f"{'>' if present else ' '} {row.label}{'  ' if row.detail else ''}{row.detail}"
             lines.append((f"{style} reverse" if present else style, f"\n{fit(text, self._width)}"))

@@ -38,6 +38,8 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tmux]:
     place = tmp_path_factory.mktemp("shared")
     (place / "notes.md").touch()
     (place / "notes.log").touch()
+    (place / "two words").mkdir()
+    (place / "two words/pans.md").touch()
     (place / ".gitignore").write_text("*.log\n")
     with ExitStack() as stack:
         terminal = begin(stack, place, place / "state", columns=120, rows=40)

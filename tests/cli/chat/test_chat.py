@@ -232,6 +232,21 @@ def test_commands_and_files_are_completed(talk: Tmux) -> None:
 
 
 @needs_tmux
+def test_a_file_in_a_directory_is_completed_step_by_step(talk: Tmux) -> None:
+    talk.type("say @two")
+    talk.wait_for("^  two words/$")
+    talk.keys("Tab", "Enter")
+    talk.wait_for(r'^› say @"two words/$')
+    talk.keys("BSpace")
+    talk.type("/")
+    talk.wait_for("^  two words/pans.md$")
+    assert not re.search("^  two words/$", talk.screen(), re.MULTILINE), "what is typed is offered"
+    talk.keys("Tab", "Enter")
+
+    talk.wait_for("attached: pans.md")
+
+
+@needs_tmux
 def test_a_long_paste_is_folded_and_sent_whole(talk: Tmux) -> None:
     talk.type("say ")
     talk.paste("\n\n".join(f"paragraph {number}" for number in range(20)))

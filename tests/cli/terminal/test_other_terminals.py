@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cli.openai_server import call
-from tests.cli.terminal.person import Home, Person
+from tests.cli.terminal.person import QUESTION, Home, Person
 from tests.cli.tmux import needs_tmux
 
 pytestmark = needs_tmux
@@ -62,6 +62,16 @@ def test_the_picture_in_the_clipboard_is_sent(person: Person) -> None:
     text, picture = person.server.requests[-1].messages[-1]["content"]
     sent = b64decode(picture["image_url"]["url"].removeprefix("data:image/png;base64,"))
     assert (text["text"], sent) == ("Look: [picture #1]", b"\x89PNG copied")
+
+
+def test_a_choice_says_in_60_columns_how_to_choose_and_leave(person: Person) -> None:
+    person.asks("Greet.", call("write_file", file_path="always.md", content="hello\n"))
+    person.answers("a")
+    person.sees("^Always allow what\\?\ntype to filter, Enter takes it, Esc leaves\n> ")
+    person.presses("Escape")
+    person.sees(QUESTION)
+    person.presses("Escape")
+    person.sees("^Stopped. What is done is kept.")
 
 
 def test_all_fits_into_60_columns_and_has_no_colours(person: Person) -> None:
