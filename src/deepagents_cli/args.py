@@ -35,7 +35,7 @@ exit codes:
   0    done
   1    failed; one sentence on standard error says why
   2    wrong usage, or no model to use
-  3    done, but calls that needed approval were refused because nobody could be asked
+  3    done, but calls that needed approval were refused, because there was no terminal to ask in
   4    stopped at a limit, with what there is; `deepagents --continue "TASK"` goes on
   130  stopped by Ctrl-C or SIGTERM; `deepagents --continue` goes on
 
