@@ -17,7 +17,8 @@ from psycopg import OperationalError
 from sqlalchemy import event
 
 from deepagents_server.database import open_database
-from deepagents_server.database.runs import Claim, claim, hand_back, new_run, take_over
+from deepagents_server.database.claims import Claim, claim
+from deepagents_server.database.runs import hand_back, new_run, take_over
 from deepagents_server.database.tables import leases, runs, workers
 from deepagents_server.errors import ServeError
 from deepagents_server.serialize import now
@@ -99,7 +100,7 @@ async def test_who_lost_a_thread_can_keep_no_result_of_a_task(postgres: str) -> 
 
 
 async def test_thousands_of_runs_that_wait_do_not_hold_up_the_event_loop(tmp_path: Path) -> None:
-    """All but two wait for their thread; the urgent one of the two begins."""
+    """All but two wait for their thread; of the two, the urgent one comes first."""
     async with open_database(address(tmp_path)) as database:
         busy = [{"thread_id": "busy", "run_id": "at work"}, {"thread_id": "a"}, {"thread_id": "b"}]
         plain = new_run({"assistant_id": "", "graph_id": "echo", "metadata": {}}, {})
@@ -124,11 +125,38 @@ async def test_thousands_of_runs_that_wait_do_not_hold_up_the_event_loop(tmp_pat
         def watch(connection: Any, *_: Any) -> None:
             connection.set_progress_handler(lambda: steps.update([threading.current_thread().name]), 100)
 
-        (taken,) = await claim(database, Claim("worker", ["echo"], "1", 1))
+        taken = await claim(database, Claim("worker", ["echo"], "1", 10))
 
-        assert taken[0]["run_id"] == "b"
+        assert [run["run_id"] for run, _ in taken] == ["b", "a"]
         assert steps.total() > 300, "all of them were looked at"
         assert steps["MainThread"] < 100, "and not while the event loop waited"
+
+
+@pytest.mark.parametrize("owner_limit", [None, 2])
+async def test_of_thousands_of_runs_that_may_begin_a_few_are_looked_at(
+    tmp_path: Path, owner_limit: int | None
+) -> None:
+    async with open_database(address(tmp_path)) as database:
+        plain = new_run({"assistant_id": "", "graph_id": "echo", "metadata": {}}, {})
+        ids = [str(number) for number in range(3000)]
+        waiting = [{**plain, "run_id": each, "thread_id": each, "owner": f"owner {each}"} for each in ids]
+        async with database.write() as connection:
+            await connection.execute(runs.insert(), waiting)
+            await connection.execute(leases.insert(), [{"thread_id": each} for each in ids])
+        steps = 0
+
+        def step() -> None:
+            nonlocal steps
+            steps += 1
+
+        @event.listens_for(database.engine.sync_engine, "checkout")
+        def watch(connection: Any, *_: Any) -> None:
+            connection.set_progress_handler(step, 100)
+
+        taken = await claim(database, Claim("worker", ["echo"], "1", 5, owner_limit))
+
+        assert len(taken) == 5
+        assert steps < 50, "to look at all takes thousands"
 
 
 async def test_a_run_is_not_taken_from_a_worker_that_lives(postgres: str) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal
 
 import sqlalchemy as sa
@@ -14,7 +13,6 @@ from deepagents_server.database.engine import Database, Row
 from deepagents_server.database.leftovers import leftovers
 from deepagents_server.database.notices import RUNS, Notice
 from deepagents_server.database.tables import (
-    PENDING,
     commands,
     leases,
     run_events,
@@ -35,8 +33,6 @@ CHECKPOINT: Final = ("checkpoint_id", "checkpoint_ns", "checkpoint_map")
 ACTIVE: Final = ("pending", "running")
 STEER: Final = "steer"
 """Why a run is to end at its next step: another is to take over there."""
-_OWNERS_LOCK: Final = 0x6465_6572
-_FIRST: Final = runs.alias()
 
 
 async def add(connection: AsyncConnection, table: sa.Table, row: Row) -> bool:
@@ -77,83 +73,14 @@ async def make_lease(connection: AsyncConnection, thread_id: str) -> None:
     await connection.execute(_lease(thread_id).values(removed_at=None))
 
 
-@dataclass(frozen=True)
-class Claim:
-    """What a worker may take."""
-
-    worker: str
-    graphs: Sequence[str]
-    version: str
-    limit: int
-    owner_limit: int | None = None
-    """How many runs of one owner may work at once, everywhere."""
-
-
-async def claim(database: Database, wanted: Claim) -> list[Taken]:
-    """Take runs that may start: due, first on their thread, and the thread free; the urgent ones first."""
-    earlier = sa.exists().where(
-        _FIRST.c.thread_id == runs.c.thread_id,
-        _FIRST.c.status == PENDING,
-        _FIRST.c.created_at < runs.c.created_at,
-        _FIRST.c.due_at <= now(),
-    )
-    columns: list[sa.Column[Any]] = [runs.c.thread_id, runs.c.run_id, runs.c.owner]
-    query: sa.Select[Any] = (
-        sa.select(*columns)
-        .join(leases, leases.c.thread_id == runs.c.thread_id)
-        .where(
-            runs.c.status == PENDING,
-            runs.c.due_at <= now(),
-            runs.c.graph_id.in_(wanted.graphs),
-            runs.c.version == wanted.version,
-            leases.c.run_id.is_(None),
-            ~earlier,
-        )
-    )
-    if not database.is_shared:
-        # Among thousands that wait for their threads this takes long, so not while the event loop waits.
-        found = await database.rows(_most_urgent(query, wanted))
-        query = query.where(runs.c.run_id.in_([row["run_id"] for row in found]))
-    async with database.write() as connection:
-        if database.is_shared and wanted.owner_limit is not None:
-            # Two workers that count at once would both find room.
-            await connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_OWNERS_LOCK)))
-        locked = _most_urgent(query, wanted).with_for_update(of=leases, skip_locked=True)
-        chosen = {row["thread_id"]: row["run_id"] for row in (await connection.execute(locked)).mappings()}
-        taken = [await take(connection, run_id, wanted.worker) for run_id in chosen.values()]
-    return [each for each in taken if each]
-
-
-def _most_urgent(query: sa.Select[Any], wanted: Claim) -> sa.Select[Any]:
-    if wanted.owner_limit is not None:
-        query = _within_limit(query, wanted.owner_limit)
-    return query.order_by(runs.c.priority.desc(), runs.c.created_at).limit(wanted.limit)
-
-
-def _within_limit(query: sa.Select[Any], limit: int) -> sa.Select[Any]:
-    """Leave out what would let an owner have more runs at work than its limit."""
-    working = runs.alias()
-    at_work = (
-        sa.select(sa.func.count())
-        .where(working.c.owner == runs.c.owner, working.c.status == "running")
-        .scalar_subquery()
-    )
-    rank = sa.func.row_number().over(
-        partition_by=runs.c.owner, order_by=[runs.c.priority.desc(), runs.c.created_at]
-    )
-    # The database allows no ranks in a query that locks rows.
-    ranked = query.add_columns((rank + at_work).label("rank")).subquery()
-    return query.where(runs.c.run_id.in_(sa.select(ranked.c.run_id).where(ranked.c.rank <= limit)))
-
-
-async def take(connection: AsyncConnection, run_id: str, worker: str) -> Taken | None:
+async def take(connection: AsyncConnection, run_id: str, worker: str, *statuses: str) -> Taken | None:
     """Begin an attempt: the lease gets a new number, and earlier owners can no longer write.
 
-    `None` if the run is over, or the thread is at work on another.
+    `None` if the run is over or has none of the statuses, or the thread is at work on another.
     """
     started = (
         runs.update()
-        .where(runs.c.run_id == run_id, runs.c.status.in_(ACTIVE))
+        .where(runs.c.run_id == run_id, runs.c.status.in_(statuses or ACTIVE))
         .values(status="running", attempt=runs.c.attempt + 1, updated_at=now())
         .returning(runs)
     )
@@ -188,15 +115,6 @@ async def _take_lease(connection: AsyncConnection, thread_id: str, run_id: str, 
 
 def _lease(thread_id: str) -> sa.Update:
     return leases.update().where(leases.c.thread_id == thread_id)
-
-
-async def first_due(database: Database, after: str = "") -> str | None:
-    """Return when the first of the runs that wait is due, of those that are due after a time."""
-    query = sa.select(sa.func.min(runs.c.due_at).label("due")).where(
-        runs.c.status == "pending", runs.c.due_at > after
-    )
-    row = await database.row(query)
-    return row["due"] if row else None
 
 
 async def move_runs(database: Database, version: str, former: str | None = None) -> int:

@@ -125,6 +125,8 @@ runs: Final = sa.Table(
     sa.Index("runs_to_start", "status", "due_at"),
     # Without it, the first that waits on a thread is looked for among all that have ended there.
     sa.Index("runs_in_line", "thread_id", "created_at", **_WAITS),
+    # Without it, all that wait are read and sorted each time that a worker takes one.
+    sa.Index("runs_by_urgency", "status", sa.text("priority DESC"), "created_at", **_WAITS),
     sa.Index("runs_by_age", "updated_at"),
 )
 

@@ -19,14 +19,12 @@ from dbos import error as dbos_error
 from sqlalchemy.exc import DBAPIError
 
 from deepagents_server.database import Database
+from deepagents_server.database.claims import Claim, claim, first_due
 from deepagents_server.database.engine import Row
 from deepagents_server.database.notices import RUNS, Notices
 from deepagents_server.database.runs import (
     STEER,
-    Claim,
     Taken,
-    claim,
-    first_due,
     hand_back,
     lock_leases,
     mark_cancelled,
