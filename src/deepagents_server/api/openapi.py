@@ -89,6 +89,7 @@ QUERIES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
 )
 """What each endpoint reads from its query."""
 _HEADERS: Final = {
+    "PATCH /threads/{thread_id}": "prefer",
     "GET /threads/{thread_id}/stream": "last-event-id",
     "GET /threads/{thread_id}/runs/{run_id}/stream": "last-event-id",
     f"POST {openai.COMPLETIONS}": openai.THREAD_HEADER,

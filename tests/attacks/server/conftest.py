@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
 
 from tests.server.serving import Process, make_key
@@ -51,6 +52,21 @@ class World:
         item = {"namespace": ["notes", "deep"], "key": "tide", "value": {"mark": CANARY}}
         assert self.alice.put("/store/items", json=item).status_code == 204
 
+    def of_bob(self) -> dict[str, str]:
+        """Let Bob have something of everything too, so that he gets as far as the database."""
+        thread = self.bob.post("/threads", json={}).json()["thread_id"]
+        self.bob.post(f"/threads/{thread}/runs/wait", json={"assistant_id": "echo", "input": say("hello")})
+        schedule = {"assistant_id": "echo", "schedule": "0 0 1 1 *"}
+        return {
+            "thread_id": thread,
+            "run_id": self.bob.get(f"/threads/{thread}/runs").json()[0]["run_id"],
+            "checkpoint_id": self.bob.get(f"/threads/{thread}/state").json()["checkpoint_id"],
+            "assistant_id": self.bob.post("/assistants", json={"graph_id": "echo"}).json()["assistant_id"],
+            "cron_id": self.bob.post(f"/threads/{thread}/runs/crons", json=schedule).json()["cron_id"],
+            "namespace": "inner",
+            "model": "echo",
+        }
+
     def all_of_alice(self) -> list[Any]:
         """Return everything that Alice has, as she sees it."""
         thread, assistant = (self.ids[name] for name in ("thread_id", "assistant_id"))
@@ -89,3 +105,20 @@ def inhabited(place: Path, *options: str) -> Generator[World]:
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     with inhabited(tmp_path_factory.mktemp("attacked")) as world:
         yield world
+
+
+@pytest.fixture(scope="session")
+def on_postgresql(tmp_path_factory: pytest.TempPathFactory, postgres: str) -> Iterator[World]:
+    host = dict(part.split("=") for part in postgres.split())["host"]
+    name = "attacked"
+    with psycopg.connect(postgres, autocommit=True) as opened:
+        opened.execute(f"CREATE DATABASE {name}")
+    database = f"postgresql://postgres@/{name}?host={host}"
+    with inhabited(tmp_path_factory.mktemp("attacked"), "--database", database) as world:
+        yield world
+
+
+@pytest.fixture(params=["world", "on_postgresql"])
+def each_world(request: pytest.FixtureRequest) -> World:
+    """The same world, on either database."""
+    return request.getfixturevalue(request.param)

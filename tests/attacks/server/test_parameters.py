@@ -1,0 +1,103 @@
+"""What stands in a path, a query or a header is attacked wherever an endpoint reads it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import quote
+from uuid import uuid4
+
+import pytest
+
+from deepagents_server import api
+from deepagents_server.api.app import ROUTES
+from deepagents_server.api.openapi import describe
+from tests.attacks.server.conftest import CANARY, World
+from tests.attacks.server.test_forged import SQL
+from tests.attacks.server.test_tenants import ATTACKS, are_alike
+
+Parameter = tuple[str, str, str]
+Ask = Callable[[World, Parameter, str], tuple[int, str]]
+PARAMETERS = [
+    (f"{method.upper()} {path}", each["in"], each["name"])
+    for path, operations in describe(ROUTES)["paths"].items()
+    for method, operation in operations.items()
+    for each in operation.get("parameters", ())
+]
+ORDERED = "before"
+"""What is smaller than an id is shown, whoever has that: ids are in the order of time."""
+OF_CALLERS = {"authorization", "x-api-key", "origin"}
+"""Headers that every endpoint reads: who asks, and from which page."""
+
+
+def test_every_header_that_is_read_is_attacked() -> None:
+    sources = [path.read_text() for path in Path(api.__file__).parent.glob("*.py")]
+    names = {name for text in sources for name in re.findall(r"""headers\.get\("([\w-]+)\"""", text)}
+
+    assert names - OF_CALLERS <= {name for _, place, name in PARAMETERS if place == "header"}
+
+
+@pytest.fixture(scope="session")
+def bob() -> dict[str, dict[str, str]]:
+    """What Bob has in each world, as long as he asks for nothing that removes it."""
+    return {}
+
+
+@pytest.fixture
+def ask(bob: dict[str, dict[str, str]]) -> Ask:
+    """Let Bob ask with what is his, but for one parameter."""
+
+    def ask(world: World, parameter: Parameter, text: str) -> tuple[int, str]:
+        endpoint, place, name = parameter
+        method, path = endpoint.split(" ")
+        ends = method == "DELETE" or "/stream" in path
+        if ends or world.url not in bob:
+            bob[world.url] = world.of_bob()
+        ids = bob[world.url]
+        body = json.dumps(ATTACKS[endpoint][0]({**world.ids, **ids})).replace(CANARY, "mine")
+        inside = {**ids, **({name: text} if place == "path" else {})}
+        request = world.bob.build_request(
+            method,
+            path.format(**{key: quote(value, safe="") for key, value in inside.items()}),
+            params={name: text} if place == "query" else None,
+            headers={name: text} if place == "header" else None,
+            content=body,
+        )
+        answered = world.bob.send(request, stream=True)
+        if ends:
+            # A stream of a thread ends with it.
+            world.bob.delete(f"/threads/{bob.pop(world.url)['thread_id']}")
+        return answered.status_code, answered.read().decode()
+
+    return ask
+
+
+@pytest.mark.parametrize("parameter", PARAMETERS, ids="-".join)
+def test_a_text_is_no_sql_in_any_parameter(each_world: World, ask: Ask, parameter: Parameter) -> None:
+    before = each_world.all_of_alice()
+
+    for text in (SQL, "%' OR '1'='1", "9" * 40, *(["nul \0"] if parameter[1] != "header" else [])):
+        status, shown = ask(each_world, parameter, text)
+
+        assert status < 500, (text, shown)
+        assert "sql" not in shown.replace(SQL, "").lower()
+
+    assert each_world.all_of_alice() == before
+
+
+@pytest.mark.parametrize("parameter", PARAMETERS, ids="-".join)
+def test_an_id_of_others_leads_nowhere_in_any_parameter(world: World, ask: Ask, parameter: Parameter) -> None:
+    """Where all else is Bob's own."""
+    before = world.all_of_alice()
+    unknown = ask(world, parameter, str(uuid4()))
+
+    name = parameter[2]
+    for of_alice in [world.ids[name]] if name in world.ids else world.ids.values():
+        shown = ask(world, parameter, of_alice)
+
+        assert CANARY not in shown[1]
+        assert are_alike(shown, unknown) or name == ORDERED
+
+    assert world.all_of_alice() == before
