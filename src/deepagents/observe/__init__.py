@@ -1,3 +1,5 @@
+"""Follow a run as typed events."""
+
 from deepagents.observe.observer import Observer
 from deepagents.observe.stream import STREAM, aobserve, interrupts_to_event, observe
 
