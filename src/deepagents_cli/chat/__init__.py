@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from deepagents_cli.chat.link import Link
 
-WORKER = (sys.executable, "-m", "deepagents_cli.worker")
+# -P: a project may have a module of any name, and Python would look for its own in the directory first.
+WORKER = (sys.executable, "-P", "-m", "deepagents_cli.worker")
 _NOT_OPTIONS = frozenset(
     {"command", "dir", "thread", "resume", "model", "mode", "plain", "debug", "task", "typed"}
 )
