@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any, Final
@@ -39,6 +40,8 @@ from deepagents_cli.terminal import clean, one_line, style_text
 
 _SPECS: Final = specs_by_name()
 _PLANNING: Final = frozenset({"write_todos", "read_todos"})
+_SAYS_EXIT_CODE: Final = re.compile(r"\[Command (?:succeeded|failed) with exit code \d+\]|Exit code: \d+")
+"""The line behind the output of a command: for the model, as people see a mark."""
 _MIN_RESULT: Final = 24
 _MOST_LINES: Final = 20
 _MOST_OF_A_LINE: Final = 1000
@@ -340,29 +343,25 @@ def call_line(
 
 
 def result_line(
-    name: str,
-    status: str,
-    text: str,
-    specs: Mapping[str, ToolSpec] = _SPECS,
-    *,
-    exit_code: int | None = None,
+    name: str, status: str, text: str, specs: Mapping[str, ToolSpec] = _SPECS, *, exit_code: int | None = None
 ) -> str:
     """Shorten a result to what fits behind its call; an empty string where the mark says it all."""
     if exit_code:
         # Its output is that of any command: too much for one line.
-        return f"exit code {exit_code}: {result_line(name, 'success', text, specs)}"
+        printed = result_line(name, "success", text, specs, exit_code=0)
+        return f"exit code {exit_code}{': ' if printed else ''}{printed}"
     if status == "error":
         return one_line(text)
     lines = [line for line in clean(text).split("\n") if line.strip()]
+    if lines and exit_code is not None and _SAYS_EXIT_CODE.fullmatch(lines[-1]):
+        lines.pop()
     spec = specs.get(name)
     if spec and spec.changes_files and len(lines) == 1:
         return ""
     if spec and spec.result_unit and len(lines) != 1:
         return _count(len(lines), spec.result_unit)
-    if not lines:
-        return ""
     more = f" (+{_count(len(lines) - 1, 'line')})" if len(lines) > 1 else ""
-    return f"{one_line(lines[0])}{more}"
+    return f"{one_line(lines[0])}{more}" if lines else ""
 
 
 def notice_line(event: Event) -> str | None:

@@ -225,7 +225,15 @@ def test_a_command_that_failed_is_marked_with_its_exit_code_and_how_its_output_b
         ToolFinished("1", "execute", "error", "no rule\nExit code: 2", exit_code=2),
     )
 
-    assert shown.strip() == "→ execute make  ✗ exit code 2: no rule (+1 line)"
+    assert shown.strip() == "→ execute make  ✗ exit code 2: no rule"
+
+
+def test_what_a_command_has_printed_is_counted_without_what_is_added_for_the_model() -> None:
+    for printed, expected in {"one": "one", "one\ntwo": "one (+1 line)", "": ""}.items():
+        result = f"{printed}\n[Command succeeded with exit code 0]"
+        assert result_line("execute", "success", result, exit_code=0) == expected
+    failed = "\n[Command failed with exit code 2]"
+    assert result_line("execute", "error", failed, exit_code=2) == "exit code 2"
 
 
 def test_a_result_with_no_room_left_takes_a_line_of_its_own() -> None:

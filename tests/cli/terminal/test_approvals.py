@@ -87,6 +87,51 @@ def test_always_holds_for_the_next_call_until_it_is_taken_back(person: Person) -
     person.sees("^Three.")
 
 
+@needs_sandbox
+def test_always_holds_as_far_and_as_long_as_is_chosen(person: Person) -> None:
+    def allows(rule: str, rule_rows: int, scope_rows: int) -> None:
+        person.answers("a")
+        person.sees(rf"^Always allow what(.*\n)+. {rule}")
+        person.presses(*["Down"] * rule_rows, "Enter")
+        person.sees("^For how long")
+        person.presses(*["Down"] * scope_rows, "Enter")
+
+    person.asks("List.", call("execute", command="ls notes.md"), "Listed.")
+    allows("commands that begin with `ls`", 1, 0)
+    person.sees("^Listed.")
+    person.asks(
+        "Write.",
+        call("execute", command="ls AGENTS.md"),
+        call("write_file", file_path="soups/one.md", content="hot\n"),
+        call("write_file", file_path="soups/two.md", content="cold\n"),
+        call("write_file", file_path="menu.md", content="soups\n"),
+        "Written.",
+    )
+    allows("changes below soups/", 1, 1)
+    person.sees("^The agent wants to write menu.md")
+    allows("changes of menu.md", 0, 2)
+    shown = person.sees("^Written.")
+    assert re.search("^✓ execute ls AGENTS.md", shown, re.MULTILINE)
+    assert re.search("^✓ write_file soups/two.md", shown, re.MULTILINE)
+
+    person.enters("/permissions")
+    person.sees(
+        "^  commands: ls  this session; remove\n"
+        f"  edits: {person.directory}/soups  in this directory; remove\n"
+        f"  edit: {person.directory}/menu.md  everywhere; remove$"
+    )
+    kept = (person.home.home / "settings.toml").read_text()
+    assert "commands: ls" not in kept
+    for _ in range(3):
+        person.presses("Down", "Enter")
+        person.sees("^It is asked about again.")
+        person.presses("C-l")
+        person.sees_gone("^It is asked about again.")
+        person.enters("/permissions")
+        person.sees("^> keep all|^No call is allowed for good")
+    assert "soups" not in (person.home.home / "settings.toml").read_text()
+
+
 def test_a_change_that_cannot_be_made_is_not_asked_about(person: Person) -> None:
     edit = call("edit_file", file_path="notes.md", old_string="not in it", new_string="x")
     person.asks("Change it.", edit, "I cannot.")

@@ -38,7 +38,7 @@ def test_always_covers_what_was_chosen_and_an_edit_that_cannot_be_made_is_correc
     assert "not found" in refused["message"]
     keep, listed = worker.command("permissions")["choices"]
     assert worker.command("permissions", keep["value"])["text"] == "All stay allowed."
-    assert (listed["value"], listed["detail"]) == (below["rule"], f"in {directory}; remove")
+    assert (listed["value"], listed["detail"]) == (below["rule"], "in this directory; remove")
     settings = tmp_path / "settings.toml"
     assert below["rule"] in settings.read_text()
     assert worker.command("permissions", below["rule"])["text"] == "It is asked about again."

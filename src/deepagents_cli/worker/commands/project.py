@@ -176,8 +176,9 @@ async def _permissions(talk: Talk, arguments: str) -> Answer:
 def _where_kept(place: Workplace) -> dict[str, str]:
     """Return where the rules are kept that count here, for people; the others are the session's."""
     kept = merge(read_user(place.project.home)).permissions
+    named = {None: "everywhere", place.directory: "in this directory"}
     return {
-        str(rule): f"in {one_line(str(each.directory))}" if each.directory else "everywhere"
+        str(rule): named.get(each.directory) or f"in {one_line(str(each.directory))}"
         for each in kept
         for rule in rules_in([each], place.directory)
     }
