@@ -7,7 +7,7 @@ import logging
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Any, Final
 
 import httpx
@@ -15,8 +15,10 @@ import httpx
 from deepagents_server.errors import ApiError
 
 _SECONDS: Final = 10.0
-# Addresses of IPv4 inside IPv6: a router on the way may lead them into one's own network.
-_TRANSLATED: Final = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"))
+# Where Oracle's and Azure's clouds tell machines their own secrets, though Python calls them global.
+_CLOUDS: Final = (IPv4Network("192.0.0.0/24"), IPv4Network("168.63.129.16/32"))
+# What is not in here is local, or an address of IPv4, which a router may lead into one's own network.
+_UNICAST: Final = IPv6Network("2000::/3")
 _log: Final = logging.getLogger("deepagents.server")
 
 
@@ -59,9 +61,12 @@ class Webhooks:
         """
         try:
             url = httpx.URL(address)
-        except httpx.InvalidURL as error:
+            # As who looks it up does: no label may be empty or too long.
+            url.host.encode("idna")
+        except (httpx.InvalidURL, UnicodeError) as error:
             raise ApiError(422, "webhook: this is no address.") from error
-        if url.scheme not in ("http", "https") or not url.host or len(address) > self.longest:
+        whole = url.scheme in ("http", "https") and url.host and _port(url) < 65536
+        if not whole or len(address) > self.longest:
             raise ApiError(422, "webhook: give a whole address, http:// or https://, that is not too long.")
         if url.userinfo:
             raise ApiError(422, "webhook: leave name and password out of the address.")
@@ -87,14 +92,10 @@ class Webhooks:
 
     def _check_address(self, host: str, address: IPv4Address | IPv6Address) -> None:
         inner = address.ipv4_mapped if isinstance(address, IPv6Address) else None
-        plain = inner or address
-        if plain.is_loopback and self.may_loop_back:
+        if (inner or address).is_loopback and self.may_loop_back:
             return
-        translated = isinstance(plain, IPv6Address) and (
-            plain.sixtofour or plain.teredo or any(plain in network for network in _TRANSLATED)
-        )
         # Who names a host in the configuration may have it in his own network.
-        if (not plain.is_global or plain.is_multicast or translated) and not self._is_named(host):
+        if not _is_public(inner or address) and not self._is_named(host):
             raise ApiError(422, f"webhook: {host!r} is in a network that this server does not call.")
 
     async def post(self, address: str, body: bytes) -> bool:
@@ -124,6 +125,14 @@ class Webhooks:
             answered = await client.send(request, stream=True)
             await answered.aclose()
         return answered.status_code
+
+
+def _is_public(address: IPv4Address | IPv6Address) -> bool:
+    if not address.is_global or address.is_multicast:
+        return False
+    if isinstance(address, IPv4Address):
+        return not any(address in network for network in _CLOUDS)
+    return address in _UNICAST and not (address.sixtofour or address.teredo)
 
 
 def _port(url: httpx.URL) -> int:

@@ -58,10 +58,17 @@ async def answer(state: State, config: RunnableConfig) -> dict[str, Any]:
         case ["look", thread_id]:
             return _say(await _look_up(thread_id))
         case ["progress", text]:
-            get_stream_writer()({"progress": text})
+            _tell_progress(text)
         case _:
             pass
     return _say(f"Echo: {said}")
+
+
+def _tell_progress(text: str) -> None:
+    """Write an event, or so many large ones as the text says."""
+    large = range(int(text)) if text.isdigit() else ()
+    for each in [{"number": number, "text": "x" * 100_000} for number in large] or [{"progress": text}]:
+        get_stream_writer()(each)
 
 
 async def _look_up(thread_id: str) -> str:

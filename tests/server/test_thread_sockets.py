@@ -10,7 +10,7 @@ from uuid import uuid4
 import httpx
 import pytest
 from langgraph_sdk.client import SyncLangGraphClient
-from websockets.exceptions import InvalidStatus
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from deepagents_cli.__main__ import main
@@ -84,6 +84,16 @@ def test_a_strange_message_is_refused_and_the_next_one_is_heard(
         socket.send(sent)
         assert error in json.loads(socket.recv(60))["message"]
         assert ask(socket, "subscription.subscribe", {"channels": ["values"]})["type"] == "success"
+
+
+def test_a_message_without_an_end_is_cut_off(url: str) -> None:
+    def send(socket: ClientConnection) -> None:
+        # In pieces, so that it is known to be too large before its end.
+        socket.send(["x" * 1_000_000] * 40)
+        socket.recv(60)
+
+    with opened(url, str(uuid4())) as socket, pytest.raises(ConnectionClosed, match="1009"):
+        send(socket)
 
 
 def subscribe(socket: ClientConnection) -> dict[str, Any]:
@@ -218,6 +228,7 @@ def test_connections_have_a_number(keyed: tuple[str, str]) -> None:
 def test_a_handler_is_asked_about_each_command(tmp_path: Path) -> None:
     with serving(tmp_path, slots=0, auth={"path": f"{HANDLERS}:auth"}) as url:
         assert refused(url, authorization="Bearer stranger") == 401
+        assert refused(url, authorization="Bearer fails") == 500
         sent = {"authorization": "Bearer ann"}
         with httpx.Client(base_url=url, headers=sent) as ann:
             ann.post("/threads", json={"thread_id": LOCKED})

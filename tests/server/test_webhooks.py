@@ -18,8 +18,8 @@ import httpx
 import pytest
 import sqlalchemy as sa
 from langgraph_sdk import get_sync_client
-from langgraph_sdk.errors import UnprocessableEntityError
 
+from deepagents_server.api.openapi import BODIES
 from deepagents_server.database import open_database
 from deepagents_server.database.tables import webhooks
 from deepagents_server.deliveries import Deliveries
@@ -146,18 +146,34 @@ async def test_other_spellings_of_this_machine_are_not_called(inbox: Inbox, name
         "http://[::1]/x",
         "http://[::ffff:127.0.0.1]/x",
         "http://[64:ff9b::7f00:1]/x",
+        "http://[64:ff9b:1::7f00:1]/x",
         "http://[2002:7f00:1::]/x",
+        "http://[2001:0:4136:e378:8000:63bf:3fff:fdd2]/x",
+        "http://[::127.0.0.1]/x",
+        "http://[::ffff:0:127.0.0.1]/x",
+        "http://[fec0::2]/x",
+        "http://[fe80::1]/x",
+        "http://[ff02::1]/x",
+        "http://[::]/x",
         "http://[fd00::1]/x",
         "http://10.0.0.1/x",
         "http://192.168.1.1/x",
         "http://169.254.169.254/latest/meta-data",
         "http://100.64.0.1/x",
+        "http://192.0.0.192/opc/v1/instance",
+        "http://168.63.129.16/machine",
+        "http://127。0。0。1/x",
+        "http://①②⑦.0.0.1/x",
         "http://0.0.0.0/x",
         "http://224.0.0.1/x",
         "http://user:secret@example.org/x",
         "file:///etc/passwd",
         "/threads",
         "http://",
+        "http://xn--a.example/x",
+        "http://a..example/x",
+        f"http://{'a' * 64}.example/x",
+        "http://example.org:65536/x",
         "http://example.org/" + "x" * 3000,
     ],
 )
@@ -177,10 +193,31 @@ def test_a_configuration_names_hosts_and_ports() -> None:
             webhooks.check(other)
 
 
-def test_a_run_with_such_a_webhook_is_not_made(url: str) -> None:
-    refused = pytest.raises(UnprocessableEntityError, match="webhook")
-    with get_sync_client(url=url, api_key=None) as client, refused:
-        client.runs.create(None, "echo", input=say("hello"), webhook="http://127.0.0.1:1/x")
+NAMING = [
+    name for name, model in BODIES.items() if "webhook" in model.model_json_schema().get("properties", ())
+]
+
+
+@pytest.mark.parametrize("endpoint", [*NAMING, "POST /runs/batch"])
+def test_such_a_webhook_is_refused_wherever_one_is_named(url: str, endpoint: str) -> None:
+    method, path = endpoint.split(" ")
+    body: dict[str, Any] = {"assistant_id": "echo", "schedule": "0 0 1 1 *", "input": say("hello")}
+    with httpx.Client(base_url=url, timeout=60) as client:
+        thread = client.post("/threads", json={}).json()["thread_id"]
+        cron = client.post("/runs/crons", json=body).json()["cron_id"]
+        named = {**body, "webhook": "http://127.0.0.1:1/x"}
+
+        refused = client.request(
+            method,
+            path.format(thread_id=thread, cron_id=cron),
+            json=[named] if path == "/runs/batch" else named,
+        )
+
+        assert refused.status_code == 422
+        assert refused.json()["detail"].startswith("webhook: ")
+        assert client.get(f"/threads/{thread}/runs").json() == []
+        assert "webhook" not in client.get(f"/runs/crons/{cron}").json()["payload"]
+        client.delete(f"/runs/crons/{cron}")
 
 
 async def test_tries_that_fail_are_counted_and_lost_ones_are_not(tmp_path: Path) -> None:

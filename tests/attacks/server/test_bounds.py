@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
@@ -10,7 +11,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.server.serving import serving
+from tests.server.serving import serving, serving_apart
+from tests.server.test_runs import say
 
 PATIENCE = 60
 """Seconds in which a server must close, however busy this machine is; mostly it takes less than one."""
@@ -83,6 +85,24 @@ def test_connections_have_a_number(tmp_path: Path) -> None:
         stack.close()
 
         assert refused.status_code == 503
+
+
+def test_who_does_not_read_slows_no_run_and_finds_all_of_it_later(tmp_path: Path) -> None:
+    """More than the sockets between them hold, and than the server keeps in memory."""
+    asked = {"assistant_id": "echo", "input": say("progress 300"), "stream_mode": "custom"}
+    database = f"sqlite:///{tmp_path / 'server.db'}"
+    with serving_apart(tmp_path, database) as url, httpx.Client(base_url=url, timeout=PATIENCE) as other:
+        thread = other.post("/threads", json={}).json()["thread_id"]
+        with httpx.stream(
+            "POST", f"{url}/threads/{thread}/runs/stream", json=asked, timeout=PATIENCE
+        ) as slow:
+            (run,) = other.get(f"/threads/{thread}/runs").json()
+            ended = other.get(f"/threads/{thread}/runs/{run['run_id']}/join").json()
+
+            numbers = [json.loads(line[6:]).get("number") for line in slow.iter_lines() if "number" in line]
+
+    assert ended["steps"] == ["answered"]
+    assert numbers == [*range(300)]
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import socket
+import sqlite3
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from urllib.parse import unquote
 
 import httpx
@@ -150,6 +153,25 @@ def test_a_text_is_no_sql_in_any_field(each_world: World, name: str) -> None:
     assert world.all_of_alice() == before
 
 
+@pytest.mark.parametrize("name", ENDPOINTS)
+def test_an_id_of_others_leads_nowhere_in_any_field(world: World, name: str) -> None:
+    """Where all else is Bob's own."""
+    before, ids = world.all_of_alice(), world.of_bob()
+    method, path = ENDPOINTS[name].split(" ")
+    valid = ATTACKS[ENDPOINTS[name]][0]({**world.ids, **ids})
+    for field in MODELS[name].model_fields:
+        for given in (lambda each: each, lambda each: [each], lambda each: dict.fromkeys(world.ids, each)):
+            for of_alice in world.ids.values():
+                one = {**(valid[0] if isinstance(valid, list) else valid or {}), field: given(of_alice)}
+                body = json.dumps([one] if isinstance(valid, list) else one).replace(CANARY, "mine")
+                answered = world.bob.request(method, path.format(**ids), content=body)
+
+                assert CANARY not in answered.text
+                assert answered.status_code < 500, (body, answered.text)
+
+    assert world.all_of_alice() == before
+
+
 def test_a_body_without_an_end_is_cut_off(world: World) -> None:
     refused = world.bob.post("/threads", content=b'"' + b"x" * 33_000_000)
 
@@ -162,6 +184,22 @@ def test_what_is_known_of_a_key_is_no_key(world: World) -> None:
     digest = hashlib.sha256(key.encode()).hexdigest()
     for forged in (digest, key[:-1], f"{key}=", key.upper(), key.split("-")[1], "da-", f"{key},{key}"):
         assert httpx.get(f"{world.url}/info", headers={"x-api-key": forged}).status_code == 401
+
+
+def test_a_key_that_was_in_use_ends_by_itself(world: World) -> None:
+    key = make_key(world.place, "eve", "--days", "1")
+    with httpx.Client(base_url=world.url, headers={"x-api-key": key}, timeout=60) as eve:
+        assert eve.get("/info").status_code == 200
+        with closing(sqlite3.connect(world.place / ".deepagents" / "server.db", timeout=60)) as database:
+            ended = "UPDATE api_keys SET expires_at = created_at WHERE key_id = ?"
+            database.execute(ended, (key.split("-")[1],))
+            database.commit()
+
+        end = time.monotonic() + 60
+        while (refused := eve.get("/info")).status_code != 401:
+            assert time.monotonic() < end
+
+    assert "past its time" in refused.json()["detail"]
 
 
 def test_a_key_that_was_in_use_is_worth_nothing_when_it_is_revoked(world: World) -> None:
