@@ -70,11 +70,11 @@ class Child:
                     return False
         return True
 
-    def kill(self) -> None:
-        """End it at once."""
-        assert self._process.pid is not None
-        os.kill(self._process.pid, signal.SIGKILL)
+    def kill(self) -> bool:
+        """End it at once; tell whether it had not ended by itself."""
+        self._process.kill()
         self._process.join(PATIENCE)
+        return self._process.exitcode == -signal.SIGKILL
 
     def end(self) -> int | None:
         """Wait until it has ended, and return its exit code."""

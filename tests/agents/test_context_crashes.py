@@ -112,8 +112,7 @@ def test_a_run_killed_at_any_moment_ends_as_if_it_had_not_been(
         )
         if child.wait_for(mark, times):
             let_it_work(chance.uniform(0, LONGEST))
-            child.kill()
-            killed += 1
+            killed += child.kill()
         children.append(again := Child(thread))
         assert again.end() == 0, note
         check_the_end(thread, expected, note)

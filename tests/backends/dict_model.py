@@ -7,6 +7,7 @@ import re
 from collections.abc import Generator, Sequence
 from typing import Any
 
+from deepagents.testing.contract.reading import whole_lines
 from tests.backends.naive_globs import Pattern
 
 Asked = tuple[str, tuple[Any, ...], dict[str, Any]]
@@ -248,7 +249,8 @@ class Model:
         assert done.error is None, done
         assert done.file_data.get("encoding", "utf-8") == "utf-8"
         window = (done.start_line, done.end_line, done.next_offset, done.no_lines_requested)
-        assert (done.file_data["content"], *window) == expected
+        content = whole_lines(done) if done.start_line else done.file_data["content"]
+        assert (content, *window) == expected
         assert done.total_lines in (len(lines) if done.start_line else None, None)
 
     def ls(self, path: str) -> Play:

@@ -83,7 +83,9 @@ def operations(draw: st.DrawFn, likely: tuple[str, ...] = ()) -> list[Operation]
         st.tuples(st.just("grep"), needles, start | file, some_pattern, caps, st.just(False)),
         st.tuples(st.just("grep"), st.sampled_from(EXPRESSIONS), start, some_pattern, caps, st.just(True)),
     )  # fmt: skip
-    return draw(st.lists(one, min_size=4, max_size=14))
+    # Most plays would otherwise look for files that nobody wrote.
+    begin = draw(st.lists(st.tuples(st.just("write"), st.sampled_from(files), texts), max_size=3))
+    return begin + draw(st.lists(one, min_size=4, max_size=12))
 
 
 def played(operations: list[Operation], model: Model) -> Play:
