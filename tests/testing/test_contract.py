@@ -5,8 +5,44 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
+
+from deepagents.backends import FilesystemBackend
+from deepagents.backends.protocol import BackendProtocol
+from deepagents.testing.contract.base import ContractBase
+
+
+class TestOlderNames(ContractBase):
+    """Checks that were written when the suite's calls had other names."""
+
+    @pytest.fixture(autouse=True)
+    def _root(self, tmp_path: Path) -> None:
+        self.root = tmp_path
+
+    def make_backend(self) -> BackendProtocol:
+        return FilesystemBackend(self.root)
+
+    def test_older_names_still_work_and_say_the_new_ones(self, files: Any) -> None:
+        with pytest.warns(match="Called.wrote is now Called.write_text"):
+            files.wrote("/a.txt", "one")
+        with pytest.warns(match="Called.uploaded is now Called.upload_all"):
+            files.uploaded({"/b.txt": b"two"})
+        with pytest.warns(match="Called.text is now Called.read_text"):
+            assert files.text("/a.txt") == "one"
+        with pytest.warns(match="Called.bytes is now Called.read_bytes"):
+            assert files.bytes("/b.txt") == b"two"
+        with pytest.warns(match="Called.downloaded is now Called.download_all"):
+            assert files.downloaded("/b.txt") == {"/b.txt": b"two"}
+        with pytest.warns(match="Called.listed is now Called.list_paths"):
+            assert files.listed("/") == ["/a.txt", "/b.txt"]
+
+    def test_a_name_that_never_was_is_an_error(self, files: Any) -> None:
+        with pytest.raises(AttributeError, match="'Called' object has no attribute 'raed'"):
+            files.raed("/a.txt")
+
 
 BACKEND = '''
 from deepagents.backends.protocol import BackendProtocol

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
-from langchain_core.tools import tool
+from langchain_core.tools import StructuredTool, tool
 
 from deepagents.errors import ScriptError
 from deepagents.testing import Asked, ScriptedModel, call, calls
@@ -44,6 +46,27 @@ def test_a_model_that_answers_for_hours_may_forget_what_it_was_asked() -> None:
     model = ScriptedModel(always=lambda asked: asked.last.upper(), remembers=False)
     assert [model.invoke(text).content for text in ("Hi", "Ho")] == ["HI", "HO"]
     assert not model.asked
+
+
+def test_a_model_that_forgets_still_counts_its_requests() -> None:
+    model = ScriptedModel("Hi", remembers=False)
+    model.invoke("Hi")
+
+    with pytest.raises(ScriptError, match="request 2 ended with 'Ho'"):
+        model.invoke("Ho")
+
+
+def test_a_model_does_not_keep_the_tools_of_every_run() -> None:
+    model = ScriptedModel()
+    kept: list[weakref.ref[Any]] = []
+    for _ in range(1_000):
+        made = StructuredTool.from_function(add.func)
+        model.bind_tools([made])
+        kept.append(weakref.ref(made))
+    del made
+    gc.collect()
+
+    assert kept[0]() is None
 
 
 def test_an_exception_is_raised(call_mode: CallMode) -> None:

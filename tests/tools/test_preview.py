@@ -31,5 +31,14 @@ def test_an_argument_that_the_tool_does_not_have_is_left_out_as_in_a_call() -> N
     assert preview_change(EDIT, given, b"old").after == b"new"
 
 
+def test_a_missing_argument_is_named() -> None:
+    failure = preview_change(EDIT, {"file_path": "/a.txt", "old_string": 1}, b"old").failure
+
+    assert failure is not None
+    assert "new_string: Field required" in failure
+    assert "old_string: " in failure
+    assert failure.endswith("[invalid_argument]")
+
+
 def test_a_path_that_cannot_be_is_a_failure() -> None:
     assert preview_change(EDIT, {"file_path": "\0"}, None).failure

@@ -75,6 +75,14 @@ def test_grep_takes_text_literally_and_hints_at_an_expression(searched: Bench) -
     assert "regex=true" in found
 
 
+def test_grep_shows_no_more_matches_than_one_call_may(bench: Bench) -> None:
+    bench.place("/a.txt", "x\n" * 1_200)
+
+    found = bench.use("grep", pattern="x", output_mode="count", max_count=5_000).text
+
+    assert found.startswith("/a.txt: 1000\n")
+
+
 def test_grep_says_that_there_is_more_than_its_cap(searched: Bench) -> None:
     found = searched.use("grep", pattern="x", output_mode="content", max_count=1)
 

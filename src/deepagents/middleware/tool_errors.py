@@ -21,7 +21,7 @@ from deepagents._text import describe_exception, truncate
 from deepagents.errors import CodedError, ErrorCode
 from deepagents.middleware._base import BaseMiddleware, inner
 from deepagents.middleware._requests import Request, Response, ToolResult
-from deepagents.tools._tool import failure_message
+from deepagents.tools._tool import describe_misfit, failure_message
 
 _ORIGIN: Final = "raised_by_tool"
 _MOST_CHARACTERS: Final = 4_000
@@ -98,8 +98,7 @@ def _wrong_arguments(request: ToolCallRequest) -> str:
         # Arguments that LangGraph injects are not the model's to mend.
         unseen = takes.model_fields.keys() - shown.model_fields.keys() if _is_model(shown) else set[str]()
         found = [each for each in error.errors() if not unseen.intersection(each["loc"][:1])]
-        problems = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in found)
-        return truncate(f"{tool.name} cannot be called so: {problems}", _MOST_CHARACTERS) if found else ""
+        return truncate(describe_misfit(tool.name, found), _MOST_CHARACTERS) if found else ""
     return ""
 
 

@@ -59,6 +59,8 @@ class Asked:
 
 _SUMMARY_MARKS: Final = ("<messages>", "Messages to summarize:")
 
+_MOST_DESCRIBED: Final = 500
+
 ScriptedAnswer: TypeAlias = str | AIMessage | Exception
 Reply: TypeAlias = ScriptedAnswer | Callable[[Asked], ScriptedAnswer]
 
@@ -103,6 +105,7 @@ class ScriptedModel(BaseChatModel):
     remembers: bool = True
     _replies: deque[Reply] = PrivateAttr(default_factory=deque[Reply])
     _asked: list[Asked] = PrivateAttr(default_factory=list[Asked])
+    _requests: int = PrivateAttr(default=0)
     # Parallel subagents ask from several threads, and each reply must go out once.
     _lock: Any = PrivateAttr(default_factory=Lock)
     _described: dict[int, tuple[Any, dict[str, Any]]] = PrivateAttr(
@@ -162,6 +165,9 @@ class ScriptedModel(BaseChatModel):
         now = (tool, tool.name, tool.description, tool.args_schema)
         known, described = self._described.get(id(tool), (None, {}))
         if known != now:
+            if len(self._described) >= _MOST_DESCRIBED:
+                # Those of runs that have ended; a model may answer for hours, with new tools in each run.
+                self._described.clear()
             described = convert_to_openai_tool(tool)
             self._described[id(tool)] = (now, described)
         return described
@@ -198,6 +204,7 @@ class ScriptedModel(BaseChatModel):
         offered = options.pop("offered", [])
         asked = Asked(list(messages), offered, options, self._measure(messages, offered))
         with self._lock:
+            self._requests += 1
             if self.remembers:
                 self._asked.append(asked)
             reply = self._reply(asked)
@@ -226,7 +233,7 @@ class ScriptedModel(BaseChatModel):
     def _next(self, asked: Asked) -> Reply:
         if not self._replies:
             raise ScriptError(
-                f"the script has run out; request {len(self._asked)} ended with {asked.last[:200]!r}"
+                f"the script has run out; request {self._requests} ended with {asked.last[:200]!r}"
             )
         return self._replies.popleft()
 

@@ -16,6 +16,7 @@ from langchain_core.tools.base import ArgsSchema
 from langgraph.types import Command
 from pydantic import BaseModel, ConfigDict, Field, InstanceOf
 from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
 
 from deepagents._async import Coro, arun, run
 from deepagents._paths import CommandPaths, is_within, normalise
@@ -353,6 +354,12 @@ def failure_text(code: ErrorCode, text: str) -> str:
     """Phrase a failure for the model: one prefix, the sentence, the code."""
     sentence = text if text.startswith("Error") else f"Error: {text}"
     return f"{sentence} [{code}]"
+
+
+def describe_misfit(tool: str, errors: Iterable[ErrorDetails]) -> str:
+    """Name the arguments that do not fit a tool, without repeating them."""
+    problems = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in errors)
+    return f"{tool} cannot be called so: {problems}"
 
 
 def artifact_name(call_id: str, mark: str) -> str:

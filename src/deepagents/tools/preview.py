@@ -8,11 +8,20 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from pydantic import ValidationError
+
 from deepagents._async import run
 from deepagents.backends.filesystem import FilesystemBackend
 from deepagents.backends.handle import open_backend
 from deepagents.errors import BackendError, ToolFailure
-from deepagents.tools._tool import FileVersions, ToolContext, ToolLimits, ToolSpec, failure_text
+from deepagents.tools._tool import (
+    FileVersions,
+    ToolContext,
+    ToolLimits,
+    ToolSpec,
+    describe_misfit,
+    failure_text,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +50,12 @@ def preview_change(spec: ToolSpec, arguments: Mapping[str, Any], before: bytes |
         # As where the tool is called: what it has no argument for is left out.
         known = {name: arguments[name] for name in spec.args.model_fields if name in arguments}
         try:
+            spec.args.model_validate(known)
             output = run(spec.run(context, **spec.translate(known)))
+        except ValidationError as wrong:
+            return Preview(
+                failure=failure_text("invalid_argument", describe_misfit(spec.name, wrong.errors()))
+            )
         except (ToolFailure, BackendError) as failure:
             return Preview(failure=failure_text(failure.code, failure.text))
         if output.code is not None:

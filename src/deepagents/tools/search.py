@@ -141,7 +141,7 @@ async def _grep(
         pattern,
         root,
         None if glob is None else tool_context.paths.own_pattern(glob, root),
-        max_count=max_count or tool_context.limits.grep_matches,
+        max_count=min(filter(None, (max_count, tool_context.limits.grep_matches)), default=None),
         regex=regex,
         context_lines=lines_around,
     )

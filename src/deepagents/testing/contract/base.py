@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import pytest
 
+from deepagents._deprecation import warn_legacy
 from deepagents.backends._signatures import overrides
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.protocol import BackendProtocol, accepts
@@ -21,6 +22,10 @@ from deepagents.backends.protocol import BackendProtocol, accepts
 CallMode = Literal["sync", "async"]
 # Seconds; a backend that hangs should fail a check and not stop the whole suite.
 _PATIENCE = 60.0
+_OLDER_NAMES = {
+    "bytes": "read_bytes", "text": "read_text", "wrote": "write_text",
+    "listed": "list_paths", "uploaded": "upload_all", "downloaded": "download_all",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,13 @@ class Called:
         self._type: type[BackendProtocol] = BackendProtocol
         self._requests: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
         self._server: Future[None] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        """Find what goes by another name today."""
+        if name not in _OLDER_NAMES:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        warn_legacy(f"Called.{name} is now Called.{_OLDER_NAMES[name]}.")
+        return getattr(self, _OLDER_NAMES[name])
 
     def start(self, server: Future[None]) -> None:
         """Remember the work that serves the calls."""
