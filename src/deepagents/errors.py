@@ -6,7 +6,7 @@ HarnessError
 │  ├─ ProfileError                  a harness profile contradicts the agent it is applied to
 │  ├─ StackError                    middleware that cannot stand together
 │  ├─ StoreMissing                  (also RuntimeError) a store backend that runs without a store
-│  └─ UnenforceableRule             (also NotImplementedError) a permission that commands would go round
+│  └─ UnenforceableRule             (also NotImplementedError) a permission that commands would bypass
 ├─ ToolFailure(code, text)          the model may read it; never ends the run
 ├─ BackendError(code, text)         inside a backend; becomes a result or a ToolFailure
 ├─ LimitExceeded(code, text)        a call that may not be made any more; becomes a result of the agent
@@ -71,7 +71,7 @@ class StoreMissing(ConfigError, RuntimeError):
 
 
 class UnenforceableRule(ConfigError, NotImplementedError):
-    """A permission rule that commands would go round."""
+    """A permission rule that commands would bypass."""
 
 
 class CodedError(HarnessError):

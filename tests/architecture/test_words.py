@@ -111,6 +111,30 @@ def _parts(name: str) -> list[str]:
     return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower().split("_")
 
 
+TRANSLATED = re.compile(
+    r"\b(of yours|whoever|go(es)? round|summed up|without further words|is found by trying)\b"
+)
+"""What the documents once said in the manner of another language."""
+
+
+def translated_in(name: str, text: str) -> list[str]:
+    return [f"{name}: {found[0]}" for found in TRANSLATED.finditer(text)]
+
+
+def test_documents_do_not_sound_translated() -> None:
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+
+    assert len(pages) > 10
+    assert [found for page in pages for found in translated_in(page.name, page.read_text("utf-8"))] == []
+
+
+def test_a_translated_phrase_is_found() -> None:
+    assert translated_in("x.md", "a tool of yours could go round a rule") == [
+        "x.md: of yours",
+        "x.md: go round",
+    ]
+
+
 def test_a_class_name_has_one_meaning_in_the_library() -> None:
     assert names_with_two_meanings(sources("src/deepagents")) == {}
 

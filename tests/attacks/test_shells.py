@@ -1,4 +1,4 @@
-"""Commands do not go round a rule: where they could, there are no commands or no agent."""
+"""Commands do not bypass a rule: where they could, there are no commands or no agent."""
 
 from __future__ import annotations
 

@@ -128,3 +128,9 @@ def test_no_page_and_no_message_installs_another_package_of_this_name() -> None:
 )
 def test_a_bare_install_line_is_noticed(line: str, is_bare: bool) -> None:
     assert bool(BARE_INSTALL.search(line)) is is_bare
+
+
+def test_a_reader_learns_why_deepagents_code_cannot_be_installed_here() -> None:
+    page = (ROOT / "docs/third-party.md").read_text("utf-8")
+
+    assert re.search(r"^- \*\*deepagents-code\*\* needs exactly one version of .*`==`", page, re.MULTILINE)

@@ -229,7 +229,7 @@ def without_slash(path: str) -> str:
 def appends(kind: type[BackendProtocol]) -> bool:
     """Return whether a class adds to files itself.
 
-    An `append` that it only inherits would go round a `write` of its own.
+    An `append` that it only inherits would bypass a `write` of its own.
     """
     for each in kind.__mro__:
         if {"append", "aappend"} & vars(each).keys():

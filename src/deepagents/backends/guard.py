@@ -166,7 +166,7 @@ def _without_text(error: BackendError, path: str) -> ToolFailure:
 
 
 def find_exposed_rule(capabilities: Callable[[str], Capabilities], rules: Rules) -> str | None:
-    """Return a pattern that denies or waits, and that commands can go round, or could for all we know."""
+    """Return a pattern that denies or waits, and that commands can bypass, or could for all we know."""
     try:
         return _find_exposed(capabilities, rules)
     except Exception as error:
@@ -187,7 +187,7 @@ def _find_exposed(capabilities: Callable[[str], Capabilities], rules: Rules) -> 
 
 
 def check_enforceable(capabilities: Callable[[str], Capabilities], rules: Rules) -> None:
-    """Refuse rules that `execute` would go round; what is not known yet is asked again for each command.
+    """Refuse rules that `execute` would bypass; what is not known yet is asked again for each command.
 
     Raises:
         UnenforceableRule: naming the first such rule.

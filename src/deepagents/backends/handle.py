@@ -318,7 +318,7 @@ class FileCalls:
         if exposed:
             raise ToolFailure(
                 "permission_denied",
-                f"permission denied for execute: commands could go round the rule for {exposed}. Use the "
+                f"permission denied for execute: commands could bypass the rule for {exposed}. Use the "
                 "file tools.",
             )
 

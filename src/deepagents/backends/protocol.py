@@ -245,7 +245,7 @@ class SandboxBackendProtocol(BackendProtocol):
         raise NotImplementedError(lacks(self, "id"))
 
     def capabilities(self, path: str = "/") -> Capabilities:
-        """Return what this backend can do at `path`: always `execute`, which goes round rules."""
+        """Return what this backend can do at `path`: always `execute`, which bypasses rules."""
         kind = type(self)
         background = overrides(kind, "start_command") or overrides(kind, "astart_command")
         return replace(super().capabilities(path), execute=True, exposed=True, background=background)

@@ -113,7 +113,7 @@ class View:
     def _hold_parents(self, path: Path, done: dict[Path, Mode]) -> Iterator[str]:
         """Mount each directory between a mount and what lies in it on itself: a mount cannot be renamed.
 
-        Else `mv .git old && mkdir -p .git/hooks` would go round a hook directory that is read-only.
+        Else `mv .git old && mkdir -p .git/hooks` would bypass a hook directory that is read-only.
         """
         for parent in reversed(path.parents):
             above = _mode_above(parent, done) or "writable"

@@ -155,7 +155,7 @@ class _Writer:
         rules = self.rules
         for path in rules.protected:
             yield _rule("deny file-write*", [f'(subpath (param "{self.names[path]}"))'])
-        # Else `mv .git old && mkdir -p .git/hooks` would go round a protected directory of hooks. What was
+        # Else `mv .git old && mkdir -p .git/hooks` would bypass a protected directory of hooks. What was
         # given stays where it is too.
         bound = [*rules.protected, *rules.modes]
         parents = [each for each in _above(bound) if any(each.is_relative_to(one) for one in rules.given)]

@@ -89,7 +89,7 @@ class FilesystemMiddleware(BaseMiddleware):
 
     Raises:
         ConfigError: for a limit that is not positive, an unknown tool name, or tools without `read_file`.
-        UnenforceableRule: for a rule that commands could go round.
+        UnenforceableRule: for a rule that commands could bypass.
     """
 
     state_schema: type[Any] = FilesystemState
@@ -178,7 +178,7 @@ class FilesystemMiddleware(BaseMiddleware):
         """Put the file tools under these rules, instead of any other.
 
         Raises:
-            UnenforceableRule: for a rule that commands could go round.
+            UnenforceableRule: for a rule that commands could bypass.
         """
         self._rules = Rules(permissions)
         # A tool holds the method that opens its context: those of the middleware this is a copy of hold its.
