@@ -58,15 +58,16 @@ def test_a_model_that_forgets_still_counts_its_requests() -> None:
 
 def test_a_model_does_not_keep_the_tools_of_every_run() -> None:
     model = ScriptedModel()
-    kept: list[weakref.ref[Any]] = []
-    for _ in range(1_000):
-        made = StructuredTool.from_function(add.func)
+
+    def use_a_new_tool() -> weakref.ref[Any]:
+        made = StructuredTool.from_function(lambda: "now", name="look", description="Look.")
         model.bind_tools([made])
-        kept.append(weakref.ref(made))
-    del made
+        return weakref.ref(made)
+
+    first, *_ = [use_a_new_tool() for _ in range(1_000)]
     gc.collect()
 
-    assert kept[0]() is None
+    assert first() is None
 
 
 def test_an_exception_is_raised(call_mode: CallMode) -> None:
