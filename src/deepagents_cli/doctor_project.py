@@ -12,10 +12,12 @@ from deepagents.models import resolve_model
 from deepagents_cli.doctor import Check
 from deepagents_cli.file_agents import ANTHROPIC_MODELS, find_agents
 from deepagents_cli.file_commands import find_commands
+from deepagents_cli.models_here import LOCAL
 from deepagents_cli.plugins import read_hooks
 from deepagents_cli.project import Project
 from deepagents_cli.settings import read_project, read_user
 from deepagents_cli.setup import Setup, describe_untrusted, load_setup, words_of
+from deepagents_local import DEFAULT_MODEL, need_weights
 
 
 def examine_project(directory: Path, environment: Mapping[str, str]) -> Iterator[Check]:
@@ -73,8 +75,12 @@ def _hooks(setup: Setup) -> Iterator[Check]:
 
 
 def _model_of(who: str, name: str) -> Iterator[Check]:
+    provider, _, local = name.partition(":")
     try:
         resolve_model(name)
+        if provider == LOCAL:
+            # Otherwise they are looked for when it is first asked.
+            need_weights(local or DEFAULT_MODEL)
     except UnknownModel as error:
         yield Check(who, "missing", f"{name}: {error}")
 

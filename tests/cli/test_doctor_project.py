@@ -66,6 +66,23 @@ def test_what_is_there_and_what_waits_for_trust_is_listed(cli: Command, director
     assert not (directory / "ran").exists()
 
 
+def test_a_local_model_that_is_unknown_or_not_here_is_named(
+    cli: Command, directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("DEEPAGENTS_CACHE", str(tmp_path / "cache"))
+    for name, model in (("a", "local:none"), ("b", "local"), ("c", "local:qwen2.5-coder-0.5b")):
+        text = f"---\ndescription: A.\nmodel: {model}\n---\n"
+        write(tmp_path / "home" / ".deepagents" / "agents" / f"{name}.md", text)
+
+    checks = json.loads(cli("doctor", "--json", "--dir", str(directory)).out)["checks"]
+
+    wrong = {each["name"]: each["what"] for each in checks if each["state"] == "missing"}
+    assert "There is no local model 'none'" in wrong["agent a"]
+    assert "deepagents models pull" in wrong["agent b"]
+    assert "deepagents models pull qwen2.5-coder-0.5b" in wrong["agent c"]
+
+
 def write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
