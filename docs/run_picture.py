@@ -63,7 +63,7 @@ def record_run(folder: Path) -> str:
             os.execvpe(command[0], command, {**os.environ, **surroundings, **size})
         written = _read_and_agree(terminal)
         os.waitpid(child, 0)
-    return written.decode().replace("\r\n", "\n")
+    return written.decode().replace("\r\n", "\n").replace(str(folder), "~/notes")
 
 
 def _read_and_agree(terminal: int) -> bytes:
@@ -80,7 +80,7 @@ def _read_and_agree(terminal: int) -> bytes:
 
 def draw(written: str) -> str:
     """Return a picture of a terminal; it names no address, so that showing it asks no server for anything."""
-    steady = re.sub(r"· thread \S+ · \S+", "· thread 1 · ~/notes", written)
+    steady = re.sub(r"· thread \S+ ·", "· thread 1 ·", written)
     steady = re.sub(r"\S+ tokens in.*", "", steady)  # The script's answers take no time and cost nothing.
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
     console.print(Text.assemble(("$ ", "bold"), f'deepagents run "{TASK}" \\\n      --model {MODEL}'))
