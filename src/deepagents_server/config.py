@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, Literal, cast
 
 from deepagents_server.errors import ServeError
@@ -18,6 +19,30 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 
 
 Strategy = Literal["delete", "keep_latest"]
+
+_KEYS: Final = (
+    "graphs", "env", "dependencies", "store", "checkpointer", "auth", "http", "webhooks",
+    # What LangGraph's file says about images and pages, which are not made here.
+    "$schema", "python_version", "node_version", "api_version", "base_image", "image_distro",
+    "pip_config_file", "pip_installer", "source", "dockerfile_lines", "keep_pkg_tools", "ui", "ui_config",
+)  # fmt: skip
+_KEYS_OF: Final[Mapping[str, Sequence[str]]] = MappingProxyType(
+    {
+        "store": ("index", "ttl"),
+        "checkpointer": ("ttl",),
+        "checkpointer.ttl": ("default_ttl", "strategy", "sweep_interval_minutes", "sweep_limit"),
+        "auth": ("path", "disable_studio_auth", "openapi", "cache"),
+        "webhooks": ("url", "headers", "env_prefix"),
+        "webhooks.url": (
+            "allowed_domains",
+            "allowed_ports",
+            "require_https",
+            "disable_loopback",
+            "max_url_length",
+        ),  # fmt: skip
+    }
+)
+"""The keys of each part of the file; `http` is read where its parts are."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +103,7 @@ def _read(path: Path) -> ServerConfig:
     except (OSError, ValueError) as error:
         raise ServeError(f"{str(path)!r} cannot be read as JSON: {error}") from error
     given = _section(read, path.name)
+    _check_keys(given, path.name, _KEYS)
     directory = path.parent
     graphs = _section(given.get("graphs"), "graphs")
     if not graphs:
@@ -94,8 +120,8 @@ def _read(path: Path) -> ServerConfig:
         import_paths=_import_paths(given.get("dependencies"), directory),
         store=_section(given.get("store"), "store"),
         http=_section(given.get("http"), "http"),
-        webhooks=_section(given.get("webhooks"), "webhooks"),
-        auth=_section(given.get("auth"), "auth"),
+        webhooks=_webhooks(given.get("webhooks")),
+        auth=_auth(given.get("auth")),
         ages=_ages(_section(given.get("checkpointer"), "checkpointer")),
     )
 
@@ -105,7 +131,28 @@ def _section(value: Any, name: str) -> dict[str, Any]:
         return {}
     if not isinstance(value, dict):
         raise ServeError(f"{name} must be a JSON object, not {value!r}.")
-    return cast(dict[str, Any], value)
+    given = cast(dict[str, Any], value)
+    _check_keys(given, name, _KEYS_OF.get(name, [*given]))
+    return given
+
+
+def _check_keys(given: Mapping[str, Any], name: str, known: Sequence[str]) -> None:
+    """Refuse what this server does not do: what stays open because of a slip must not go unseen."""
+    if unknown := sorted(given.keys() - set(known)):
+        raise ServeError(f"{name} has no {unknown[0]!r} that this server knows; it knows {', '.join(known)}.")
+
+
+def _auth(value: Any) -> dict[str, Any]:
+    given = _section(value, "auth")
+    if given and "path" not in given:
+        raise ServeError("auth has no 'path', so nobody would be asked who calls; name your handlers there.")
+    return given
+
+
+def _webhooks(value: Any) -> dict[str, Any]:
+    given = _section(value, "webhooks")
+    _section(given.get("url"), "webhooks.url")
+    return given
 
 
 def _place(name: str, value: Any) -> str:

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import re
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Any, Final
 
 import httpx
 
-from deepagents_server.errors import ApiError
+from deepagents_server.errors import ApiError, ServeError
 
 _SECONDS: Final = 10.0
 # Where Oracle's and Azure's clouds tell machines their own secrets, though Python calls them global.
 _CLOUDS: Final = (IPv4Network("192.0.0.0/24"), IPv4Network("168.63.129.16/32"))
 # What is not in here is local, or an address of IPv4, which a router may lead into one's own network.
 _UNICAST: Final = IPv6Network("2000::/3")
+_VARIABLE: Final = re.compile(r"\$\{\{\s*env\.(\w+)\s*\}\}")
 _log: Final = logging.getLogger("deepagents.server")
 
 
@@ -42,10 +46,16 @@ class Webhooks:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Webhooks:
-        """Read the configuration."""
+        """Read the configuration.
+
+        Raises:
+            ServeError: for a header with a variable that is not there, or may not leave.
+        """
         url: Mapping[str, Any] = given.get("url") or {}
+        prefix = str(given.get("env_prefix") or "LG_WEBHOOK_")
+        headers: Mapping[str, str] = given.get("headers") or {}
         return cls(
-            given.get("headers") or {},
+            {name: _VARIABLE.sub(partial(_read, prefix), text) for name, text in headers.items()},
             tuple(url.get("allowed_domains") or ()),
             tuple(url.get("allowed_ports") or ()),
             bool(url.get("require_https")),
@@ -125,6 +135,18 @@ class Webhooks:
             answered = await client.send(request, stream=True)
             await answered.aclose()
         return answered.status_code
+
+
+def _read(prefix: str, found: re.Match[str]) -> str:
+    """Return the value of a variable that a header names."""
+    name = found[1]
+    if not name.startswith(prefix):
+        raise ServeError(
+            f"webhooks.headers: {name!r} may not leave; name variables that begin with {prefix}."
+        )
+    if name not in os.environ:
+        raise ServeError(f"webhooks.headers: {name!r} is not set.")
+    return os.environ[name]
 
 
 def _is_public(address: IPv4Address | IPv6Address) -> bool:

@@ -32,6 +32,13 @@ def test_a_file_names_graphs_variables_and_directories(tmp_path: Path) -> None:
     assert callable(load_graphs(config)["two"])
 
 
+def test_what_only_builds_an_image_changes_nothing(tmp_path: Path) -> None:
+    built = {"$schema": "x", "python_version": "3.12", "dockerfile_lines": ["RUN x"], "image_distro": "wolfi"}
+    (tmp_path / "langgraph.json").write_text(json.dumps({"graphs": {"a": "./x.py:y"}, **built}))
+
+    assert load_config(None, tmp_path).graphs == {"a": "./x.py:y"}
+
+
 def test_a_file_called_like_a_module_of_python_hides_it_from_nobody(tmp_path: Path) -> None:
     (tmp_path / "json.py").write_text("def agent(): ...\n")
 
@@ -46,6 +53,20 @@ def test_a_file_called_like_a_module_of_python_hides_it_from_nobody(tmp_path: Pa
         (None, "{}", "names no graphs"),
         (None, '{"graphs": {"a/b": "x.py:y"}}', "no name of a graph"),
         (None, '{"graphs": {"a": "x.py"}}', "must be given as"),
+        (
+            None,
+            '{"graphs": {"a": "x.py:y"}, "auht": {}}',
+            "no 'auht' that this server knows; it knows .*auth",
+        ),
+        (None, '{"graphs": {"a": "x.py:y"}, "encryption": {"path": "./e.py:e"}}', "no 'encryption'"),
+        (
+            None,
+            '{"graphs": {"a": "x.py:y"}, "checkpointer": {"path": "./c.py:c"}}',
+            "checkpointer.* no 'path'",
+        ),
+        (None, '{"graphs": {"a": "x.py:y"}, "auth": {"paht": "./a.py:auth"}}', "auth.* no 'paht'.*path"),
+        (None, '{"graphs": {"a": "x.py:y"}, "auth": {"disable_studio_auth": true}}', "auth.*has no 'path'"),
+        (None, '{"graphs": {"a": "x.py:y"}, "webhooks": {"url": {"allowed_domain": []}}}', "webhooks.url"),
         ("gone.json", "{}", "There is no 'gone.json'"),
         ("gone.py:agent", "{}", "there is no file gone.py"),
         ("broken.py:agent", "{}", "ZeroDivisionError"),

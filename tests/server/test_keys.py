@@ -66,6 +66,13 @@ def test_a_client_of_openai_is_told_too(url: str) -> None:
     assert refused.value.type == "authentication_error"
 
 
+def test_a_page_from_elsewhere_uses_no_tools_though_it_has_a_key(url: str, place: Path) -> None:
+    sent = {"x-api-key": make_key(place, "alice"), "origin": "https://evil.example"}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+
+    assert httpx.post(f"{url}/mcp", json=message, headers=sent).status_code == 403
+
+
 @pytest.mark.parametrize("header", ["x-api-key", "authorization"])
 def test_a_key_goes_into_either_header(url: str, place: Path, header: str) -> None:
     key = make_key(place, "alice")

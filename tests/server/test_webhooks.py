@@ -23,7 +23,7 @@ from deepagents_server.api.openapi import BODIES
 from deepagents_server.database import open_database
 from deepagents_server.database.tables import webhooks
 from deepagents_server.deliveries import Deliveries
-from deepagents_server.errors import ApiError
+from deepagents_server.errors import ApiError, ServeError
 from deepagents_server.serialize import now, seconds_to
 from deepagents_server.webhooks import Webhooks
 from tests.server.serving import Process
@@ -107,6 +107,25 @@ async def test_the_end_of_a_run_is_posted_once_and_redirects_lead_nowhere(inbox:
     host, body = inbox.bodies.get(timeout=10)
     assert (host, body) == (inbox.url.removeprefix("http://"), {"run_id": "1"})
     assert inbox.bodies.empty()
+
+
+def test_headers_take_the_variables_that_may_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LG_WEBHOOK_KEY", "k1")
+    monkeypatch.setenv("HOOK_NAME", "us")
+    monkeypatch.setenv("SECRET", "s")
+
+    made = Webhooks.of(
+        {"headers": {"authorization": "Bearer ${{ env.LG_WEBHOOK_KEY }}, ${{env.LG_WEBHOOK_KEY}}"}}
+    )
+    named = Webhooks.of({"env_prefix": "HOOK_", "headers": {"x-from": "${{ env.HOOK_NAME }}"}})
+
+    assert made.headers == {"authorization": "Bearer k1, k1"}
+    assert named.headers == {"x-from": "us"}
+    for other in ("SECRET", "HOOK_NAME"):
+        with pytest.raises(ServeError, match=f"'{other}'.*LG_WEBHOOK_"):
+            Webhooks.of({"headers": {"x-from": f"${{{{ env.{other} }}}}"}})
+    with pytest.raises(ServeError, match="'LG_WEBHOOK_GONE' is not set"):
+        Webhooks.of({"headers": {"x-from": "${{ env.LG_WEBHOOK_GONE }}"}})
 
 
 async def test_what_a_name_leads_to_is_asked_once_and_all_of_it_is_checked(inbox: Inbox) -> None:
