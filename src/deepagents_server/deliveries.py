@@ -49,7 +49,7 @@ class Deliveries:
     async def running(self) -> AsyncGenerator[None]:
         """Send until the block ends; what is under way then is sent again later."""
         if not self._database.is_shared:
-            # The process before this one sends no more; what has failed goes on waiting for its turn.
+            # The process before this one sends no more. What waits longer has failed, and goes on waiting.
             held = webhooks.c.due_at <= now(_HELD)
             await self._database.execute(webhooks.update().where(held).values(due_at=now()))
         try:

@@ -14,7 +14,7 @@ from starlette.types import Scope as Asgi
 from deepagents_server.api.access import MCP
 from deepagents_server.api.common import SERVER, path_of, refuse
 from deepagents_server.api.origins import Origins
-from deepagents_server.api.pages import ask_who
+from deepagents_server.api.pages import show_refusal
 from deepagents_server.auth import User
 from deepagents_server.database.owners import Scope
 from deepagents_server.errors import ApiError
@@ -70,7 +70,7 @@ class Gate:
             caller = Scope(user["identity"], user) if user else Scope()
         except ApiError as error:
             shown = self._pages and error.status == 401 and path_of(scope) == "/"
-            refused = ask_who(self._server, error) if shown else refuse(scope, error)
+            refused = show_refusal(self._server, error) if shown else refuse(scope, error)
             return await refused(scope, receive, send)
         server = self._server.of(caller, self._choose_headers(Headers(scope=scope)))
         known = {

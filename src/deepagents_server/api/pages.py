@@ -80,7 +80,7 @@ async def page(request: Request) -> Response:
     return _show("deepagents", body)
 
 
-def ask_who(server: Server, error: ApiError) -> Response:
+def show_refusal(server: Server, error: ApiError) -> Response:
     """Refuse a person with a browser, and show nothing of what is served."""
     docs = f'<a href="{escape(_base(server))}/docs">The endpoints</a>'
     body = f"<p>{escape(error.detail)}</p><p>This page is for whom the server knows. {docs} are for all.</p>"

@@ -101,13 +101,13 @@ async def _move_runs(database: Database, worker: str, queue: str) -> int:
     held = await _runs_of(database, worker)
     left = await DBOS.list_workflows_async(status="PENDING", executor_id=worker, load_input=False)
     for workflow in left:
-        if _is_of(workflow, held):
+        if _can_resume(workflow, held):
             # With the name of a queue, or it would escape the limits of workers.
             await DBOS.resume_workflow_async(workflow.workflow_id, queue_name=queue)
         else:
             await DBOS.cancel_workflow_async(workflow.workflow_id)
     waiting = await DBOS.list_workflows_async(status="ENQUEUED", queue_name=queue, load_input=False)
-    known = {_run_of(each) for each in (*left, *waiting) if _is_of(each, held)}
+    known = {_run_of(each) for each in (*left, *waiting) if _can_resume(each, held)}
     for run_id in held.keys() - known:
         await hand_back(database, run_id, worker)
     if moved := len(held):
@@ -119,7 +119,7 @@ def _run_of(workflow: WorkflowStatus) -> str:
     return workflow.workflow_id.rsplit(":", 1)[0]
 
 
-def _is_of(workflow: WorkflowStatus, held: Mapping[str, str]) -> bool:
+def _can_resume(workflow: WorkflowStatus, held: Mapping[str, str]) -> bool:
     """Tell whether DBOS can begin a run again: one that is moved has another version of the code now."""
     return held.get(_run_of(workflow)) == workflow.app_version
 
