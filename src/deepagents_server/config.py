@@ -137,7 +137,7 @@ def _section(value: Any, name: str) -> dict[str, Any]:
 
 
 def _check_keys(given: Mapping[str, Any], name: str, known: Sequence[str]) -> None:
-    """Refuse what this server does not do: what stays open because of a slip must not go unseen."""
+    """Refuse what this server does not do: what a misspelt key leaves open must not go unseen."""
     if unknown := sorted(given.keys() - set(known)):
         raise ServeError(f"{name} has no {unknown[0]!r} that this server knows; it knows {', '.join(known)}.")
 

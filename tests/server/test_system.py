@@ -66,6 +66,8 @@ def test_a_configuration_names_pages() -> None:
     assert not origins.allow("http://localhost:3000")
     with pytest.raises(ServeError, match="allow_orgins"):
         Origins.of({"cors": {"allow_orgins": ["*"]}})
+    with pytest.raises(ServeError, match="allow_origins must be a list"):
+        Origins.of({"cors": {"allow_origins": "https://*.example"}})
 
 
 @pytest.mark.parametrize("name", ["disable_stores", "mount"])
@@ -73,6 +75,12 @@ def test_what_a_configuration_says_and_nobody_does_is_refused(name: str) -> None
     with pytest.raises(ServeError, match=f"http.{name} .* disable_store,"):
         routes_of({name: True})
     assert routes_of({"disable_store": True, "disable_ui": True, "cors": {}})
+
+
+@pytest.mark.parametrize("name", ["disable_store", "enable_custom_route_auth"])
+def test_a_switch_is_true_or_false(name: str) -> None:
+    with pytest.raises(ServeError, match=f"http.{name} must be true or false, not 'true'"):
+        routes_of({name: "true"})
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.4", "::", "example.org"])

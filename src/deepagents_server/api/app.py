@@ -90,6 +90,9 @@ def routes_of(http: Mapping[str, Any]) -> list[Route | WebSocketRoute]:
             f"http.{unknown[0]} of langgraph.json is nothing that this server does; leave it out, or name "
             f"another file with `deepagents serve FILE.json`. It knows {', '.join(known)}."
         )
+    for name, value in http.items():
+        if name.startswith(("disable_", "enable_")) and not isinstance(value, bool):
+            raise ServeError(f"http.{name} must be true or false, not {value!r}.")
     left = (routes for name, routes in _PARTS.items() if http.get(f"disable_{name}") is not True)
     return [route for routes in left for route in routes]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
@@ -47,10 +47,12 @@ class Origins:
         if unknown := given.keys() - _KNOWN:
             raise ServeError(f"http.cors has no {sorted(unknown)[0]!r}; it has {', '.join(sorted(_KNOWN))}.")
         named = given.get("allow_origins")
+        if not isinstance(named, list | None):
+            raise ServeError(f"http.cors.allow_origins must be a list, not {named!r}.")
         pattern = given.get("allow_origin_regex")
         if named is None and pattern is None:
             pattern = _HERE
-        return cls(tuple(named or ()), pattern, given)
+        return cls(tuple(cast(list[str], named or ())), pattern, given)
 
     def allow(self, origin: str) -> bool:
         """Tell whether pages of an origin may use the server."""
