@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
+import sqlalchemy as sa
 from langgraph.checkpoint.base.id import uuid6
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -22,14 +23,14 @@ from deepagents_server.database.runs import (
     CHECKPOINT,
     STEER,
     Taken,
-    active_runs,
     add_run,
+    count_active,
     lock_leases,
     mark_cancelled,
     mark_steered,
     new_run,
 )
-from deepagents_server.database.tables import threads
+from deepagents_server.database.tables import runs, threads
 from deepagents_server.database.threads import add_thread, get_thread
 from deepagents_server.errors import ApiError, not_found
 from deepagents_server.serialize import now
@@ -113,27 +114,29 @@ class NewRuns:
         if assistant["graph_id"] not in server.graphs:
             raise ApiError(404, f"The graph {assistant['graph_id']!r} of this assistant is not served here.")
         thread = await _thread(connection, given, thread_id)
-        busy = await active_runs(connection, thread["thread_id"]) if thread_id else []
+        busy = await count_active(connection, thread["thread_id"]) if thread_id else 0
         row = _row(assistant, thread, given, server)
         strategy = row["multitask_strategy"]
         if busy and strategy == "reject":
             raise ApiError(
                 409, "The thread is busy with another run; wait for it, or choose a multitask_strategy."
             )
-        await check_quota(connection, server.scope.owner, len(busy) if strategy in _REPLACES else 0)
+        await check_quota(connection, server.scope.owner, busy if strategy in _REPLACES else 0)
         begins = not busy and not given.get("after_seconds") and self.reserve(row["run_id"])
         taken = await add_run(connection, row, server.engine.worker if begins else None)
         await _mark_thread(connection, thread, assistant)
         self.notices.extend([("begin", row["thread_id"]), *([] if taken else [RUNS])])
         self.taken.extend([taken] if taken else [])
-        for other in busy:
-            self.notices.extend(await self._make_way(other, strategy))
+        if busy:
+            self.notices.extend(await self._make_way(row))
         return row
 
-    async def _make_way(self, other: Row, strategy: str) -> list[Notice]:
+    async def _make_way(self, row: Row) -> list[Notice]:
+        others = sa.and_(runs.c.thread_id == row["thread_id"], runs.c.run_id != row["run_id"])
+        strategy = row["multitask_strategy"]
         if strategy in _REPLACES:
-            return await mark_cancelled(self.connection, other, strategy)
-        return await mark_steered(self.connection, other) if strategy == STEER else []
+            return await mark_cancelled(self.connection, others, strategy)
+        return await mark_steered(self.connection, others) if strategy == STEER else []
 
 
 async def _thread(connection: AsyncConnection, given: Mapping[str, Any], thread_id: str | None) -> Row:

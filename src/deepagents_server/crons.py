@@ -26,6 +26,8 @@ from deepagents_server.server import Server
 _LOOK: Final = 1.0
 _SHORTEST: Final = 60
 """Seconds between two runs of a schedule, at least."""
+_READ: Final = 100
+"""Schedules that are read at a time."""
 _log: Final = logging.getLogger("deepagents.server")
 
 
@@ -53,17 +55,26 @@ def next_date(
 
 async def start_due(server: Server) -> int:
     """Start the runs of all schedules that are due; of several servers, one gets each."""
-    query = sa.select(crons).where(crons.c.enabled == 1, crons.c.next_run_date <= now())
+    place: sa.ColumnElement[Any] = sa.tuple_(crons.c.next_run_date, crons.c.cron_id)
+    due = sa.select(crons).where(crons.c.enabled == 1, crons.c.next_run_date <= now())
+    due = due.order_by(crons.c.next_run_date, crons.c.cron_id).limit(_READ)
+    found = await server.database.rows(due)
     started = 0
-    for row in await server.database.rows(query):
-        try:
-            following = next_date(row["schedule"], row["timezone"], row["end_time"])
-        except ApiError as error:
-            # It could be read when it was made: timezones come and go with the system's data.
-            _log.warning("Schedule %s cannot be read: %s", row["cron_id"], error.detail)
-            continue
-        started += await _start(server, row, following)
+    while found:
+        started += sum([await _start_one(server, row) for row in found])
+        seen = sa.tuple_(found[-1]["next_run_date"], found[-1]["cron_id"])
+        found = await server.database.rows(due.where(place > seen))
     return started
+
+
+async def _start_one(server: Server, row: Row) -> bool:
+    try:
+        following = next_date(row["schedule"], row["timezone"], row["end_time"])
+    except ApiError as error:
+        # It could be read when it was made: timezones come and go with the system's data.
+        _log.warning("Schedule %s cannot be read: %s", row["cron_id"], error.detail)
+        return False
+    return await _start(server, row, following)
 
 
 async def _start(server: Server, row: Row, following: str | None) -> bool:

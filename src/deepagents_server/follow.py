@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import sqlalchemy as sa
 
@@ -21,8 +21,11 @@ _AHEAD: Final = 64
 _LOOKED_AT: Final = 100
 """The newest runs of a thread among which new ones are looked for."""
 
+_RUNS: Final[Any] = sa.select(*[runs.c[name] for name in ("run_id", "graph_id", "status")])
+"""What is read of the runs of a thread: there may be thousands, with all that they were asked."""
+
 Followed = tuple[Row, Event | None]
-"""An event of a run; `None` once there are no more."""
+"""An event of a run, of which `run_id` and `graph_id` are given; `None` once there are no more."""
 
 
 async def is_over(server: Server, run_id: str) -> bool:
@@ -84,8 +87,8 @@ class _Follower:
     async def _begin(self) -> list[Row]:
         """Follow the runs that are not over, behind those that are, which are returned in order."""
         await self._turn.acquire()
-        of_thread = sa.select(runs).where(runs.c.thread_id == self.thread_id)
-        found = await self.server.database.rows(of_thread)
+        of_thread = runs.c.thread_id == self.thread_id
+        found = await self.server.database.rows(_RUNS.where(of_thread))
         self._known = {row["run_id"] for row in found}
         for row in found:
             if row["status"] in ACTIVE:
@@ -94,14 +97,16 @@ class _Follower:
             return []
         by_id = {row["run_id"]: row for row in found if row["status"] not in ACTIVE}
         first, last = sa.func.min(run_events.c.seq), sa.func.max(run_events.c.seq)
-        kept = sa.select(run_events.c.run_id).where(run_events.c.run_id.in_(by_id))
+        kept = (
+            sa.select(run_events.c.run_id).join(runs, runs.c.run_id == run_events.c.run_id).where(of_thread)
+        )
         kept = kept.group_by(run_events.c.run_id).having(last > self.since).order_by(first)
-        return [by_id[row["run_id"]] for row in await self.server.database.rows(kept)]
+        ids = [row["run_id"] for row in await self.server.database.rows(kept)]
+        return [by_id[run_id] for run_id in ids if run_id in by_id]
 
     async def _look(self, news: asyncio.Event) -> None:
         newest = (
-            sa.select(runs)
-            .where(runs.c.thread_id == self.thread_id)
+            _RUNS.where(runs.c.thread_id == self.thread_id)
             .order_by(runs.c.created_at.desc())
             .limit(_LOOKED_AT)
         )

@@ -70,6 +70,19 @@ async def add_schedule(server: Server, **fields: Any) -> None:
     await server.database.execute(crons.insert().values(row))
 
 
+async def test_more_schedules_are_due_than_are_read_at_once(tmp_path: Path) -> None:
+    """Also behind those that cannot be read, which stay due."""
+    settings = Settings(f"sqlite:///{tmp_path / 'server.db'}", slots=0)
+    async with open_server(ServerConfig(tmp_path, GRAPHS), settings) as server:
+        for number in range(110):
+            await add_schedule(server, cron_id=f"a{number}", schedule="0 0 30 2 *")
+        for number in range(15):
+            await add_schedule(server, cron_id=f"b{number}")
+
+        assert await start_due(server) == 15
+        assert await start_due(server) == 0
+
+
 async def test_what_is_due_starts_once_though_several_servers_look(tmp_path: Path) -> None:
     settings = Settings(f"sqlite:///{tmp_path / 'server.db'}", slots=0)
     async with open_server(ServerConfig(tmp_path, GRAPHS), settings) as server:

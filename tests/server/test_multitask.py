@@ -12,11 +12,13 @@ import pytest
 import sqlalchemy as sa
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import ConflictError, NotFoundError
+from sqlalchemy import event
 from sqlalchemy.exc import IntegrityError
 
+from deepagents_server.cancel import cancel_runs
 from deepagents_server.config import ServerConfig
-from deepagents_server.create import create_run
-from deepagents_server.database.tables import runs
+from deepagents_server.create import create_run, create_runs
+from deepagents_server.database.tables import runs, threads
 from deepagents_server.server import Settings, open_server
 from tests.server.serving import GRAPHS
 from tests.server.test_runs import last, say
@@ -263,3 +265,33 @@ async def test_a_run_takes_the_place_of_one_of_the_same_batch(
     assert last(values) == "Echo: next"
     left = {each["run_id"]: each["status"] for each in await client.runs.list(thread)}
     assert left.get(made[0]["run_id"]) == (None if strategy == "rollback" else "interrupted")
+
+
+async def test_many_runs_that_wait_are_ended_together(tmp_path: Path) -> None:
+    """In a few statements, be they on one thread or on many."""
+    settings = Settings(f"sqlite:///{tmp_path / 'server.db'}", slots=0)
+    async with open_server(ServerConfig(tmp_path, GRAPHS), settings) as server:
+        asked = {"assistant_id": "echo", "input": say("hello"), "on_completion": "keep"}
+        thread = (await create_run(server, asked))["thread_id"]
+        await create_runs(server, [(asked, thread)] * 149)
+        statements: list[str] = []
+
+        @event.listens_for(server.database.engine.sync_engine, "before_cursor_execute")
+        def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+            statements.append(statement)
+
+        last_one = await create_run(server, {**asked, "multitask_strategy": "interrupt"}, thread)
+        on_one = len(statements)
+        waiting = sa.select(runs.c.run_id).where(runs.c.status == "pending")
+        left = await server.database.rows(waiting)
+        await create_runs(server, [(asked, None)] * 149)
+        took = len(statements)
+        ended = await cancel_runs(server, "interrupt")
+
+        assert [row["run_id"] for row in left] == [last_one["run_id"]]
+        assert ended == 150
+        assert await server.database.rows(waiting) == []
+        threads_left = await server.database.rows(sa.select(threads.c.status).distinct())
+        assert [row["status"] for row in threads_left] == ["idle"]
+        assert on_one < 20
+        assert len(statements) - took < 20

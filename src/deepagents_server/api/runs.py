@@ -23,6 +23,7 @@ from deepagents_server.api.bodies import (
     read_body,
 )
 from deepagents_server.api.common import Watched, answer, nothing, select_fields, serving
+from deepagents_server.cancel import cancel_runs
 from deepagents_server.create import create_run, create_runs
 from deepagents_server.database.engine import Row
 from deepagents_server.database.runs import ACTIVE, delete_runs, show_run
@@ -134,18 +135,15 @@ async def cancel_many(request: Request) -> Response:
     given = await read_body(request, CancelManyBody)
     if not given.status and not (given.thread_id and given.run_ids):
         raise ApiError(422, "Name a status, or thread_id and run_ids.")
-    server = serving(request)
-    wanted = ACTIVE if given.status in (None, "all") else (given.status,)
-    query = sa.select(runs).where(runs.c.status.in_(wanted))
+    chosen: list[sa.ColumnElement[bool]] = []
+    if given.status not in (None, "all"):
+        chosen.append(runs.c.status == given.status)
     if given.thread_id:
-        query = query.where(runs.c.thread_id == given.thread_id)
+        chosen.append(runs.c.thread_id == given.thread_id)
     if given.run_ids:
-        query = query.where(runs.c.run_id.in_(given.run_ids))
-    found = await server.database.rows(query)
-    if not found:
+        chosen.append(runs.c.run_id.in_(given.run_ids))
+    if not await cancel_runs(serving(request), _action(request), *chosen):
         raise ApiError(404, "There are no such runs to cancel.")
-    for row in found:
-        await server.engine.cancel(row, _action(request))
     return nothing()
 
 

@@ -24,9 +24,9 @@ from deepagents_server.api.bodies import (
     read_body,
 )
 from deepagents_server.api.common import answer, answer_search, nothing, select_fields, serving
+from deepagents_server.cancel import cancel_runs
 from deepagents_server.database.engine import Row
 from deepagents_server.database.filters import clean_metadata, contains
-from deepagents_server.database.runs import ACTIVE
 from deepagents_server.database.tables import runs, threads
 from deepagents_server.database.threads import add_thread, get_thread, show_lifetime, show_thread
 from deepagents_server.errors import ApiError, not_found
@@ -95,9 +95,7 @@ async def delete(request: Request) -> Response:
 
 async def remove(server: Server, thread_id: str) -> None:
     """Remove a thread; its runs end first."""
-    query = sa.select(runs).where(runs.c.thread_id == thread_id, runs.c.status.in_(ACTIVE))
-    for run in await server.database.rows(query):
-        await server.engine.cancel(run, "interrupt")
+    await cancel_runs(server, "interrupt", runs.c.thread_id == thread_id)
     await remove_thread(server, thread_id)
     # Who follows it may stop.
     server.events.wake(thread_id)

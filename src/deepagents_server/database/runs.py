@@ -44,14 +44,10 @@ async def add(connection: AsyncConnection, table: sa.Table, row: Row) -> bool:
     return (await connection.execute(added)).first() is not None
 
 
-async def active_runs(connection: AsyncConnection, thread_id: str) -> list[Row]:
-    """Return the runs of a thread that wait or work, oldest first."""
-    query = (
-        sa.select(runs)
-        .where(runs.c.thread_id == thread_id, runs.c.status.in_(ACTIVE))
-        .order_by(runs.c.created_at)
-    )
-    return [dict(row) for row in (await connection.execute(query)).mappings()]
+async def count_active(connection: AsyncConnection, thread_id: str) -> int:
+    """Count the runs of a thread that wait or work."""
+    chosen = sa.select(sa.func.count()).where(runs.c.thread_id == thread_id, runs.c.status.in_(ACTIVE))
+    return (await connection.execute(chosen)).scalar_one()
 
 
 async def lock_leases(connection: AsyncConnection, thread_ids: Iterable[str]) -> None:
@@ -208,38 +204,43 @@ async def finish(
     return True
 
 
-async def mark_cancelled(connection: AsyncConnection, run: Row, action: str) -> list[Notice]:
-    """Note that a run is to end, or end it if it has not begun; return what is to be sent about it."""
+async def mark_cancelled(
+    connection: AsyncConnection, chosen: sa.ColumnElement[bool], action: str
+) -> list[Notice]:
+    """Note that runs are to end, and end those that have not begun; return what is to be sent about them."""
     held = sa.exists().where(leases.c.thread_id == runs.c.thread_id, leases.c.run_id == runs.c.run_id)
     ended = (
         runs.update()
-        .where(runs.c.run_id == run["run_id"], runs.c.status == "pending", ~held)
+        .where(chosen, runs.c.status == "pending", ~held)
         .values(status="interrupted", cancelled=action, updated_at=now())
+        .returning(runs.c.run_id, runs.c.thread_id)
     )
-    if not (await connection.execute(ended)).rowcount:
-        noted = runs.update().where(runs.c.run_id == run["run_id"]).values(cancelled=action)
-        await connection.execute(noted)
-        return [("stop", run["run_id"])]
-    if action == "rollback":
-        await delete_runs(connection, [run["run_id"]])
-    if not await active_runs(connection, run["thread_id"]):
-        await _set_idle(connection, run["thread_id"])
-    return [("end", run["run_id"]), RUNS]
+    over: dict[str, str] = {row[0]: row[1] for row in await connection.execute(ended)}
+    noted = runs.update().where(chosen, runs.c.status.in_(ACTIVE)).values(cancelled=action)
+    working = [*(await connection.execute(noted.returning(runs.c.run_id))).scalars()]
+    if over and action == "rollback":
+        await delete_runs(connection, over)
+    if over:
+        await _set_idle(connection, {*over.values()})
+    stops: list[Notice] = [("stop", run_id) for run_id in working]
+    ends: list[Notice] = [("end", run_id) for run_id in over]
+    return [*stops, *ends, *([RUNS] if over else [])]
 
 
-async def mark_steered(connection: AsyncConnection, run: Row) -> list[Notice]:
-    """Note that a run is to end at its next step, unless it is to end at once."""
-    noted = runs.update().where(runs.c.run_id == run["run_id"], runs.c.cancelled.is_(None))
-    await connection.execute(noted.values(cancelled=STEER))
-    return [("steer", run["run_id"])]
+async def mark_steered(connection: AsyncConnection, chosen: sa.ColumnElement[bool]) -> list[Notice]:
+    """Note that runs are to end at their next step, unless they are to end at once."""
+    noted = runs.update().where(chosen, runs.c.status.in_(ACTIVE), runs.c.cancelled.is_(None))
+    marked = await connection.execute(noted.values(cancelled=STEER).returning(runs.c.run_id))
+    return [("steer", run_id) for run_id in marked.scalars()]
 
 
-async def _set_idle(connection: AsyncConnection, thread_id: str) -> None:
-    """Show a thread as free again after a run that never began."""
+async def _set_idle(connection: AsyncConnection, thread_ids: Iterable[str]) -> None:
+    """Show threads as free again after runs that never began."""
+    waits = sa.exists().where(runs.c.thread_id == threads.c.thread_id, runs.c.status.in_(ACTIVE))
     status = sa.case((threads.c.interrupts == "{}", "idle"), else_="interrupted")
     await connection.execute(
         threads.update()
-        .where(threads.c.thread_id == thread_id, threads.c.status == "busy")
+        .where(threads.c.thread_id.in_([*thread_ids]), threads.c.status == "busy", ~waits)
         .values(status=status, updated_at=now())
     )
 

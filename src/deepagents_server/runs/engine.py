@@ -158,7 +158,7 @@ class RunEngine:
         """End a run early; `rollback` also takes back what it did to its thread."""
         async with self.notices.write(self.database) as (connection, notices):
             await lock_leases(connection, [run["thread_id"]])
-            notices += await mark_cancelled(connection, run, action)
+            notices += await mark_cancelled(connection, runs.c.run_id == run["run_id"], action)
 
     def cancel_soon(self, run: Row, action: Action) -> None:
         """End a run early, from a task that is being cancelled itself."""
