@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
@@ -12,13 +10,11 @@ import pytest
 import sqlalchemy as sa
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import ConflictError, NotFoundError
-from sqlalchemy import event
 from sqlalchemy.exc import IntegrityError
 
-from deepagents_server.cancel import cancel_runs
 from deepagents_server.config import ServerConfig
-from deepagents_server.create import create_run, create_runs
-from deepagents_server.database.tables import runs, threads
+from deepagents_server.create import create_run
+from deepagents_server.database.tables import runs
 from deepagents_server.server import Settings, open_server
 from tests.server.serving import GRAPHS
 from tests.server.test_runs import last, say
@@ -107,91 +103,6 @@ async def test_a_run_can_take_anothers_place(client: LangGraphClient) -> None:
     assert await busy.contents() == ["before", "Echo: before", "next", "Echo: next"]
 
 
-@pytest.mark.parametrize("action", ["interrupt", "rollback"])
-async def test_a_run_is_cancelled_at_work(client: LangGraphClient, action: Any) -> None:
-    busy = await Busy(client).begin()
-
-    await client.runs.cancel(busy.thread, busy.run, wait=True, action=action)
-
-    kept = ["before", "Echo: before"]
-    assert await busy.contents() == (kept if action == "rollback" else [*kept, f"wait {busy.gate}"])
-    with pytest.raises(NotFoundError):
-        await client.runs.cancel(busy.thread, busy.run)
-    values = await client.runs.wait(busy.thread, "echo", input=say("on"))
-    assert last(values) == "Echo: on"
-
-
-@pytest.mark.parametrize("order", ["block", "execute sleep"])
-async def test_a_run_is_cancelled_inside_a_tool(client: LangGraphClient, order: str) -> None:
-    """A thread that blocks is left behind, and a command is killed, also in a sandbox."""
-    name = f"61.{uuid4().int}"
-    thread = (await client.threads.create())["thread_id"]
-    run = (await client.runs.create(thread, "obedient", input=say(f"{order} {name}")))["run_id"]
-    while order != "block" and not commands_with(name):
-        await asyncio.sleep(0.05)
-
-    began = time.monotonic()
-    await client.runs.cancel(thread, run, wait=True)
-
-    assert time.monotonic() - began < 60, "the tool takes a minute"
-    assert (await client.runs.get(thread, run))["status"] == "interrupted"
-    assert not commands_with(name)
-    await client.runs.wait(None, "gate", input=say(name))
-
-
-def commands_with(text: str) -> list[str]:
-    found: list[str] = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with suppress(OSError):
-            found += [shown for shown in [path.read_text()] if text in shown]
-    return found
-
-
-async def test_a_run_is_cancelled_before_it_begins(client: LangGraphClient) -> None:
-    busy = await Busy(client).begin()
-    queued = await busy.add("enqueue")
-
-    await client.runs.cancel(busy.thread, queued["run_id"], wait=True)
-    await busy.open()
-    await client.runs.join(busy.thread, busy.run)
-
-    assert (await client.runs.get(busy.thread, queued["run_id"]))["status"] == "interrupted"
-    assert (await client.threads.get(busy.thread))["status"] == "idle"
-
-
-async def test_a_client_that_hangs_up_may_end_its_run(client: LangGraphClient) -> None:
-    thread = (await client.threads.create())["thread_id"]
-    gate = str(uuid4())
-    stream = client.runs.stream(
-        thread, "echo", input=say(f"wait {gate}"), stream_mode="custom", on_disconnect="cancel"
-    )
-    async for part in stream:
-        if part.event == "custom":
-            break
-    await stream.aclose()  # pyright: ignore[reportAttributeAccessIssue]
-
-    (run,) = await client.runs.list(thread)
-    await client.runs.join(thread, run["run_id"])
-    assert (await client.runs.get(thread, run["run_id"]))["status"] == "interrupted"
-
-
-async def test_a_client_that_waits_and_hangs_up_may_end_its_run(client: LangGraphClient, url: str) -> None:
-    busy = await Busy(client).begin()
-    waited = {"assistant_id": "echo", "input": say(f"wait {uuid4()}"), "on_disconnect": "cancel"}
-    thread = (await client.threads.create())["thread_id"]
-    async with httpx.AsyncClient(base_url=url) as plain:
-        joined = f"/threads/{busy.thread}/runs/{busy.run}/join?cancel_on_disconnect=true"
-        async with plain.stream("GET", joined) as answer:
-            assert answer.status_code == 200
-        async with plain.stream("POST", f"/threads/{thread}/runs/wait", json=waited) as answer:
-            assert answer.status_code == 200
-
-    for each in (busy.thread, thread):
-        run = (await client.runs.list(each))[0]
-        await client.runs.join(each, run["run_id"])
-        assert (await client.runs.get(each, run["run_id"]))["status"] == "interrupted"
-
-
 async def test_a_message_reaches_an_agent_at_its_next_step(client: LangGraphClient) -> None:
     """The tool at work is waited for, its result stays, and the next request to the model has the message."""
     busy = Busy(client)
@@ -265,33 +176,3 @@ async def test_a_run_takes_the_place_of_one_of_the_same_batch(
     assert last(values) == "Echo: next"
     left = {each["run_id"]: each["status"] for each in await client.runs.list(thread)}
     assert left.get(made[0]["run_id"]) == (None if strategy == "rollback" else "interrupted")
-
-
-async def test_many_runs_that_wait_are_ended_together(tmp_path: Path) -> None:
-    """In a few statements, be they on one thread or on many."""
-    settings = Settings(f"sqlite:///{tmp_path / 'server.db'}", slots=0)
-    async with open_server(ServerConfig(tmp_path, GRAPHS), settings) as server:
-        asked = {"assistant_id": "echo", "input": say("hello"), "on_completion": "keep"}
-        thread = (await create_run(server, asked))["thread_id"]
-        await create_runs(server, [(asked, thread)] * 149)
-        statements: list[str] = []
-
-        @event.listens_for(server.database.engine.sync_engine, "before_cursor_execute")
-        def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
-            statements.append(statement)
-
-        last_one = await create_run(server, {**asked, "multitask_strategy": "interrupt"}, thread)
-        on_one = len(statements)
-        waiting = sa.select(runs.c.run_id).where(runs.c.status == "pending")
-        left = await server.database.rows(waiting)
-        await create_runs(server, [(asked, None)] * 149)
-        took = len(statements)
-        ended = await cancel_runs(server, "interrupt")
-
-        assert [row["run_id"] for row in left] == [last_one["run_id"]]
-        assert ended == 150
-        assert await server.database.rows(waiting) == []
-        threads_left = await server.database.rows(sa.select(threads.c.status).distinct())
-        assert [row["status"] for row in threads_left] == ["idle"]
-        assert on_one < 20
-        assert len(statements) - took < 20
