@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 
-# With -m, Python looks for modules in the directory first, and a project may have some of any name.
-if not sys.flags.safe_path:
-    del sys.path[0]
-
-from deepagents_cli.__main__ import main
-
 if __name__ == "__main__":
+    # With -m, Python looks for modules in the directory first, and a project may have some of any name.
+    if not sys.flags.safe_path:
+        del sys.path[0]
+
+    from deepagents_cli.__main__ import main
+
     sys.exit(main())

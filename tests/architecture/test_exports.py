@@ -91,3 +91,13 @@ def test_importing_the_library_imports_no_provider() -> None:
     assert (
         subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout.strip() == "[]"
     )
+
+
+def test_importing_the_command_line_leaves_the_path_of_imports() -> None:
+    """Programs that look at all modules of a package import it too."""
+    program = "import sys; path = [*sys.path]; import deepagents.__main__; print(sys.path == path)"
+
+    assert (
+        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout.strip()
+        == "True"
+    )
