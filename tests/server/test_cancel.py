@@ -189,3 +189,34 @@ async def test_many_runs_that_wait_are_ended_together(tmp_path: Path) -> None:
         assert [row["status"] for row in threads_left] == ["idle"]
         assert on_one < 20
         assert len(statements) - took < 20
+
+
+async def test_a_run_goes_on_when_its_client_has_gone_unless_told_otherwise(
+    client: LangGraphClient, url: str
+) -> None:
+    kept, ended = [await Busy(client).begin() for _ in range(2)]
+    last_words = await kept.add("enqueue")
+    threads = [(await client.threads.create())["thread_id"] for _ in range(2)]
+    asked = {"assistant_id": "echo", "input": say(f"wait {kept.gate}")}
+    at_work = f"/threads/{kept.thread}/runs/{kept.run}"
+    left: list[tuple[str, str, Any]] = [
+        ("POST", f"/threads/{threads[0]}/runs/stream", asked),
+        ("POST", f"/threads/{threads[1]}/runs/wait", {**asked, "on_disconnect": "continue"}),
+        ("GET", f"{at_work}/stream", None),
+        ("GET", f"{at_work}/join", None),
+        # It is looked for as the others are: when its run has ended, all of them have been noticed.
+        ("GET", f"/threads/{ended.thread}/runs/{ended.run}/stream?cancel_on_disconnect=1", None),
+    ]
+    async with httpx.AsyncClient(base_url=url, timeout=60) as plain:
+        for method, path, body in left:
+            async with plain.stream(method, path, json=body) as answer:
+                assert answer.status_code == 200
+
+    await client.runs.join(ended.thread, ended.run)
+    assert (await client.runs.get(ended.thread, ended.run))["status"] == "interrupted"
+    await kept.open()
+    await client.runs.join(kept.thread, last_words["run_id"])
+    for thread in (kept.thread, *threads):
+        for run in await client.runs.list(thread):
+            await client.runs.join(thread, run["run_id"])
+            assert (await client.runs.get(thread, run["run_id"]))["status"] == "success"

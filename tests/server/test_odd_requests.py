@@ -87,6 +87,30 @@ def test_a_command_that_says_nothing_goes_on(sync_client: SyncLangGraphClient, u
     assert asked["__interrupt__"][0]["value"] == "Why?"
 
 
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+async def test_each_step_is_saved_whatever_is_asked_for(client: LangGraphClient, durability: Any) -> None:
+    thread = (await client.threads.create())["thread_id"]
+    await client.runs.wait(thread, "echo", input=say("hello"), durability=durability)
+
+    assert len(await client.threads.get_history(thread)) == 3
+
+
+async def test_a_run_is_found_on_its_own_thread_only(client: LangGraphClient, url: str) -> None:
+    thread, other = [(await client.threads.create())["thread_id"] for _ in range(2)]
+    await client.runs.wait(thread, "echo", input=say("hello"))
+    run = (await client.runs.list(thread))[0]["run_id"]
+
+    for method, end in (
+        ("GET", ""),
+        ("GET", "/join"),
+        ("GET", "/stream"),
+        ("POST", "/cancel"),
+        ("DELETE", ""),
+    ):
+        assert httpx.request(method, f"{url}/threads/{other}/runs/{run}{end}").status_code == 404
+    assert (await client.runs.get(thread, run))["status"] == "success"
+
+
 async def test_a_graph_finds_its_context_in_the_configuration_too(client: LangGraphClient) -> None:
     ask: Any = {"assistant_id": "echo", "input": say("tone ?")}
 
