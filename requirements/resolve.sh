@@ -5,7 +5,8 @@ set -eu
 uv=$1 python=$2 resolution=$3 environment=$4
 cd "$(dirname "$0")/.."
 
-"$uv" venv --quiet --clear --python "$python" "$environment"
+# With pip: tests install packages, and the local model downloads its own by pip.
+"$uv" venv --quiet --clear --seed --python "$python" "$environment"
 # Only the library's own requirements are taken at their lowest; the test tools stay new.
 "$uv" pip compile --quiet --upgrade --python "$python" --resolution "$resolution" --no-header --no-annotate \
     --output-file "$environment/constraints.txt" pyproject.toml
