@@ -50,6 +50,14 @@ async def test_an_assistant_configures_a_graph_in_versions(client: LangGraphClie
         await client.assistants.get(name)
 
 
+async def test_nobody_passes_an_assistant_off_as_that_of_a_graph(client: LangGraphClient) -> None:
+    forged = {"created_by": "system", "mark": "mine"}
+    made = await client.assistants.create("echo", metadata=forged)
+    changed = await client.assistants.update(made["assistant_id"], metadata=forged)
+
+    assert made["metadata"] == changed["metadata"] == {"mark": "mine"}
+
+
 async def test_an_assistant_is_made_once(client: LangGraphClient) -> None:
     name = str(uuid4())
     await client.assistants.create("echo", assistant_id=name)

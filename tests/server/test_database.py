@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 from pathlib import Path
 from sqlite3 import IntegrityError
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, TypedDict, cast
 from uuid import uuid4
 
 import pytest
@@ -17,9 +17,11 @@ from psycopg import OperationalError
 from sqlalchemy import event
 
 from deepagents_server.database import open_database
+from deepagents_server.database.assistants import add_system_assistants
 from deepagents_server.database.claims import Claim, claim
+from deepagents_server.database.owners import Scope
 from deepagents_server.database.runs import hand_back, new_run, take_over
-from deepagents_server.database.tables import leases, runs, workers
+from deepagents_server.database.tables import assistants, leases, runs, workers
 from deepagents_server.errors import ServeError
 from deepagents_server.serialize import now
 
@@ -56,6 +58,20 @@ async def test_what_is_no_database_is_refused() -> None:
     with pytest.raises(ServeError, match="is no database"):
         async with open_database("mysql://nowhere/x"):
             pass
+
+
+async def test_what_all_share_is_changed_by_the_server_alone(tmp_path: Path) -> None:
+    """Also by an endpoint that forgets to ask."""
+    async with open_database(address(tmp_path)) as database:
+        await add_system_assistants(database, ["echo"], {})
+        alice = database.of(Scope("alice"))
+
+        await alice.execute(assistants.update().values(name="mine"))
+        await alice.execute(assistants.delete())
+
+        assert [row["name"] for row in await alice.rows(sa.select(assistants))] == ["echo"]
+        with pytest.raises(RuntimeError, match="not text"):
+            await alice.rows(cast(Any, sa.text("SELECT * FROM threads")))
 
 
 async def test_who_lost_a_thread_can_write_no_checkpoint(tmp_path: Path) -> None:
