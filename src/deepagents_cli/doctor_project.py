@@ -33,6 +33,7 @@ def examine_project(directory: Path, environment: Mapping[str, str]) -> Iterator
     yield from _wrong("plugin", notices)
     for each in map(read_hooks, plugins):
         yield from _wrong("hooks", each.notices)
+    yield from (Check("project", "missing", each) for each in project.problems())
     yield from (Check("memory", "found", str(each)) for each in project.memory())
     yield from (Check("skills", "found", str(each)) for each in project.skills())
     for kind, find in (("agents", find_agents), ("commands", find_commands)):

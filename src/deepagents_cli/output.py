@@ -136,7 +136,8 @@ class Printer:
 
     def _run_started(self, event: RunStarted) -> None:
         self._begun, self._directory = True, event.directory or ""
-        parts = [event.model, f"thread {event.thread}", "resumed" if event.resumed else None, event.directory]
+        parts = [event.model, f"thread {event.thread}", "resumed" if event.resumed else None]
+        parts.append(one_line(self._directory))
         self._line("", " · ".join(filter(None, parts)), "dim")
 
     def _token(self, event: Token) -> None:

@@ -8,17 +8,20 @@ import platform
 import re
 import stat
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from secrets import token_hex
+from shlex import quote
 from typing import Any, Final, cast
 
 _INSTRUCTIONS: Final = ("AGENTS.md", "CLAUDE.md")
 _FOLDERS: Final = (".claude", ".deepagents")
 """Where skills and the like lie, below a home and below a project; what lies in the later one wins."""
 _LONGEST_HEAD: Final = 4_096
-
+_LONGEST_INSTRUCTIONS: Final = 1 << 18
+"""Bytes; all of it is in each request."""
 
 _MANIFEST: Final = ".claude-plugin/plugin.json"
 _PLUGIN_NAME: Final = re.compile(r"\w[\w-]{0,63}")
@@ -73,7 +76,14 @@ class Project:
     def root(self) -> Path:
         """The directory of the repository, or this one where there is none."""
         above = (self.directory, *self.directory.parents)
-        return next((each for each in above if (each / ".git").exists()), self.directory)
+        return next((each for each in above if self._is_repository(each)), self.directory)
+
+    def _is_repository(self, place: Path) -> bool:
+        if not _is((place / ".git").exists):
+            return False
+        # As git does it: others may put one into a directory above that all may write to, such as /tmp.
+        trusted = {0, self.directory.stat().st_uid, getattr(os, "geteuid", int)()}
+        return place == self.directory or (place / ".git").lstat().st_uid in trusted
 
     def places(self) -> list[Path]:
         """Return the directories whose files the project brings; what lies below the home is the person's."""
@@ -83,14 +93,34 @@ class Project:
     def memory(self) -> list[Path]:
         """Return the files with instructions that are there: of the person, the repository, the directory."""
         found: list[Path] = []
-        for place in (*(self.home / each for each in _FOLDERS), self.root, self.directory):
-            for name in _INSTRUCTIONS:
-                path = place / name
-                # Often one of the two is a link to the other. A link that leads elsewhere could show the
-                # model any file of this person.
-                if path.is_file() and _stays_in(path, place) and not _is_among(path, found):
-                    found.append(path)
+        for place, path in self._instructions():
+            # Often one of the two is a link to the other. A link that leads elsewhere could show the
+            # model any file of this person.
+            usable = _is(path.is_file) and _stays_in(path, place) and not _is_too_long(path)
+            if usable and not _is_among(path, found):
+                found.append(path)
         return found
+
+    def problems(self) -> list[str]:
+        """Return a sentence for each file of instructions and each folder that is there and not used."""
+        found = [
+            f"{path} is not read: it has more than {_LONGEST_INSTRUCTIONS:,} bytes, too many for each "
+            "request; move a part to another file, and name that in it"
+            for _, path in self._instructions()
+            if _is_too_long(path)
+        ]
+        kinds = (*_FOLDERS, f"{_FOLDERS[-1]}/plugins")
+        folders = (place / kind for place in self._all_places() for kind in kinds)
+        found += [
+            f"{each} is not used, since you may not look into it: ls -ld {quote(str(each))}"
+            for each in folders
+            if _is(each.is_dir) and not _is_readable(each)
+        ]
+        return list(dict.fromkeys(found))
+
+    def _instructions(self) -> Iterator[tuple[Path, Path]]:
+        for place in (*(self.home / each for each in _FOLDERS), self.root, self.directory):
+            yield from ((place, place / name) for name in _INSTRUCTIONS)
 
     def skills(self) -> list[Path]:
         """Return the directories of skills that are there; a skill of a later one replaces an earlier one."""
@@ -106,7 +136,7 @@ class Project:
         for place in self._all_places():
             found += [Folder(each.path / kind, place, each) for each in plugins if each.place == place]
             found += [Folder(place / folder / kind, place) for folder in _FOLDERS]
-        return [each for each in found if each.path.is_dir() and _stays_in(each.path, each.place)]
+        return [each for each in found if _is(each.path.is_dir) and _stays_in(each.path, each.place)]
 
     def plugins(self) -> tuple[list[Plugin], list[str]]:
         """Return the plugins of the person, the repository and the directory, and what is wrong with them."""
@@ -114,7 +144,8 @@ class Project:
         notices: list[str] = []
         for place in self._all_places():
             top = place / _FOLDERS[-1] / "plugins"
-            listed = islice(top.iterdir(), _MOST_PLUGINS) if top.is_dir() and _stays_in(top, place) else ()
+            readable = _is(top.is_dir) and _is_readable(top) and _stays_in(top, place)
+            listed = islice(top.iterdir(), _MOST_PLUGINS) if readable else ()
             for path in sorted(each for each in listed if each.is_dir()):
                 try:
                     found.append(_read_plugin(path, place, notices))
@@ -138,7 +169,7 @@ class Project:
         return "\n".join(["<environment>", *lines, "</environment>"])
 
     def _describe_repository(self) -> str:
-        if not (self.root / ".git").exists():
+        if not _is((self.root / ".git").exists):
             return "none"
         branch = self.branch()
         where = [] if branch is None else [f"branch {branch}" if branch else "no branch"]
@@ -255,6 +286,22 @@ def _head_of(path: Path) -> str:
         raise FileNotFoundError(path)
     with path.open(encoding="utf-8") as file:
         return file.read(_LONGEST_HEAD).strip()
+
+
+def _is(asked: Callable[[], bool]) -> bool:
+    # What this user may not look into is not there for the agent either.
+    try:
+        return asked()
+    except OSError:
+        return False
+
+
+def _is_readable(folder: Path) -> bool:
+    return os.access(folder, os.R_OK | os.X_OK)
+
+
+def _is_too_long(path: Path) -> bool:
+    return _is(path.is_file) and path.stat().st_size > _LONGEST_INSTRUCTIONS
 
 
 def _stays_in(path: Path, place: Path) -> bool:

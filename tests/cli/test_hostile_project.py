@@ -156,6 +156,32 @@ def test_no_text_of_it_steers_the_terminal(cli: Command, home: Path, directory: 
     assert [text for text in shown if not text.isprintable()] == []
 
 
+def test_no_name_of_its_directory_does(cli: Command, home: Path, tmp_path: Path) -> None:
+    directory = tmp_path / f"{STEER.replace('/', '')}\nsigned by you"
+    directory.mkdir()
+
+    ended = cli("run", "go", "--dir", str(directory), model=ScriptedModel("Hello."))
+    listed = cli("sessions", "list", "--all")
+
+    shown = [*ended.out.split("\n"), *ended.err.split("\n"), *listed.out.split("\n")]
+    assert [text for text in shown if not text.isprintable() or text.startswith("signed")] == []
+
+
+def test_no_variable_of_it_counts(
+    cli: Command, home: Path, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(directory / ".env", "ANTHROPIC_API_KEY=x\nDEEPAGENTS_MODEL=nobody:x\nDEEPAGENTS_STATE=state\n")
+    for name in (".python-version", "uv.toml", "pip.conf", "rc", ".ripgreprc"):
+        write(directory / name, "x")
+    monkeypatch.chdir(directory)
+    before = dict(os.environ)
+
+    assert cli.run("go", model=ScriptedModel("Hello.")).code == 0
+
+    assert dict(os.environ) == before
+    assert not (directory / "state").exists()
+
+
 def test_a_long_list_says_what_it_cuts_off(cli: Command, home: Path, directory: Path) -> None:
     hidden = "true;" + " " * 5_000 + "touch ran"
     write(directory / ".deepagents/commands/a.md", f"!`{hidden}`")

@@ -97,6 +97,51 @@ def test_a_link_of_a_repository_shows_no_file_of_the_person(home: Path, director
     assert (project.memory(), project.skills()) == ([], [])
 
 
+def test_instructions_that_would_fill_each_request_are_named_and_not_read(
+    cli: Command, home: Path, directory: Path
+) -> None:
+    with (directory / "AGENTS.md").open("wb") as file:
+        file.truncate(3 << 30)
+    model = ScriptedModel("Hello.")
+
+    ended = cli.run("go", model=model)
+
+    assert ended.code == 0
+    assert f"{directory}/AGENTS.md is not read: it has more than 262,144 bytes" in ended.err
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may look into all folders")
+@pytest.mark.parametrize("name", [".claude", ".deepagents", ".deepagents/plugins"])
+def test_a_folder_that_this_user_may_not_look_into_is_named(
+    cli: Command, home: Path, directory: Path, name: str
+) -> None:
+    (directory / name).mkdir(parents=True)
+    (directory / name).chmod(0)
+
+    ended = cli.run("go", model=ScriptedModel("Hello."))
+    (directory / name).chmod(0o700)
+
+    assert ended.code == 0
+    assert f"{directory / name} is not used, since you may not look into it" in ended.err
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files to others")
+def test_a_repository_above_that_is_of_somebody_else_brings_nothing(home: Path, directory: Path) -> None:
+    place = directory / "own"
+    write(place / "AGENTS.md", "Be brief.")
+    for name in ("AGENTS.md", ".git/HEAD"):
+        write(directory / name, "of somebody else")
+    project = Project(place, home)
+    assert project.root == directory
+
+    os.chown(directory / ".git", 12345, 12345)
+
+    assert (project.root, project.memory()) == (place, [place / "AGENTS.md"])
+    assert Project(directory, home).root == directory
+    os.chown(place, 12345, 12345)
+    assert project.root == directory
+
+
 @pytest.mark.parametrize(
     ("head", "said"),
     [

@@ -278,6 +278,9 @@ def test_without_a_model_a_conversation_opens_and_one_is_picked(
     assert server.requests[-1].texts("user") == ["Hello?"]
 
 
+EVIL = "touch ran; touch .git/ran"
+
+
 def test_a_command_of_a_trusted_project_is_answered_by_its_own_model_and_git_tells_the_state(
     worker: Worker, server: OpenAIServer, directory: Path, tmp_path: Path
 ) -> None:
@@ -290,10 +293,21 @@ def test_a_command_of_a_trusted_project_is_answered_by_its_own_model_and_git_tel
     (directory / "\x1b[2J.md").write_text("x")
     for words in (
         ["init", "-qb", "main\u202e"],
-        ["config", "filter.evil.clean", "touch ran; touch .git/ran; cat"],
+        ["config", "filter.evil.clean", f"{EVIL}; cat"],
+        ["config", "filter.evil.process", EVIL],
+        ["config", "diff.evil.textconv", EVIL],
+        ["config", "diff.external", EVIL],
+        ["config", "core.pager", EVIL],
+        ["config", "core.sshCommand", EVIL],
+        ["config", "core.hooksPath", ".git/hooks"],
+        ["config", "alias.status", f"!{EVIL}"],
+        ["config", "core.fsmonitor", EVIL],
     ):
         subprocess.run(["git", *words], cwd=directory, check=True)
-    (directory / ".gitattributes").write_text("* filter=evil\n")
+    (directory / ".gitattributes").write_text("* filter=evil diff=evil\n")
+    hook = directory / ".git/hooks/post-index-change"
+    hook.write_text(f"#!/bin/sh\n{EVIL}\n")
+    hook.chmod(0o755)
     worker.send("open", directory=str(directory), model=f"local-server:{MODEL}", mode="ask")
     asked = worker.wait("trust")
     assert asked["items"] == [{"kind": "command", "name": "/ask", "what": "model local-server:other"}]
