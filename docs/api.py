@@ -85,7 +85,8 @@ def _index(homes: list[str], found: list[Entry]) -> str:
 
 
 def _anchor(name: str) -> str:
-    return name.lower()
+    # Of `FILE_TOOLS` and `file_tools` too, since anchors of headings are in lower case.
+    return f"{name.lower()}-value" if name.isupper() else name.lower()
 
 
 def _page(home: str, found: list[Entry]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -77,3 +78,11 @@ def test_the_readme_of_the_package_has_no_link_that_leads_nowhere() -> None:
     assert re.findall(r"\]\((?!https://)[^)]*\)", readme) == []
     assert "quickstart (`docs/quickstart.md`)" in readme.lower()
     assert "docs/run.svg" not in readme
+
+
+def test_each_name_of_the_reference_has_an_anchor_of_its_own() -> None:
+    listed = (ROOT / "docs/reference/api/README.md").read_text("utf-8")
+
+    anchors = re.findall(r"\]\((\S+#\S+?)\)", listed)
+
+    assert [each for each, count in Counter(anchors).items() if count > 1] == []
