@@ -192,12 +192,13 @@ class Editable(TypedDict):
 
 
 class Ask(TypedDict):
-    """A call waits for the person; sent again with `edited` after a `preview`."""
+    """A call, in one `line`, waits for the person; sent again with `edited` after a `preview`."""
 
     id: str
     agent: str | None
     name: str
     call_id: str | None
+    line: str | None
     title: str
     details: Sequence[str]
     language: Literal["diff", "sh", "json"]

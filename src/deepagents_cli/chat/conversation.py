@@ -285,6 +285,10 @@ class Conversation:
             self._show_question()
 
     def _ask(self, question: Pending) -> None:
+        if line := question.message.get("line"):
+            self.transcript.know_call(
+                str(question.message["call_id"]), str(line), question.message.get("agent")
+            )
         same = (question.subject, question.id)
         at = next((at for at, each in enumerate(self.questions) if (each.subject, each.id) == same), None)
         if at is not None:

@@ -118,6 +118,10 @@ class Transcript:
         """Return the end of the text that is being written."""
         return self._stream.open_piece(lines)
 
+    def know_call(self, number: str, line: str, agent: str | None) -> None:
+        """Note a call that waits, and that an earlier process may have begun."""
+        self.calls.setdefault(number, Call(line, agent, self.clock()))
+
     def end_text(self) -> None:
         """Finish the text that is being written."""
         self._pieces(self._stream.finish())

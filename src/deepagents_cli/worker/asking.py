@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias, cast
 
 from deepagents.events import ApprovalNeeded, ApprovalRequest, QuestionAsked
 from deepagents_cli.approval import decision_by
+from deepagents_cli.output import call_line
 from deepagents_cli.policy import Policy
 from deepagents_cli.protocol import Choice, Message, Mode, Rule, Scope
 from deepagents_cli.questions import apply_edit, make_question
@@ -70,6 +71,7 @@ class Asking:
             "agent": None,
             "name": HOST,
             "call_id": None,
+            "line": None,
             "title": f"wants its commands to reach {host}",
             "details": ["A command was kept from it. If you agree, commands reach it in this session."],
             "language": "text",
@@ -172,6 +174,7 @@ class Asking:
             "agent": None if agent is None else one_line(agent),
             "name": request.name,
             "call_id": request.tool_call_id,
+            "line": call_line(request.name, request.args, directory=str(self._policy.directory)),
             "title": question.title,
             "details": [*question.details],
             "language": question.language,

@@ -135,7 +135,7 @@ def test_a_killed_screen_leaves_a_session_that_goes_on(shell: Person) -> None:
     shell.server.then("Greeted.")
     shell.presses("Enter")
     shell.answers("y")
-    shell.sees("^Greeted.")
+    shell.sees("^✓ write_file new.md\n\nGreeted.")
     assert (shell.directory / "new.md").read_text() == "hello\n"
 
 
