@@ -40,6 +40,16 @@ async def test_a_schedule_is_made_found_changed_and_removed(client: LangGraphCli
         await client.crons.delete(made["cron_id"])
 
 
+async def test_schedules_of_a_thread_go_with_it(client: LangGraphClient) -> None:
+    """They could start no run any more."""
+    thread = (await client.threads.create())["thread_id"]
+    await client.crons.create_for_thread(thread, "echo", schedule="0 9 * * *", input=say("hello"))
+
+    await client.threads.delete(thread)
+
+    assert await client.crons.count(thread_id=thread) == 0
+
+
 @pytest.mark.parametrize("schedule", ["often", "* * * * * *", "61 * * * *", "@daily"])
 async def test_what_is_no_schedule_is_refused(client: LangGraphClient, schedule: str) -> None:
     with pytest.raises(UnprocessableEntityError, match="schedule"):

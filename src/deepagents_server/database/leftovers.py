@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import sqlalchemy as sa
 
-from deepagents_server.database.tables import commands, leases, run_events, runs
+from deepagents_server.database.tables import commands, crons, leases, run_events, runs
 from deepagents_server.serialize import now
 
 
@@ -29,7 +29,10 @@ def leftovers(
     of_run = sa.select(runs.c.run_id).where(runs.c.thread_id.in_(gone))
     return [
         *((table, table.c.run_id.in_(of_run)) for table in (run_events, commands)),
-        *((table, table.c.thread_id.in_(gone)) for table in (runs, *tables_of_savers(is_file=is_file))),
+        *(
+            (table, table.c.thread_id.in_(gone))
+            for table in (runs, crons, *tables_of_savers(is_file=is_file))
+        ),
     ]
 
 
