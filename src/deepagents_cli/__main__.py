@@ -14,17 +14,20 @@ from deepagents_cli.chat.startup import FirstPrompt
 def main(argv: Sequence[str] | None = None, *, model: Any = None) -> int:
     """Run the command line; `model`, a chat model, replaces what `--model` names."""
     # `deepagents` alone shows its prompt before anything is imported.
-    with FirstPrompt() if argv is None and len(sys.argv) == 1 else nullcontext() as prompt:
+    alone = argv is None and len(sys.argv) == 1 and sys.stdin and sys.stdout
+    with FirstPrompt() if alone else nullcontext() as prompt:
         return _run(argv, model, prompt.typed if prompt else 0)
 
 
 def _run(argv: Sequence[str] | None, model: Any, typed: int) -> int:
     from deepagents_cli.args import parse
-    from deepagents_cli.errors import ErrorBoundary
+    from deepagents_cli.errors import ErrorBoundary, check_process, open_closed_streams
 
+    open_closed_streams()
     arguments = parse(argv)
     arguments.typed = typed
     with ErrorBoundary(debug=arguments.debug) as boundary:
+        check_process()
         boundary.code = _load_command(arguments.command)(arguments, model=model)
     return boundary.code
 

@@ -9,10 +9,13 @@ import sys
 import traceback
 import warnings
 from enum import IntEnum
+from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any
+from typing import Any, Final
 
 from deepagents_cli.terminal import clean, one_line
+
+_LAST_STREAM: Final = 2
 
 
 class Exit(IntEnum):
@@ -92,6 +95,34 @@ class _CleanFormatter(logging.Formatter):
         return clean(super().format(record))
 
 
+def check_process() -> None:
+    """Check what every command needs of its process.
+
+    Raises:
+        CommandError: without a home, or where the current directory was removed.
+    """
+    try:
+        Path.home()
+        Path.cwd()
+    except RuntimeError as error:
+        raise CommandError("this user has no home directory; set HOME to one") from error
+    except FileNotFoundError as error:
+        raise CommandError("the current directory was removed; change to another one") from error
+
+
+def open_closed_streams() -> None:
+    """Give a process standard streams where it was started without, as by `<&-`."""
+    if sys.stdin and sys.stdout and sys.stderr:
+        return
+    # Another file that is opened would get the number, and then what is printed.
+    while (number := os.open(os.devnull, os.O_RDWR)) <= _LAST_STREAM:
+        pass
+    os.close(number)
+    sys.stdin = sys.stdin or os.fdopen(0)
+    sys.stdout = sys.stdout or os.fdopen(1, "w")
+    sys.stderr = sys.stderr or os.fdopen(2, "w")
+
+
 def complain(sentence: str) -> None:
     """Write one sentence to standard error, under the name of the program."""
     sys.stderr.write(f"deepagents: {one_line(sentence)}\n")
@@ -109,6 +140,8 @@ def describe_error(error: BaseException) -> str:
     text = one_line(str(error))
     if text and is_for_people(error):
         return text
+    if type(error).__module__ == "sqlite3":
+        return f"sessions cannot be kept ({text}); make room there, or name another place in DEEPAGENTS_STATE"
     return f"{type(error).__name__}: {text}".rstrip(": ")
 
 

@@ -28,9 +28,14 @@ def make_console(file: IO[str], environment: Mapping[str, str] = os.environ) -> 
     """
     from rich.console import Console
 
+    class PipeConsole(Console):
+        def on_broken_pipe(self) -> None:
+            # Rich would end the program with code 1.
+            raise BrokenPipeError
+
     _escape_unknown(file)
     plain = bool(environment.get("NO_COLOR"))
-    return Console(
+    return PipeConsole(
         file=file,
         highlight=False,
         markup=False,

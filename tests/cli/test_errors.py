@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import signal
+import sqlite3
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from deepagents.errors import ToolFailure, UnknownModel
 from deepagents_cli.errors import CommandError, ErrorBoundary, Exit, choose_exit_code, describe_error
+from tests.cli.conftest import Command
 
 
 @pytest.mark.parametrize(
@@ -57,16 +60,47 @@ def test_an_exit_passes_through() -> None:
         sys.exit(7)
 
 
-def test_a_reader_who_leaves_is_no_error() -> None:
+@pytest.mark.parametrize("shown", ["", "'--json'"])
+def test_a_reader_who_leaves_is_no_error(shown: str) -> None:
     program = (
         "import sys\n"
         "from deepagents.testing import ScriptedModel\n"
         "from deepagents_cli.__main__ import main\n"
-        "sys.exit(main(['run', 'talk', '--json'], model=ScriptedModel('word ' * 20_000)))"
+        f"sys.exit(main(['run', 'talk', {shown}], model=ScriptedModel('word ' * 20_000)))"
     )
-    command = f'{sys.executable} -c "$1" | head -n 1; echo ${{PIPESTATUS[0]}}'
+    command = f'{sys.executable} -c "$1" | head -c 1; echo ${{PIPESTATUS[0]}}'
 
     ended = subprocess.run(["bash", "-c", command, "bash", program], capture_output=True, text=True)
 
-    assert ended.stdout.splitlines()[-1] == "141"
+    assert ended.stdout.endswith("141\n")
     assert ended.stderr == ""
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_streams_that_are_closed_are_no_error(closed: str) -> None:
+    run = f'exec "$@" {closed}'
+
+    ended = subprocess.run(
+        ["sh", "-c", run, "sh", sys.executable, "-m", "deepagents", "sessions"], capture_output=True
+    )
+
+    assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+def test_a_directory_that_was_removed_is_named(
+    cli: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "removed"
+    place.mkdir()
+    monkeypatch.chdir(place)
+    place.rmdir()
+
+    ended = cli("sessions")
+
+    assert ended.err == "deepagents: the current directory was removed; change to another one\n"
+
+
+def test_a_disk_that_is_full_is_said_with_the_way_out() -> None:
+    text = describe_error(sqlite3.OperationalError("database or disk is full"))
+
+    assert text.startswith("sessions cannot be kept (database or disk is full); make room there")
