@@ -155,10 +155,11 @@ def offers_for_command(command: str, *, exactly: bool) -> list[Offer]:
 
 
 def program_of(command: str) -> str | None:
-    """Return the program of a plain command; `None` where a shell may find another."""
+    """Return the program that a plain command names without a directory, or `None`."""
     words = split_plain(command) or ()
     program = next((each for each in words if "=" not in each), None)
-    return None if program is None or program.startswith("~") else program
+    # What has a path may be made by a call before this one.
+    return None if program is None or "/" in program or program.startswith("~") else program
 
 
 def split_plain(command: str) -> list[str] | None:

@@ -175,7 +175,6 @@ def test_in_plan_mode_nothing_of_git_is_asked_about_since_it_cannot_change(repos
         ("read_file", {"file_path": "key.pem"}, "not found"),
         ("write_command", {"command_id": "command-9", "text": "x"}, "command-9"),
         ("execute", {"command": "nosuch --all"}, "there is no program 'nosuch' for commands ["),
-        ("execute", {"command": "./nosuch now"}, "there is no program './nosuch'"),
         ("execute", {"command": "elsewhere"}, "outside/elsewhere is not in the sandbox (--read"),
     ],
 )
@@ -206,7 +205,9 @@ def test_what_cannot_be_done_is_refused_and_not_asked_about(
 
 
 @needs_sandbox
-@pytest.mark.parametrize("command", ["cd src", "A=1 cat hook", "nosuch || cat hook", "~/x", "/bin/cat hook"])
+@pytest.mark.parametrize(
+    "command", ["cd src", "A=1 cat hook", "nosuch || cat hook", "~/x", "./made-by-the-call-before"]
+)
 def test_what_a_shell_can_run_is_asked_about(repository: Path, command: str) -> None:
     policy = Policy(make_sandbox(repository), repository)
 

@@ -199,6 +199,7 @@ crons: Final = sa.Table(
     _text("created_at"),
     _text("updated_at"),
     sa.Index("crons_by_date", "enabled", "next_run_date"),
+    sa.Index("crons_by_thread", "thread_id"),
 )
 
 api_keys: Final = sa.Table(
