@@ -5,44 +5,17 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, cast
 
+from deepagents_server.config_file import Strategy, check_file
 from deepagents_server.errors import ServeError
 
 CONFIG_FILE: Final = "langgraph.json"
 _ENV_LINE: Final = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*")
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
-
-
-Strategy = Literal["delete", "keep_latest"]
-
-_KEYS: Final = (
-    "graphs", "env", "dependencies", "store", "checkpointer", "auth", "http", "webhooks",
-    # What LangGraph's file says about images and pages, which are not made here.
-    "$schema", "python_version", "node_version", "api_version", "base_image", "image_distro",
-    "pip_config_file", "pip_installer", "source", "dockerfile_lines", "keep_pkg_tools", "ui", "ui_config",
-)  # fmt: skip
-_KEYS_OF: Final[Mapping[str, Sequence[str]]] = MappingProxyType(
-    {
-        "store": ("index", "ttl"),
-        "checkpointer": ("ttl",),
-        "checkpointer.ttl": ("default_ttl", "strategy", "sweep_interval_minutes", "sweep_limit"),
-        "auth": ("path", "disable_studio_auth", "openapi", "cache"),
-        "webhooks": ("url", "headers", "env_prefix"),
-        "webhooks.url": (
-            "allowed_domains",
-            "allowed_ports",
-            "require_https",
-            "disable_loopback",
-            "max_url_length",
-        ),  # fmt: skip
-    }
-)
-"""The keys of each part of the file; `http` is read where its parts are."""
 
 
 @dataclass(frozen=True)
@@ -102,10 +75,9 @@ def _read(path: Path) -> ServerConfig:
         read = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise ServeError(f"{str(path)!r} cannot be read as JSON: {error}") from error
-    given = _section(read, path.name)
-    _check_keys(given, path.name, _KEYS)
+    given = check_file(path.name, read)
     directory = path.parent
-    graphs = _section(given.get("graphs"), "graphs")
+    graphs: Mapping[str, Any] = given.get("graphs") or {}
     if not graphs:
         raise ServeError(f'{path.name} names no graphs; add "graphs": {{"agent": "./agent.py:agent"}}.')
     return ServerConfig(
@@ -118,41 +90,12 @@ def _read(path: Path) -> ServerConfig:
         },
         env=_environment(given.get("env"), directory),
         import_paths=_import_paths(given.get("dependencies"), directory),
-        store=_section(given.get("store"), "store"),
-        http=_section(given.get("http"), "http"),
-        webhooks=_webhooks(given.get("webhooks")),
-        auth=_auth(given.get("auth")),
-        ages=_ages(_section(given.get("checkpointer"), "checkpointer")),
+        store=given.get("store") or {},
+        http=given.get("http") or {},
+        webhooks=given.get("webhooks") or {},
+        auth=given.get("auth") or {},
+        ages=_ages(given.get("checkpointer") or {}),
     )
-
-
-def _section(value: Any, name: str) -> dict[str, Any]:
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise ServeError(f"{name} must be a JSON object, not {value!r}.")
-    given = cast(dict[str, Any], value)
-    _check_keys(given, name, _KEYS_OF.get(name, [*given]))
-    return given
-
-
-def _check_keys(given: Mapping[str, Any], name: str, known: Sequence[str]) -> None:
-    """Refuse what this server does not do: what a misspelt key leaves open must not go unseen."""
-    if unknown := sorted(given.keys() - set(known)):
-        raise ServeError(f"{name} has no {unknown[0]!r} that this server knows; it knows {', '.join(known)}.")
-
-
-def _auth(value: Any) -> dict[str, Any]:
-    given = _section(value, "auth")
-    if given and "path" not in given:
-        raise ServeError("auth has no 'path', so nobody would be asked who calls; name your handlers there.")
-    return given
-
-
-def _webhooks(value: Any) -> dict[str, Any]:
-    given = _section(value, "webhooks")
-    _section(given.get("url"), "webhooks.url")
-    return given
 
 
 def _place(name: str, value: Any) -> str:
@@ -166,27 +109,21 @@ def _place(name: str, value: Any) -> str:
 
 def _ages(checkpointer: Mapping[str, Any]) -> Ages:
     """Read `checkpointer.ttl`, whose numbers are minutes."""
-    given = _section(checkpointer.get("ttl"), "checkpointer.ttl")
-    strategy = given.get("strategy", "delete")
-    if strategy not in ("delete", "keep_latest"):
-        raise ServeError(f"checkpointer.ttl.strategy must be 'delete' or 'keep_latest', not {strategy!r}.")
-    threads = _minutes(given, "default_ttl")
-    return Ages(threads, strategy=strategy, every=_minutes(given, "sweep_interval_minutes") or Ages.every)
-
-
-def _minutes(given: Mapping[str, Any], name: str) -> float | None:
-    value = given.get(name)
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 10**8:
-        raise ServeError(f"checkpointer.ttl.{name} must be a number of minutes, not {value!r}.")
-    return value * 60.0
+    ttl: Mapping[str, Any] = checkpointer.get("ttl") or {}
+    threads, every = ttl.get("default_ttl"), ttl.get("sweep_interval_minutes")
+    return Ages(
+        threads and threads * 60.0,
+        strategy=ttl.get("strategy", "delete"),
+        every=every * 60.0 if every else Ages.every,
+    )
 
 
 def _environment(given: Any, directory: Path) -> dict[str, str]:
     """Read `env`: an object, or the name of a file with a NAME=VALUE on each line."""
     if not isinstance(given, str):
-        return {name: str(value) for name, value in _section(given, "env").items()}
+        if not isinstance(given, dict | None):
+            raise ServeError(f"env must be the name of a file or a JSON object, not {given!r}.")
+        return {name: str(value) for name, value in cast(dict[str, Any], given or {}).items()}
     try:
         lines = (directory / given).read_text("utf-8").splitlines()
     except OSError as error:

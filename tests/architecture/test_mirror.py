@@ -25,6 +25,7 @@ TESTED_BY: dict[str, str] = {
     "deepagents_server/api/openapi.py": "server/test_system.py",
     "deepagents_server/api/origins.py": "server/test_system.py",
     "deepagents_server/background.py": "server/test_crons.py",
+    "deepagents_server/config_file.py": "server/test_config.py",
     "deepagents_server/create.py": "server/test_runs.py",
     "deepagents_server/deliveries.py": "server/test_webhooks.py",
     "deepagents_server/errors.py": "server/test_runs.py",

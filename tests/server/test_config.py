@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,23 +51,10 @@ def test_a_file_called_like_a_module_of_python_hides_it_from_nobody(tmp_path: Pa
     ("target", "text", "message"),
     [
         (None, "{", "cannot be read as JSON"),
+        (None, "[]", "must hold a JSON object"),
         (None, "{}", "names no graphs"),
         (None, '{"graphs": {"a/b": "x.py:y"}}', "no name of a graph"),
         (None, '{"graphs": {"a": "x.py"}}', "must be given as"),
-        (
-            None,
-            '{"graphs": {"a": "x.py:y"}, "auht": {}}',
-            "no 'auht' that this server knows; it knows .*auth",
-        ),
-        (None, '{"graphs": {"a": "x.py:y"}, "encryption": {"path": "./e.py:e"}}', "no 'encryption'"),
-        (
-            None,
-            '{"graphs": {"a": "x.py:y"}, "checkpointer": {"path": "./c.py:c"}}',
-            "checkpointer.* no 'path'",
-        ),
-        (None, '{"graphs": {"a": "x.py:y"}, "auth": {"paht": "./a.py:auth"}}', "auth.* no 'paht'.*path"),
-        (None, '{"graphs": {"a": "x.py:y"}, "auth": {"disable_studio_auth": true}}', "auth.*has no 'path'"),
-        (None, '{"graphs": {"a": "x.py:y"}, "webhooks": {"url": {"allowed_domain": []}}}', "webhooks.url"),
         ("gone.json", "{}", "There is no 'gone.json'"),
         ("gone.py:agent", "{}", "there is no file gone.py"),
         ("broken.py:agent", "{}", "ZeroDivisionError"),
@@ -80,3 +68,31 @@ def test_what_cannot_be_served_is_named(tmp_path: Path, target: str | None, text
 
     with pytest.raises(ServeError, match=message):
         load_graphs(load_config(target, tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("auht", {}, "langgraph.json.auht: this server knows no such key"),
+        ("encryption", {"path": "./e.py:e"}, "encryption: this server knows no such key"),
+        ("checkpointer", {"path": "./c.py:c"}, "checkpointer.path: this server knows no such key"),
+        ("checkpointer", {"ttl": {"default_ttl": True}}, "default_ttl: .*number, not True"),
+        ("checkpointer", {"ttl": {"strategy": "keep"}}, "'delete' or 'keep_latest', not 'keep'"),
+        ("store", {"ttl": 5}, "store.ttl: this must be a JSON object"),
+        ("auth", {"paht": "./a.py:auth"}, "auth.path: this is needed"),
+        ("auth", {"disable_studio_auth": True}, "auth.path: this is needed"),
+        ("webhooks", {"url": {"allowed_domain": []}}, "url.allowed_domain: this server knows"),
+        ("webhooks", {"url": {"allowed_domains": "x.example"}}, "allowed_domains: .*list, not 'x.example'"),
+        ("webhooks", {"url": {"require_https": "false"}}, "require_https: .*boolean, not 'false'"),
+        ("webhooks", {"headers": {"x-number": 5}}, "headers.x-number: .*string, not 5"),
+        ("http", {"cors": {"allow_orgins": ["*"]}}, "cors.allow_orgins: this server knows no such key"),
+        ("http", {"cors": {"allow_origins": "https://*.example"}}, "allow_origins: .*list"),
+        ("http", {"cors": {"allow_origin_regex": "("}}, "allow_origin_regex: .*regular expression"),
+    ],
+)
+def test_a_slip_in_a_file_leaves_nothing_open(tmp_path: Path, key: str, value: Any, message: str) -> None:
+    given = {"graphs": {"a": "./x.py:y"}, key: value}
+    (tmp_path / "langgraph.json").write_text(json.dumps(given))
+
+    with pytest.raises(ServeError, match=message):
+        load_config(None, tmp_path)

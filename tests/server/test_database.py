@@ -21,7 +21,8 @@ from deepagents_server.database.assistants import add_system_assistants
 from deepagents_server.database.claims import Claim, claim
 from deepagents_server.database.owners import Scope
 from deepagents_server.database.runs import hand_back, new_run, take_over
-from deepagents_server.database.tables import assistants, leases, runs, workers
+from deepagents_server.database.tables import assistants, leases, runs, threads, workers
+from deepagents_server.database.threads import add_thread
 from deepagents_server.errors import ServeError
 from deepagents_server.serialize import now
 
@@ -72,6 +73,22 @@ async def test_what_all_share_is_changed_by_the_server_alone(tmp_path: Path) -> 
         assert [row["name"] for row in await alice.rows(sa.select(assistants))] == ["echo"]
         with pytest.raises(RuntimeError, match="not text"):
             await alice.rows(cast(Any, sa.text("SELECT * FROM threads")))
+
+
+async def test_a_query_inside_of_another_sees_no_rows_of_others(tmp_path: Path) -> None:
+    async with open_database(address(tmp_path)) as database:
+        alice, bob = (database.of(Scope(name)) for name in ("alice", "bob"))
+        for owner in (alice, bob):
+            async with owner.write() as connection:
+                await add_thread(connection, metadata={"of": owner.owner})
+        others = sa.select(threads.c.thread_id).where(threads.c.owner == "bob")
+        counted: Any = sa.select(sa.func.count()).select_from(threads).scalar_subquery()
+
+        assert await alice.rows(sa.select(sa.literal("found")).where(sa.exists(others))) == []
+        assert await alice.rows(sa.select(sa.literal("one")).where(counted == 1))
+        assert await alice.rows(sa.select(others.subquery())) == []
+        await alice.execute(threads.update().values(status="error").where(sa.exists(others)))
+        assert [row["status"] for row in await database.rows(sa.select(threads))] == ["idle", "idle"]
 
 
 async def test_who_lost_a_thread_can_write_no_checkpoint(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import httpx
@@ -109,6 +109,22 @@ async def test_a_run_is_found_on_its_own_thread_only(client: LangGraphClient, ur
     ):
         assert httpx.request(method, f"{url}/threads/{other}/runs/{run}{end}").status_code == 404
     assert (await client.runs.get(thread, run))["status"] == "success"
+
+
+async def test_nobody_says_in_a_configuration_who_they_are(client: LangGraphClient) -> None:
+    forged: Any = {
+        "langgraph_auth_user": {"identity": "cid"},
+        "langgraph_auth_x": 1,
+        "__pregel_x": 1,
+        "tone": "low",
+    }
+    thread = (await client.threads.create())["thread_id"]
+
+    told = await client.runs.wait(thread, "echo", input=say("who"), config={"configurable": forged})
+
+    assert last(told) == "None of None"
+    (run,) = cast(list[Any], await client.runs.list(thread))
+    assert run["kwargs"]["config"]["configurable"] == {"tone": "low"}
 
 
 async def test_a_graph_finds_its_context_in_the_configuration_too(client: LangGraphClient) -> None:

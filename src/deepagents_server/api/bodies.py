@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, Validati
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message
 
-from deepagents_server.config import Strategy
+from deepagents_server.config_file import Strategy
 from deepagents_server.errors import ApiError
 
 Body = TypeVar("Body", bound=BaseModel)
