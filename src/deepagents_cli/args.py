@@ -204,7 +204,9 @@ def _add_work(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--continue", dest="resume", action="store_true", help="take up the directory's last thread"
     )
-    parser.add_argument("--thread", metavar="ID", help="use this thread, whether it exists or not")
+    parser.add_argument(
+        "--thread", metavar="NAME", help="use the session of this name or id; a new one gets the id"
+    )
     _add_commands(parser)
     _add_limits(parser)
     add_debug(parser)

@@ -110,8 +110,11 @@ class Threads:
     def choose(self, directory: Path, wanted: str | None, *, latest: bool) -> str:
         """Choose the thread to work in: the one wanted, the directory's latest, or a new one.
 
+        `wanted` is an id, or the name of a session of the directory; what is neither is the id of a new one.
+
         Raises:
-            CommandError: when the wanted thread belongs to another directory, or there is no latest.
+            CommandError: when the wanted thread belongs to another directory, its name is that of several, or
+                there is no latest.
         """
         if wanted is not None:
             return self._claim(directory, wanted)
@@ -271,7 +274,8 @@ class Threads:
             ).fetchone()
         if found is not None and found[0] != str(directory):
             raise CommandError(f"Thread {thread!r} belongs to {found[0]!r}; give it with --dir")
-        return thread
+        is_name = found is None and any(each.name == thread for each in self.find_all(directory))
+        return self.find(thread, directory).id if is_name else thread
 
     @contextmanager
     def _open(self) -> Generator[sqlite3.Connection]:

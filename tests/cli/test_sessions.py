@@ -85,6 +85,18 @@ def test_a_name_is_never_empty_and_an_id_counts_before_it(sessions: Command) -> 
     assert listed(sessions) == ["Read the notes", "first"]
 
 
+def test_a_session_goes_on_by_its_name(sessions: Command) -> None:
+    goes_on = ScriptedModel("Guten Morgen.")
+    ended = sessions("run", "-q", "In German?", "--thread", "Say good morning", model=goes_on)
+    sessions("sessions", "rename", "first", "Say good morning")
+    unclear = sessions("run", "And?", "--thread", "Say good morning", model=ScriptedModel())
+
+    assert ended.out == "Guten Morgen.\n"
+    assert "Guten Morgen." in sessions("sessions", "show", "second").out
+    assert "'Say good morning' names 2 sessions (second, first)" in unclear.err
+    assert len(listed(sessions)) == 2
+
+
 def test_names_that_two_sessions_have_need_an_id(sessions: Command) -> None:
     sessions("sessions", "rename", "second", "Read the notes")
 
