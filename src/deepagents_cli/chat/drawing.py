@@ -80,11 +80,16 @@ class Drawing:
             if handle is not None:
                 handle.cancel()
 
-    def note_size(self, _: object = None) -> None:
-        """Leave `live` empty while the width changes.
+    @property
+    def is_resizing(self) -> bool:
+        """Whether the width changes, so that little may be drawn.
 
         A terminal that wraps its rows anew makes more of them than are erased, and keeps the rest as copies.
         """
+        return self._resizing is not None
+
+    def note_size(self, _: object = None) -> None:
+        """Leave `live` empty while the width changes."""
         columns = self._output.get_size().columns
         if columns == self._columns:
             return
@@ -132,7 +137,7 @@ class Drawing:
         lines = draw_live(self._talk, self._renderer, rows)
         lines += [""] if lines else []
         lines = [""] * (min(room, rows + 1) - len(lines)) + lines
-        self._show_lines(lines if self._resizing is None else [""] * len(lines))
+        self._show_lines([""] * len(lines) if self.is_resizing else lines)
         app.invalidate()
 
     def _show_lines(self, lines: Sequence[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import AnyFormattedText, StyleAndTextTuples
 from prompt_toolkit.layout import (
@@ -18,6 +19,12 @@ from prompt_toolkit.layout import (
     VerticalAlign,
     Window,
 )
+from prompt_toolkit.layout.processors import (
+    ConditionalProcessor,
+    Processor,
+    Transformation,
+    TransformationInput,
+)
 
 from deepagents_cli.chat.render import fit
 from deepagents_cli.chat.status import status_line, status_parts
@@ -28,6 +35,13 @@ if TYPE_CHECKING:
 _MENU: Final = 8
 _INPUT_ROWS: Final = 10
 _FAR: Final = 12
+
+
+class _Hidden(Processor):
+    """Shows nothing of a line."""
+
+    def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
+        return Transformation([], lambda _: 0, lambda _: 0)
 
 
 class View:
@@ -42,16 +56,16 @@ class View:
         )
         parts: list[Container] = [
             Window(height=1),
-            self._shown(self._live, lambda: bool(screen.live)),
+            self._shown(self._live, lambda: bool(screen.drawing.live)),
             ConditionalContainer(self.keys, Condition(lambda: self._is_asked)),
             self._shown(self._picker, lambda: screen.talk.picker is not None),
             self._shown(self._label, lambda: screen.mode == "entry"),
             ConditionalContainer(
-                self._editor(BufferControl(screen.line)),
+                self._editor(screen.line),
                 Condition(lambda: screen.mode in ("entry", "picker")),
             ),
             ConditionalContainer(
-                self._editor(BufferControl(screen.input)),
+                self._editor(screen.input),
                 Condition(lambda: screen.mode == "input" or bool(screen.input.text)),
             ),
             self._shown(self._menu, lambda: bool(screen.input.complete_state)),
@@ -63,14 +77,15 @@ class View:
         window = Window(FormattedTextControl(draw), dont_extend_height=True)
         return ConditionalContainer(window, Condition(when))
 
-    def _editor(self, control: BufferControl) -> Window:
+    def _editor(self, buffer: Buffer) -> Window:
+        hidden = ConditionalProcessor(_Hidden(), Condition(lambda: self._screen.drawing.is_resizing))
         mark = self._screen.renderer.look.prompt
 
         def prefix(line: int, wrapped: int) -> AnyFormattedText:
             return [("bold", mark)] if not line and not wrapped else " " * len(mark)
 
         return Window(
-            control,
+            BufferControl(buffer, input_processors=[hidden]),
             height=Dimension(min=1, max=_INPUT_ROWS),
             wrap_lines=True,
             dont_extend_height=True,
@@ -78,7 +93,7 @@ class View:
         )
 
     def _live(self) -> AnyFormattedText:
-        return self._screen.live
+        return self._screen.drawing.live
 
     @property
     def _is_asked(self) -> bool:

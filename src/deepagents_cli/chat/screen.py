@@ -16,7 +16,6 @@ from prompt_toolkit.application import Application, in_terminal
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import ThreadedCompleter
 from prompt_toolkit.filters import Condition
-from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.output import ColorDepth
 
 from deepagents_cli.chat.completion import ChatCompleter, Files
@@ -79,7 +78,7 @@ class Screen:
         self.renderer = Renderer(find_look(self._settings.theme), 80)
         self._patience = Patience(self._ready_to_answer)
         self._output = open_output()
-        self._drawing = Drawing(
+        self.drawing = Drawing(
             self.talk, self.renderer, self._output, self._draw, lambda: self._patience.is_typing
         )
         self._view = View(self)
@@ -97,7 +96,7 @@ class Screen:
         self.app.ttimeoutlen = 0.05
         self.app.timeoutlen = 0.15
         self.app.before_render += self._focus
-        self.app.before_render += self._drawing.note_size
+        self.app.before_render += self.drawing.note_size
         self.app.key_processor.before_key_press += self._patience.note_key
         self._interrupted_at = 0.0
         self._picking: Picker | None = None
@@ -119,11 +118,6 @@ class Screen:
         size = self.app.output.get_size()
         return size.columns, size.rows
 
-    @property
-    def live(self) -> StyleAndTextTuples:
-        """What still changes, as it was drawn last."""
-        return self._drawing.live
-
     async def run(self) -> int:
         """Talk until the person leaves; return the exit code."""
         loop = asyncio.get_running_loop()
@@ -137,14 +131,14 @@ class Screen:
         finally:
             for number in (signal.SIGTERM, signal.SIGHUP):
                 loop.remove_signal_handler(number)
-            self._drawing.stop()
+            self.drawing.stop()
             self._link.close()
             self._say_goodbye()
 
     def changed(self) -> None:
         """Draw soon."""
         if not self._gone:
-            self._drawing.soon()
+            self.drawing.soon()
 
     def submit(self) -> None:
         """Send what stands in the input line; a backslash at its end begins a new line instead."""
@@ -177,7 +171,7 @@ class Screen:
         self.app.renderer.clear()
         # Not in the first row: a tmux that is to erase a whole screen keeps it as history.
         self._output.write_raw("\n")
-        self._drawing.clear()
+        self.drawing.clear()
         self.changed()
 
     def escape(self) -> None:
@@ -292,7 +286,7 @@ class Screen:
             self._type_again("\n".join([*self.talk.taken_back, *typed]))
             self.talk.taken_back = []
         self._patience.show(self.talk.question)
-        self._drawing.show(self.app, steady=self.talk.working or bool(self.input.text))
+        self.drawing.show(self.app, steady=self.talk.working or bool(self.input.text))
 
     def _ready_to_answer(self, question: Pending) -> None:
         if question.is_text:
@@ -362,7 +356,7 @@ class Screen:
         self.talk.lose_worker()
         if failed is not None and not opened:
             # There is nothing to talk with, and the person was told why.
-            self._drawing.now()
+            self.drawing.now()
             self.leave(failed)
             return
         if failed is not None:

@@ -377,6 +377,25 @@ def test_narrow_and_resized_terminals(start: Start) -> None:
 
 
 @needs_tmux
+def test_what_is_typed_is_drawn_again_when_the_window_was_dragged(start: Start) -> None:
+    typed = " ".join(f"word{number}" for number in range(30))
+    with start(columns=110, rows=20) as terminal:
+        terminal.wait_for(READY)
+        terminal.type(f"say {typed}")
+        terminal.wait_for("word29")
+        for columns in range(100, 50, -1):
+            terminal.resize(columns, 20)
+            if "word29" not in terminal.screen():
+                break
+        else:
+            pytest.fail("rows of it are drawn at each width, and a terminal keeps copies of them")
+        terminal.wait_for("word29")
+        terminal.keys("Enter")
+
+        terminal.wait_for(r"^word0 (.|\n)*word29\n")
+
+
+@needs_tmux
 def test_no_color_leaves_colours_out(start: Start) -> None:
     with start(NO_COLOR="1") as terminal:
         terminal.wait_for(READY)
