@@ -128,7 +128,10 @@ async def test_a_run_is_cancelled_though_its_worker_cannot_hear_it(
     thread, run, _ = await begin(client, "echo", f"wait {uuid4()}")
 
     with psycopg.connect(shared.database) as connection:
-        listening = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query = 'LISTEN deepagents'"
+        listening = (
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE query = 'LISTEN deepagents' AND datname = current_database()"
+        )
         assert len(connection.execute(listening).fetchall()) == 3
     await client.runs.cancel(thread, run)
 

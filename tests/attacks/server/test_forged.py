@@ -117,13 +117,13 @@ _PARTS = {
     "_Answer",
     "_Respond",
     "EventsBody",
-    "RootModel[list[BatchRunBody]]",
 }
 
 
 def _models(above: type[BaseModel] = BaseModel) -> Iterator[type[BaseModel]]:
     for each in above.__subclasses__():
-        if each.__module__.startswith(api.__name__):
+        # In which module pydantic puts `RootModel[...]` depends on its release.
+        if each.__module__.startswith(api.__name__) and "[" not in each.__name__:
             yield each
         yield from _models(each)
 
