@@ -237,6 +237,19 @@ def test_a_handler_refuses(callers: list[httpx.Client]) -> None:
     assert ann.delete(path).status_code == 204
 
 
+def test_a_handler_refuses_to_remove_threads_with_an_assistant_too(callers: list[httpx.Client]) -> None:
+    ben = callers[1]
+    assistant = ben.post("/assistants", json={"graph_id": "echo"}).json()["assistant_id"]
+    thread = ben.post("/threads", json={}).json()["thread_id"]
+    ben.post(f"/threads/{thread}/runs/wait", json={"assistant_id": assistant, "input": say("hello")})
+
+    refused = ben.delete(f"/assistants/{assistant}", params={"delete_threads": "true"})
+
+    assert refused.status_code == 403
+    assert ben.get(f"/threads/{thread}").status_code == 200
+    assert ben.get(f"/assistants/{assistant}").status_code == 200
+
+
 def test_a_handler_moves_what_is_stored_and_each_caller_has_a_store(callers: list[httpx.Client]) -> None:
     ann, ben, _ = callers
     ann.put("/store/items", json={"namespace": ["notes"], "key": "tide", "value": {"height": 13}})

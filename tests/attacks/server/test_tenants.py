@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import uuid4
 
+import httpx
 import pytest
 from starlette.routing import WebSocketRoute
 from websockets.sync.client import connect
 
 from deepagents_server.api.app import ROUTES
 from tests.attacks.server.conftest import CANARY, World
+from tests.server.serving import make_key
 from tests.server.test_runs import say
 
 Ids = dict[str, str]
@@ -209,6 +211,16 @@ def test_a_connection_to_what_belongs_to_others_shows_and_changes_nothing(
             assert CANARY not in refused["message"]
 
     assert world.all_of_alice() == before
+
+
+def test_what_others_have_is_not_counted(world: World) -> None:
+    newcomer = {"x-api-key": make_key(world.place, "newcomer")}
+    counted = httpx.get(f"{world.url}/metrics", headers=newcomer).text
+
+    assert "deepagents_room" in counted
+    assert not [
+        line for line in counted.splitlines() if line.startswith(("deepagents_runs", "deepagents_threads"))
+    ]
 
 
 def _ask(world: World, endpoint: str, attack: Attack, ids: Ids) -> tuple[int, str]:
