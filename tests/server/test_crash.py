@@ -94,6 +94,30 @@ def test_a_run_goes_on_where_the_server_ended(
     assert [each["messages"][0]["content"] for each in tools] == ["lifted light", "lifted heavy"]
 
 
+def test_a_run_from_an_earlier_state_goes_on_from_its_own_steps(process: Process, tmp_path: Path) -> None:
+    """After a crash it does not begin once more at the state from which it was to begin."""
+    with get_sync_client(url=process.start(), api_key=None) as client:
+        thread = client.threads.create()["thread_id"]
+        client.runs.wait(thread, "echo", input=say("first"))
+        earlier: Any = client.threads.get_state(thread)["checkpoint"]
+        client.runs.wait(thread, "echo", input=say("second"))
+        run = client.runs.create(
+            thread, "lifter", input=say("up"), checkpoint=earlier, stream_mode="custom", stream_resumable=True
+        )["run_id"]
+        for part in client.runs.join_stream(thread, run, last_event_id="-1"):
+            if part.event == "custom":
+                break
+        process.end(signal.SIGKILL)
+
+    with get_sync_client(url=process.start(), api_key=None) as client:
+        values: Any = client.runs.join(thread, run)
+
+    lifted = [line.split()[:2] for line in (tmp_path / "lifted").read_text().splitlines()]
+    assert lifted == [["1", "light"], ["1", "heavy"], ["2", "heavy"]]
+    contents = [each["content"] for each in values["messages"] if each["content"]]
+    assert contents == ["first", "Echo: first", "up", "lifted light", "lifted heavy", "Both are up."]
+
+
 def test_events_of_steps_that_were_saved_are_not_missed(process: Process) -> None:
     """The server is killed when a step is saved and its events are not sent, and so after the last one."""
     seen: list[Any] = []

@@ -5,13 +5,11 @@ import operator
 import threading
 from collections import Counter
 from pathlib import Path
-from sqlite3 import IntegrityError
 from typing import Annotated, Any, TypedDict, cast
 from uuid import uuid4
 
 import pytest
 import sqlalchemy as sa
-from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.graph import START, StateGraph
 from psycopg import OperationalError
 from sqlalchemy import event
@@ -89,22 +87,6 @@ async def test_a_query_inside_of_another_sees_no_rows_of_others(tmp_path: Path) 
         assert await alice.rows(sa.select(others.subquery())) == []
         await alice.execute(threads.update().values(status="error").where(sa.exists(others)))
         assert [row["status"] for row in await database.rows(sa.select(threads))] == ["idle", "idle"]
-
-
-async def test_who_lost_a_thread_can_write_no_checkpoint(tmp_path: Path) -> None:
-    async with open_database(address(tmp_path)) as database:
-        await database.execute(leases.insert().values(thread_id="t", token=2))
-
-        async def write(lease: int) -> None:
-            config: Any = {
-                "configurable": {"thread_id": "t", "checkpoint_ns": ""},
-                "metadata": {"lease": lease},
-            }
-            await database.saver.aput(config, empty_checkpoint(), {"source": "loop", "step": 1}, {})
-
-        await write(2)
-        with pytest.raises(IntegrityError, match="lease lost"):
-            await write(1)
 
 
 async def test_who_lost_a_thread_can_keep_no_result_of_a_task(postgres: str) -> None:

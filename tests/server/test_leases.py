@@ -1,0 +1,113 @@
+"""By which rows one run of a thread works at a time, and nobody else writes for it; on both databases."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from sqlite3 import IntegrityError
+from typing import Any
+from uuid import uuid4
+
+import pytest
+import sqlalchemy as sa
+from langgraph.checkpoint.base import empty_checkpoint
+from psycopg import OperationalError
+
+from deepagents_server.database import Database, open_database
+from deepagents_server.database.claims import Claim, claim
+from deepagents_server.database.runs import finish, new_run, take_again, take_over
+from deepagents_server.database.tables import leases, runs
+from deepagents_server.serialize import now
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+async def database(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Database]:
+    if request.param == "sqlite":
+        url = f"sqlite:///{tmp_path / 'server.db'}"
+    else:
+        place: str = request.getfixturevalue("postgres")
+        host = dict(part.split("=") for part in place.split())["host"]
+        url = f"postgresql://postgres@/postgres?host={host}"
+    async with open_database(url) as opened:
+        yield opened
+
+
+async def keep_runs(database: Database, *rows: dict[str, Any]) -> None:
+    """Keep runs that wait, in this order, and leases of their threads."""
+    plain = new_run({"assistant_id": "", "graph_id": "echo", "metadata": {}}, {})
+    async with database.write() as connection:
+        for number, row in enumerate(rows):
+            stamp = {"created_at": now(number / 1e3 - 60), "due_at": now(-60)}
+            await connection.execute(runs.insert().values({**plain, **stamp, **row}))
+        for thread in {row["thread_id"] for row in rows}:
+            await connection.execute(leases.insert().values(thread_id=thread))
+
+
+async def test_who_lost_a_thread_can_write_no_checkpoint(database: Database) -> None:
+    thread = str(uuid4())
+    await database.execute(leases.insert().values(thread_id=thread, token=2))
+
+    async def write(lease: int) -> None:
+        config: Any = {
+            "configurable": {"thread_id": thread, "checkpoint_ns": ""},
+            "metadata": {"lease": lease},
+        }
+        await database.saver.aput(config, empty_checkpoint(), {"source": "loop", "step": 1}, {})
+
+    await write(2)
+    with pytest.raises((IntegrityError, OperationalError), match="lease lost"):
+        await write(1)
+
+
+async def test_who_lost_a_run_cannot_end_it(database: Database) -> None:
+    """Neither while another attempt works, nor after it has ended the run."""
+    mark = uuid4().hex
+    await keep_runs(database, {"run_id": mark, "thread_id": mark, "version": mark})
+    ((run, first),) = await claim(database, Claim("worker", ["echo"], mark, 1))
+    again = await take_again(database, run, first, "worker")
+    assert again
+    ends: Any = [(first, "error"), (again[1], "success"), (first, "error")]
+
+    done = [
+        await finish(database, run, token, {"status": status}, {"status": "idle"}) for token, status in ends
+    ]
+    (ended,) = await database.rows(sa.select(runs).where(runs.c.run_id == mark))
+
+    assert done == [False, True, False]
+    assert (ended["status"], ended["attempt"]) == ("success", 2)
+
+
+async def test_an_urgent_run_does_not_pass_another_of_its_thread(database: Database) -> None:
+    thread, first, later, urgent = (uuid4().hex for _ in range(4))
+    ranks = {first: 0, later: 0, urgent: 9}
+    common = {"thread_id": thread, "version": thread}
+    rows = [{**common, "run_id": run_id, "priority": rank} for run_id, rank in ranks.items()]
+    await keep_runs(database, *rows)
+
+    (taken,) = await claim(database, Claim("worker", ["echo"], thread, 10))
+    refused = await take_over(database, urgent, "another")
+    (left,) = await database.rows(sa.select(runs).where(runs.c.run_id == urgent))
+
+    assert taken[0]["run_id"] == first
+    assert refused is None, "a thread has one run at a time, whoever asks"
+    assert (left["status"], left["attempt"]) == ("pending", 0)
+
+
+async def test_an_owner_has_as_many_runs_at_work_as_its_limit(database: Database) -> None:
+    """Also where two workers look at once; the runs of others do not wait behind them."""
+    ann, ben = uuid4().hex, uuid4().hex
+    rows = [
+        {"run_id": f"{owner}{number}", "thread_id": f"{owner}{number}", "owner": owner, "version": ann}
+        for owner, runs_of_owner in ((ann, 5), (ben, 1))
+        for number in range(runs_of_owner)
+    ]
+    await keep_runs(database, *rows)
+    wanted = Claim("worker", ["echo"], ann, 3, owner_limit=2)
+
+    at_once = await asyncio.gather(*(claim(database, wanted) for _ in range(2 if database.is_shared else 1)))
+    later = await claim(database, wanted)
+
+    begun = sorted(run["run_id"] for taken in at_once for run, _ in taken)
+    assert begun == sorted([f"{ann}0", f"{ann}1", f"{ben}0"])
+    assert later == []
