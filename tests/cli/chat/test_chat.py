@@ -383,7 +383,7 @@ def test_what_is_typed_is_drawn_again_when_the_window_was_dragged(start: Start) 
         terminal.wait_for(READY)
         terminal.type(f"say {typed}")
         terminal.wait_for("word29")
-        for columns in range(100, 50, -1):
+        for columns in range(100, 80, -1):
             terminal.resize(columns, 20)
             if "word29" not in terminal.screen():
                 break
