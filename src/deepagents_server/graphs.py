@@ -101,6 +101,19 @@ def load_graphs(config: ServerConfig) -> dict[str, Any]:
     return {name: load_object(place, config.directory) for name, place in config.graphs.items()}
 
 
+def load_store(config: ServerConfig) -> Mapping[str, Any]:
+    """Return what the configuration says of the store; a function of a file that embeds texts is imported.
+
+    Raises:
+        ServeError: if it is not there, or fails while it is imported.
+    """
+    index: Mapping[str, Any] = config.store.get("index") or {}
+    named = str(index.get("embed", ""))
+    if not _is_file(named.rpartition(":")[0]):
+        return config.store
+    return {**config.store, "index": {**index, "embed": load_object(named, config.directory)}}
+
+
 def load_object(place: str, directory: Path) -> Any:
     """Import `path.py:name` or `package.module:name`.
 

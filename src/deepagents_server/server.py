@@ -19,7 +19,7 @@ from deepagents_server.database.owners import Scope
 from deepagents_server.database.store import graphs_of
 from deepagents_server.deliveries import Deliveries
 from deepagents_server.events import EventLog
-from deepagents_server.graphs import Graphs, load_graphs
+from deepagents_server.graphs import Graphs, load_graphs, load_store
 from deepagents_server.loopback import Loopback, reachable
 from deepagents_server.runs import RunEngine
 from deepagents_server.webhooks import Webhooks
@@ -81,7 +81,7 @@ async def open_server(config: ServerConfig, settings: Settings) -> AsyncGenerato
     async with AsyncExitStack() as stack:
         loopback = stack.enter_context(reachable())
         made, handlers = load_graphs(config), Handlers.of(config)
-        database = await stack.enter_async_context(open_database(settings.database, config.store))
+        database = await stack.enter_async_context(open_database(settings.database, load_store(config)))
         graphs = Graphs(made, database.saver, database.store)
         await add_system_assistants(database, graphs, config.descriptions)
         events = EventLog(database)

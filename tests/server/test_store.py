@@ -13,6 +13,9 @@ from langgraph_sdk import get_sync_client
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import UnprocessableEntityError
 
+from deepagents_server.config import ServerConfig
+from deepagents_server.errors import ServeError
+from deepagents_server.server import Settings, open_server
 from tests.server.serving import serving
 
 
@@ -72,3 +75,35 @@ def test_to_read_an_item_renews_its_time_unless_somebody_says_otherwise(
         assert renews(lambda: client.store.search_items(["places"])) is default
         assert not renews(lambda: client.store.get_item(["places"], "tide", refresh_ttl=False))
         assert not renews(lambda: client.store.search_items(["places"], refresh_ttl=False))
+
+
+EMBED = """
+def embed(texts):
+    return [[float("sea" in text), float("hill" in text), 0.1] for text in texts]
+"""
+INDEX = {"index": {"dims": 3, "embed": "./meaning.py:embed", "fields": ["text"]}}
+LOADS = hasattr(sqlite3.Connection, "enable_load_extension")
+
+
+@pytest.mark.skipif(not LOADS, reason="the sqlite3 of this Python loads no extensions")
+def test_items_are_found_by_what_they_mean(tmp_path: Path) -> None:
+    (tmp_path / "meaning.py").write_text(EMBED)
+    with (
+        serving(tmp_path, slots=0, store=INDEX) as url,
+        get_sync_client(url=url, api_key=None) as client,
+    ):
+        for name in ("sea", "hill"):
+            client.store.put_item(["places"], name, {"text": f"the {name}"})
+        found: Any = client.store.search_items(["places"], query="a walk on the hill")
+
+    assert [each["key"] for each in found["items"]] == ["hill", "sea"]
+
+
+@pytest.mark.skipif(LOADS, reason="the sqlite3 of this Python loads extensions")
+async def test_a_python_that_cannot_search_by_meaning_says_so(tmp_path: Path) -> None:
+    (tmp_path / "meaning.py").write_text(EMBED)
+    settings = Settings(f"sqlite:///{tmp_path / 'server.db'}", slots=0)
+
+    with pytest.raises(ServeError, match=r"store\.index: .*no extensions.*postgresql"):
+        async with open_server(ServerConfig(tmp_path, {}, store=INDEX), settings):
+            pass

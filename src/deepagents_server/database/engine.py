@@ -208,6 +208,11 @@ async def _open_sqlite(url: str, path: Path, stack: AsyncExitStack, memory: Mapp
     engine = _sqlite_engine(path)
     guard(engine)
     stack.push_async_callback(engine.dispose)
+    if memory.get("index") and not hasattr(sqlite3.Connection, "enable_load_extension"):
+        raise ServeError(
+            "store.index: the sqlite3 of this Python loads no extensions, which the search by meaning needs; "
+            "take another build of Python, or --database postgresql://..."
+        )
     # Of its own: a store waits for its batches, and must not hold up checkpoints.
     store_connection = await stack.enter_async_context(_connect(path))
     saver = stack.enter_context(ThreadedSqliteSaver.open(path, set_pragmas))
