@@ -42,6 +42,7 @@ _SPECS: Final = specs_by_name()
 _PLANNING: Final = frozenset({"write_todos", "read_todos"})
 _SAYS_EXIT_CODE: Final = re.compile(r"\[Command (?:succeeded|failed) with exit code \d+\]|Exit code: \d+")
 """The line behind the output of a command: for the model, as people see a mark."""
+_SAYS_EDITED: Final = re.compile(r"\ANote: a human reviewer [^\n]*\n\nTool response:\n*")  # LangChain's
 _MIN_RESULT: Final = 24
 _MOST_LINES: Final = 20
 _MOST_OF_A_LINE: Final = 1000
@@ -353,7 +354,7 @@ def result_line(
         return f"exit code {exit_code}{': ' if printed else ''}{printed}"
     if status == "error":
         return one_line(text)
-    lines = [line for line in clean(text).split("\n") if line.strip()]
+    lines = [line for line in clean(_SAYS_EDITED.sub("", text)).split("\n") if line.strip()]
     if lines and exit_code is not None and _SAYS_EXIT_CODE.fullmatch(lines[-1]):
         lines.pop()
     spec = specs.get(name)

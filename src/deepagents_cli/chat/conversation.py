@@ -29,6 +29,7 @@ class Conversation:
         *,
         set_theme: Callable[[str], None],
         leave: Callable[[int], None],
+        stop_key: str = "Esc",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.transcript = Transcript(self._now)
@@ -43,6 +44,7 @@ class Conversation:
         self._send = send
         self._set_theme = set_theme
         self._leave = leave
+        self._stop_key = stop_key
         self._clock = clock
         self._held: list[tuple[str, Sequence[str]]] = []
         self._kept = 0
@@ -202,7 +204,7 @@ class Conversation:
             case "v":
                 self._show_question()
             case "?":
-                self.transcript.finished.append(question.explain())
+                self.transcript.finished.append(question.explain(self._stop_key))
             case "a":
                 self._choose_rule(question)
             case _ if chosen := question.answers.get(key):

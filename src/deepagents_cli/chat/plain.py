@@ -41,7 +41,9 @@ def talk(opening: Mapping[str, Any], worker: Sequence[str]) -> int:
 class _Plain:
     def __init__(self, link: Link, directory: Path) -> None:
         self._link = link
-        self._talk = Conversation(link.send, set_theme=self._ignore_theme, leave=self._leave)
+        self._talk = Conversation(
+            link.send, set_theme=self._ignore_theme, leave=self._leave, stop_key="Ctrl-C"
+        )
         self._composer = Composer(directory)
         look = replace(find_look(), colours=False, styled=False, prompt="> ", done="ok", failed="!!")
         self._renderer = Renderer(look, min(_WIDTH, get_terminal_size().columns))
@@ -143,7 +145,10 @@ class _Plain:
             self._answer(self._asked, line)
         elif line.strip() or self._talk.can_go_on:
             text, attachments = self._composer.expand(line)
+            waiting = len(self._talk.queued)
             self._talk.submit(text.strip(), attachments)
+            if self._talk.working and len(self._talk.queued) > waiting:
+                self._print(f"queued: {one_line(text)}")
             if not self._talk.working:
                 self._show()
 

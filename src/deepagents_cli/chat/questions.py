@@ -23,7 +23,6 @@ EXPLAINED: Final = {
     "r": "do not do it, and give the agent your text as the result",
     "a": "do it, and do not ask again for such calls; you choose which, and for how long",
     "v": "show the lines that were left out; what was not shown cannot be agreed to",
-    "Esc": "refuse, and stop the present step",
 }
 SCOPES: Final = {
     "session": "in this session",
@@ -93,11 +92,12 @@ class Pending:
         named = {key: f"[{key}] {one_line(str(each['label']))}" for key, each in self.answers.items()}
         return named | {key: LABELS[key] for key in (*self.may, "?")}
 
-    def explain(self) -> Block:
+    def explain(self, stop_key: str) -> Block:
         """Say what each key does."""
         answers = {key: one_line(f"{each['label']}: {each['detail']}") for key, each in self.answers.items()}
         meant = EXPLAINED | ({"r": "answer with a text of your own"} if answers else {}) | answers
-        lines = [f"{key}\t{meant[key]}" for key in [*(k for k in self.offered if k != "?"), "Esc"]]
+        lines = [f"{key}\t{meant[key]}" for key in self.offered if key != "?"]
+        lines.append(f"{stop_key}\trefuse, and stop the present step")
         return Block("terms", "\n".join(lines))
 
     def edited_text(self) -> tuple[str, str]:

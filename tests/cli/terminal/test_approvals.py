@@ -44,7 +44,7 @@ def test_a_change_is_edited_in_place_and_shown_again(person: Person) -> None:
     person.sees(r"^  \+hello, world")
     person.answers("y")
 
-    person.sees("^Greeted well.")
+    person.sees("^✓ write_file edited.md\n\nGreeted well.")
     assert (person.directory / "edited.md").read_text() == "hello, world"
 
 

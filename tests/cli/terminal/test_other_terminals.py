@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from base64 import b64decode
 from collections.abc import Iterator
+from threading import Event
 
 import pytest
 
-from tests.cli.openai_server import call
+from tests.cli.openai_server import Reply, call
 from tests.cli.terminal.person import QUESTION, Home, Person
 from tests.cli.tmux import needs_tmux
 
@@ -102,6 +103,13 @@ def test_all_fits_into_60_columns_and_has_no_colours(person: Person) -> None:
 def test_plain_lines(home: Home) -> None:
     with home.sit_down("--plain") as person:
         person.sees("^Ready.")
+        hold = Event()
+        person.asks("Count.", call("ls", path="."), Reply("One.", hold=hold), "One, two.")
+        person.sees("^ok ls")
+        person.enters("To two.")
+        person.sees("^queued: To two.")
+        hold.set()
+        person.sees("^One, two.\n+Ready.")
         person.enters("/mode plan")
         person.sees("^Mode plan")
         person.asks(
@@ -114,6 +122,8 @@ def test_plain_lines(home: Home) -> None:
         person.enters("1")
         person.sees("^The agent wants to write plain.md")
         person.sees(r"^yes \(y\), no \(n\)")
+        person.enters("?")
+        person.sees("^Ctrl-C +refuse, and stop the present step\n+yes")
         person.enters("yes")
         person.sees("^Greeted.\n+Ready.")
         person.enters("/model")
