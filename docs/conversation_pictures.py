@@ -140,6 +140,7 @@ def subagents(person: Person) -> str:
     person.asks("Review the change, and describe it.", Reply(calls=tasks), work, work, work, work)
     person.sees("^ +The docstring")
     person.sees("^ +A note is due")
+    person.sees(" tokens · ")
     return _stop(person)
 
 
