@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any, Final
 
@@ -36,6 +35,7 @@ from deepagents.events import (
 )
 from deepagents.tools import ToolSpec, specs_by_name
 from deepagents_cli.diffs import name_in
+from deepagents_cli.spending import Spending
 from deepagents_cli.terminal import clean, one_line, style_text
 
 _SPECS: Final = specs_by_name()
@@ -72,10 +72,9 @@ class Printer:
     text is streamed; a subagent's is shown when it is whole, behind the subagent's name.
     """
 
-    def __init__(self, console: Console, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, console: Console, spending: Spending | None = None) -> None:
         self._console = console
-        self._clock = clock
-        self._started_at = clock()
+        self._spending = spending or Spending()
         self._begun = False
         self._directory = ""
         self._written = ""
@@ -87,7 +86,6 @@ class Printer:
         self._started_lines: dict[tuple[str, str], str] = {}
         self._refused: dict[str, str] = {}
         self._plans: dict[str | None, tuple[Todo, ...]] = {}
-        self._used = [0, 0]
         self._marks = (
             {"success": "✓", "error": "✗"} if _has_unicode(console) else {"success": "ok", "error": "!!"}
         )
@@ -103,7 +101,7 @@ class Printer:
             PlanChanged: self._plan_changed,
             SubagentStarted: self._subagent_started,
             SubagentFinished: self._subagent_finished,
-            Usage: self._usage,
+            Usage: self._spending.count,
             FinalAnswer: self._final_answer,
             RunFailed: lambda event: self.end_line(),
         }
@@ -131,9 +129,7 @@ class Printer:
             return
         self.end_line()
         self._console.out("", highlight=False)
-        sent, written = self._used
-        tokens = f"{sent:,} tokens in, {written:,} out, " if sent or written else ""
-        self._line("", f"{tokens}{self._clock() - self._started_at:.1f} s", "dim")
+        self._line("", self._spending.describe(), "dim")
 
     def _run_started(self, event: RunStarted) -> None:
         self._begun, self._directory = True, event.directory or ""
@@ -281,10 +277,6 @@ class Printer:
         style = "red" if event.status == "error" else "magenta"
         text = f"{event.name}: {one_line(event.text)}"
         self._line(f"{_indent(event.agent)}{self._marks[event.status]} ", text, style)
-
-    def _usage(self, event: Usage) -> None:
-        self._used[0] += event.input_tokens
-        self._used[1] += event.output_tokens
 
     def _final_answer(self, event: FinalAnswer) -> None:
         if not self._written.endswith(event.text):

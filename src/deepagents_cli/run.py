@@ -41,6 +41,7 @@ from deepagents_cli.project import Project
 from deepagents_cli.schema import fits, read_schema
 from deepagents_cli.session import Ask, Show, converse, open_saver
 from deepagents_cli.setup import Setup, describe_untrusted, load_setup
+from deepagents_cli.spending import Spending
 from deepagents_cli.task import read_task
 from deepagents_cli.terminal import make_console
 from deepagents_cli.threads import Threads, state_dir
@@ -92,10 +93,10 @@ def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
     thread = threads.choose(directory, arguments.thread, latest=arguments.resume)
     resumed = arguments.resume or task is None
     again = "" if directory == Path.cwd() else f" --dir {shlex.quote(str(directory))}"
-    again = f"Go on with: deepagents --continue{again}"
+    again, spending = f"Go on with: deepagents --continue{again}", Spending(chosen)
     with (
         threads.hold(thread),
-        _open_output(as_json=arguments.json, quiet=arguments.quiet) as (show, end_line),
+        _open_output(spending, as_json=arguments.json, quiet=arguments.quiet) as (show, end_line),
         asyncio.Runner() as runner,
         _saver(runner, threads.path) as saver,
         # A question to a person ends a run of the agent; what it started in the background goes on.
@@ -106,7 +107,9 @@ def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
         command, _ = find_command(task or "", setup)
         policy.grant(command.rules(directory) if command else ())
         unattended, watch = Unattended(policy), _Watch(show, schema)
-        ask = _find_person(arguments, policy, end_line, setup.settings.editor) or unattended
+        ask = spending.without_waiting(
+            _find_person(arguments, policy, end_line, setup.settings.editor) or unattended
+        )
         try:
             if task:
                 task = runner.run(expand_command(task, setup, backend))
@@ -156,7 +159,9 @@ def _set_up(directory: Path) -> Setup:
 
 
 @contextmanager
-def _open_output(*, as_json: bool, quiet: bool) -> Generator[tuple[Show, Callable[[], None]]]:
+def _open_output(
+    spending: Spending, *, as_json: bool, quiet: bool
+) -> Generator[tuple[Show, Callable[[], None]]]:
     """Yield what shows an event, and what ends the line that is being written."""
     if quiet:
         yield partial(write_answer, out=sys.stdout), lambda: None
@@ -164,7 +169,7 @@ def _open_output(*, as_json: bool, quiet: bool) -> Generator[tuple[Show, Callabl
     if as_json:
         yield partial(write_json, out=sys.stdout), lambda: None
         return
-    with closing(Printer(make_console(sys.stdout))) as printer:
+    with closing(Printer(make_console(sys.stdout), spending)) as printer:
         yield printer, printer.end_line
 
 

@@ -93,6 +93,8 @@ def _fork(threads: Threads, arguments: Namespace) -> None:
 
 def _remove(threads: Threads, surplus: Sequence[Thread]) -> None:
     """Remove sessions and their files; one in use keeps none of the others."""
+    if not surplus:
+        return
     kept: list[str] = []
     gone: dict[Path, set[str]] = {}
     for each in surplus:

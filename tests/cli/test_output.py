@@ -40,6 +40,7 @@ from deepagents.events import (
 )
 from deepagents_cli.chat.transcript import Transcript
 from deepagents_cli.output import Printer, call_line, notice_line, result_line, write_json
+from deepagents_cli.spending import Spending
 from tests.cli.conftest import Command
 from tests.cli.scenarios import greets, writes_a_file
 
@@ -82,7 +83,7 @@ def printed(*events: Event, width: int = 60, encoding: str = "utf-8", colour: bo
     system = "standard" if colour else None
     console = Console(file=out, width=width, force_terminal=colour, color_system=system, no_color=not colour)
     ticks = count()
-    printer = Printer(console, clock=lambda: float(next(ticks)))
+    printer = Printer(console, Spending(clock=lambda: float(next(ticks))))
     for event in (START, *events):
         printer(event)
     printer.close()
@@ -198,7 +199,7 @@ def test_results_of_parallel_calls_name_their_call() -> None:
 
 def test_after_a_question_the_result_names_its_call() -> None:
     out = io.StringIO()
-    printer = Printer(Console(file=out, width=60), clock=lambda: 0.0)
+    printer = Printer(Console(file=out, width=60), Spending(clock=lambda: 0.0))
 
     printer(ToolCalled("delete", {"file_path": "/a"}, "1"))
     printer.end_line()
@@ -308,7 +309,7 @@ def test_other_events_add_no_line() -> None:
 
 def test_tokens_are_counted_at_the_end() -> None:
     out = io.StringIO()
-    printer = Printer(Console(file=out, width=60), clock=lambda: 0.0)
+    printer = Printer(Console(file=out, width=60), Spending(clock=lambda: 0.0))
 
     for event in (START, Usage(1000, 20), Usage(500, 3)):
         printer(event)

@@ -10,9 +10,8 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 
 from deepagents.events import Usage
-from deepagents.limits import Price
-from deepagents.models.prices import find_listed_price, price_of_model
 from deepagents.models.traits import model_identifier
+from deepagents_cli.spending import find_price
 from deepagents_cli.worker.record import Record, Used
 
 _EVERY: Final = 0.25
@@ -67,7 +66,7 @@ class UsageCounter:
 
     async def _add_cost(self, model: BaseChatModel, name: str, event: Usage) -> None:
         # The list of prices takes a while to load, once; tokens go on being shown meanwhile.
-        price = await to_thread(_price, model, name)
+        price = await to_thread(find_price, model, name)
         if price is not None:
             cost = price.of(
                 event.input_tokens, event.output_tokens, event.cached_tokens, event.cache_write_tokens
@@ -100,13 +99,6 @@ class UsageCounter:
             self._timer.cancel()
             self._timer = None
             self._say()
-
-
-def _price(model: BaseChatModel, name: str) -> Price | None:
-    """Return the price of the model, or of another one that has answered."""
-    # Providers answer with the name of a version, as in `gpt-4.1-2025-04-14`.
-    own = model_identifier(model)
-    return price_of_model(model) if own and name.startswith(own) else find_listed_price(None, name)
 
 
 def cost_of(used: Sequence[Used]) -> float | None:
