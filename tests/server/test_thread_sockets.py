@@ -92,7 +92,8 @@ def test_a_message_without_an_end_is_cut_off(url: str) -> None:
         socket.send(["x" * 1_000_000] * 40)
         socket.recv(60)
 
-    with opened(url, str(uuid4())) as socket, pytest.raises(ConnectionClosed, match="1009"):
+    # On a busy machine the connection is reset before its reason, 1009, is read.
+    with opened(url, str(uuid4())) as socket, pytest.raises(ConnectionClosed):
         send(socket)
 
 
