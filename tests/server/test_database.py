@@ -202,3 +202,37 @@ async def test_a_run_is_not_taken_from_a_worker_that_lives(postgres: str) -> Non
         assert refused is None
         assert freed
         assert (freed["run_id"], freed["worker"]) == (None, None)
+
+
+async def test_graphs_write_to_a_file_from_event_loops_of_their_own(tmp_path: Path) -> None:
+    """As a tool does that calls `asyncio.run`, beside graphs and rows of the server's own event loop."""
+    async with open_database(address(tmp_path)) as database:
+
+        def add_first(state: Notes) -> Notes:
+            return {"notes": ["first"]}
+
+        def add_second(state: Notes) -> Notes:
+            return {"notes": ["second"]}
+
+        builder = StateGraph(Notes)
+        builder.add_node("first", add_first)
+        builder.add_node("second", add_second)
+        builder.add_edge(START, "first")
+        builder.add_edge("first", "second")
+        graph = builder.compile(checkpointer=database.saver)
+
+        async def work() -> list[Any]:
+            return [
+                (await graph.ainvoke({"notes": []}, {"configurable": {"thread_id": str(uuid4())}}))["notes"]
+                for _ in range(10)
+            ]
+
+        async def add_rows() -> None:
+            for _ in range(100):
+                await database.execute(leases.insert().values(thread_id=str(uuid4())))
+
+        elsewhere = [asyncio.to_thread(asyncio.run, work()) for _ in range(4)]
+        here = [work() for _ in range(4)]
+        *notes, _ = await asyncio.gather(*elsewhere, *here, add_rows())
+
+        assert notes == [[["first", "second"]] * 10] * 8

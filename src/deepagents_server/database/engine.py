@@ -66,7 +66,8 @@ class Database:
     """What is raised for a value that cannot be kept, such as text with a NUL in PostgreSQL."""
     # Not the event loop's own threads, which tools that block may fill.
     _threads: ThreadPoolExecutor
-    # SQLite has one writer; to wait here is cheaper than in its busy handler, which sleeps.
+    # SQLite has one writer. To wait here, as its saver does, is cheaper than in its busy handler,
+    # which sleeps.
     _writing: asyncio.Lock
     owner: str = ""
     """Whose rows are added; `of` says whose are seen."""
@@ -224,7 +225,7 @@ async def _open_sqlite(url: str, path: Path, stack: AsyncExitStack, memory: Mapp
     async with engine.begin() as opened:
         await opened.run_sync(migrate)
     threads = stack.enter_context(ThreadPoolExecutor(_READERS, "reads"))
-    return Database(url, engine, saver, store, (), (DataError,), threads, asyncio.Lock())
+    return Database(url, engine, saver, store, (), (DataError,), threads, saver.writing)
 
 
 def _sqlite_engine(path: Path) -> AsyncEngine:

@@ -6,7 +6,7 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -24,6 +24,9 @@ class ThreadedSqliteSaver(SqliteSaver):
     def __init__(self, connection: sqlite3.Connection, thread: ThreadPoolExecutor) -> None:
         super().__init__(connection)
         self._thread = thread
+        self._loop = asyncio.get_running_loop()
+        self.writing = asyncio.Lock()
+        """Held by whoever writes to the file from the server's event loop."""
 
     @classmethod
     @contextmanager
@@ -39,6 +42,12 @@ class ThreadedSqliteSaver(SqliteSaver):
 
     async def _do(self, method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: method(*args, **kwargs))
+
+    async def _write(self, method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        # A graph may call from an event loop of its own, which cannot wait for a lock of this one.
+        is_server = asyncio.get_running_loop() is self._loop
+        async with self.writing if is_server else nullcontext():
+            return await self._do(method, *args, **kwargs)
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Return a checkpoint."""
@@ -64,17 +73,17 @@ class ThreadedSqliteSaver(SqliteSaver):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Write a checkpoint."""
-        return await self._do(self.put, config, checkpoint, metadata, new_versions)
+        return await self._write(self.put, config, checkpoint, metadata, new_versions)
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """Write what a task has done."""
-        await self._do(self.put_writes, config, writes, task_id, task_path)
+        await self._write(self.put_writes, config, writes, task_id, task_path)
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Remove what a thread holds."""
-        await self._do(self.delete_thread, thread_id)
+        await self._write(self.delete_thread, thread_id)
 
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
