@@ -77,6 +77,15 @@ def test_a_command_whose_time_is_over_ends_and_the_session_goes_on(sandbox: Loca
     assert sandbox.execute("echo $NAME").output == "kept"
 
 
+def test_a_process_whose_name_is_no_text_ends_too(sandbox: LocalSandbox) -> None:
+    renamed = "import ctypes, time; ctypes.CDLL(None).prctl(15, b'\\xff'); time.sleep(60)"
+    sandbox.execute("export NAME=kept")
+    done = sandbox.execute(f'trap "" TERM; python3 -c "{renamed}" & sleep 60', timeout=1)
+
+    assert done.exit_code == 124
+    assert sandbox.execute("echo $NAME").output == "kept"
+
+
 def test_a_command_that_is_ended_ends_with_all_that_it_started(sandbox: LocalSandbox) -> None:
     names = ("child", "stubborn", "orphan")
     (sandbox.cwd / "beat").write_text("for i in $(seq 600); do echo $i > $1; sleep 0.05; done")

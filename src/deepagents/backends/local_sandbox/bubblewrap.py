@@ -92,8 +92,5 @@ def _try(path: str, *options: str) -> str | None:
         return f"{type(error).__name__}: {error}"
     if ran.returncode == 0:
         return None
-    return (
-        ran.stderr.decode(errors="replace").strip().splitlines()[-1:][0]
-        if ran.stderr.strip()
-        else f"exit code {ran.returncode}"
-    )
+    said = ran.stderr.decode(errors="replace").split("\n")
+    return next((line for line in reversed(said) if line.strip()), f"exit code {ran.returncode}")

@@ -151,8 +151,9 @@ def descendants(pid: int) -> list[int]:
     """Return all processes below one."""
     parents: dict[int, int] = {}
     for each in filter(str.isdigit, os.listdir("/proc")):
-        with suppress(OSError, IndexError, ValueError), open(f"/proc/{each}/stat") as file:
-            parents[int(each)] = int(file.read().rpartition(")")[2].split()[1])
+        # The name of a process, between the parentheses, can be any bytes.
+        with suppress(OSError, IndexError), open(f"/proc/{each}/stat", "rb") as file:
+            parents[int(each)] = int(file.read().rpartition(b")")[2].split()[1])
     found = [pid]
     for above in found:
         found += [each for each, parent in parents.items() if parent == above]
