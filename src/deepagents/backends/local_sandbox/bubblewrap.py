@@ -92,5 +92,5 @@ def _try(path: str, *options: str) -> str | None:
         return f"{type(error).__name__}: {error}"
     if ran.returncode == 0:
         return None
-    said = ran.stderr.decode(errors="replace").split("\n")
-    return next((line for line in reversed(said) if line.strip()), f"exit code {ran.returncode}")
+    lines = ran.stderr.decode(errors="replace").split("\n")
+    return next((line for line in reversed(lines) if line.strip()), f"exit code {ran.returncode}")
