@@ -192,3 +192,23 @@ def test_the_end_of_a_run_is_written_when_the_disk_has_room_again(process: Proce
 
         assert last(client.runs.join(thread, run)) == "Echo: hello"
         assert client.runs.get(thread, run)["status"] == "success"
+
+
+def test_a_run_ends_with_an_error_where_no_database_takes_what_it_leaves(
+    process: Process, tmp_path: Path
+) -> None:
+    """More than a gigabyte of text, which the trigger says of less."""
+    with get_sync_client(url=process.start(), api_key=None) as client:
+        thread = client.threads.create()["thread_id"]
+        with closing(sqlite3.connect(tmp_path / ".deepagents" / "server.db")) as database:
+            database.execute(
+                """CREATE TRIGGER large BEFORE UPDATE OF "values" ON threads
+                WHEN NEW."values" LIKE '%Echo: much%' BEGIN SELECT zeroblob(2000000000); END"""
+            )
+        run = client.runs.create(thread, "echo", input=say("much"))["run_id"]
+        client.runs.join(thread, run)
+        ended: Any = client.runs.get(thread, run)
+
+        assert ended["status"] == "error"
+        assert ended["error"] == {"error": "DataError", "message": "string or blob too big"}
+        assert last(client.runs.wait(None, "echo", input=say("little"))) == "Echo: little"

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.errors import GraphRecursionError
 from langgraph.types import StateSnapshot
+from sqlalchemy.exc import DataError
 
 from deepagents.tools.execute import COMMAND_RECORD
 from deepagents_server.database import Database
@@ -208,6 +209,14 @@ class Attempt:
     async def settle(self, outcome: Outcome) -> None:
         """Write how the run ended, and let its readers go, unless another worker has it now."""
         await self._spending.note()
+        try:
+            await self._settle(outcome)
+        except DataError as failure:
+            # As more than a gigabyte, which no further attempt could write either.
+            reason = show_error(failure.orig or failure)
+            await self._settle(Outcome("error", "error", None, {}, reason))
+
+    async def _settle(self, outcome: Outcome) -> None:
         error = dump_text(outcome.error) if outcome.error else None
         values: dict[str, Any] = {"status": outcome.thread_status, "error": error}
         if outcome.values is not None:
