@@ -19,11 +19,7 @@ echo ready
 read _
 pg_ctl stop -m immediate -D "$1/data" >>"$1/log" 2>&1
 """
-_OPTIONS = (
-    "-c listen_addresses= -c fsync=off -c synchronous_commit=off -c full_page_writes=off"
-    # A server and three workers keep up to 228 connections.
-    " -c max_connections=300"
-)
+_OPTIONS = "-c listen_addresses= -c fsync=off -c synchronous_commit=off -c full_page_writes=off"
 
 
 def missing() -> list[str]:

@@ -257,12 +257,13 @@ async def _open_postgres(url: str, stack: AsyncExitStack, memory: Mapping[str, A
     plain = make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
     # Connections are asked before they are used: after a restart of the database all of them are dead.
     address = make_url(url).set(drivername="postgresql+psycopg")
-    engine = create_async_engine(address, pool_size=10, pool_pre_ping=True)
+    engine = create_async_engine(address, pool_size=10, max_overflow=0, pool_pre_ping=True)
     guard(engine)
     stack.push_async_callback(engine.dispose)
     options: dict[str, Any] = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
     alive = AsyncConnectionPool.check_connection
-    pool: Any = AsyncConnectionPool(plain, min_size=2, max_size=20, open=False, kwargs=options, check=alive)
+    # The saver uses one at a time, apart from the writes of tasks.
+    pool: Any = AsyncConnectionPool(plain, min_size=2, max_size=5, open=False, kwargs=options, check=alive)
     await stack.enter_async_context(pool)
     saver = FencedPostgresSaver(pool)
     store = AsyncPostgresStore(pool, **_options(memory))

@@ -38,6 +38,8 @@ async def launch(
             name="deepagents",
             system_database_url=url,
             system_database_engine=engine,
+            # It records what lasts longer than a second, and nobody waits for that.
+            sys_db_pool_size=5,
             # To ask each connection first is half of what an idle worker does; DBOS tries again by itself.
             db_engine_kwargs={"pool_pre_ping": False},
             # The one process of a file takes up what the one before it has left.
