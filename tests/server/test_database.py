@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import asyncio
 import operator
+import sqlite3
 import threading
 from collections import Counter
+from contextlib import AsyncExitStack, closing
 from pathlib import Path
 from typing import Annotated, Any, TypedDict, cast
 from uuid import uuid4
@@ -42,6 +44,16 @@ async def test_a_file_serves_one_process_at_a_time_and_again_later(tmp_path: Pat
 
     async with open_database(address(tmp_path)) as database:
         assert await database.count(sa.select(leases)) == 1
+
+
+async def test_to_read_waits_for_no_writer(tmp_path: Path) -> None:
+    """Not even where a connection is new: the event loop would wait for a writer who waits for it."""
+    async with open_database(address(tmp_path)) as database, AsyncExitStack() as stack:
+        with closing(sqlite3.connect(tmp_path / "kept" / "server.db")) as writer:
+            writer.execute("BEGIN IMMEDIATE")
+            for _ in range(10):
+                reader = await stack.enter_async_context(database.read())
+                assert (await reader.execute(sa.select(leases))).first() is None
 
 
 async def test_a_database_of_a_newer_release_is_left_alone(tmp_path: Path) -> None:

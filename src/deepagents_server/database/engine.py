@@ -31,14 +31,8 @@ from deepagents_server.errors import ServeError
 
 Row = Mapping[str, Any]
 _MIGRATING: Final = 0x6465_6570
-_PRAGMAS: Final = (
-    # First, since it is of no use once there is a table: only so can a file shrink while it is used.
-    "auto_vacuum=INCREMENTAL",
-    "journal_mode=WAL",
-    "synchronous=NORMAL",
-    "busy_timeout=30000",
-    "foreign_keys=ON",
-)
+_PRAGMAS: Final = ("journal_mode=WAL", "synchronous=NORMAL", "busy_timeout=30000", "foreign_keys=ON")
+"""None of them writes to a file that is there: the event loop may not wait for a writer who waits for it."""
 _USERS: Final = (
     "deepagents_server.database.",
     "deepagents_server.events",
@@ -205,6 +199,8 @@ def _refuse_other_tables(engine: sa.Engine) -> None:
 
 async def _open_sqlite(url: str, path: Path, stack: AsyncExitStack, memory: Mapping[str, Any]) -> Database:
     with closing(sqlite3.connect(path)) as first:
+        # It is of no use once there is a table: only so can a file shrink while it is used.
+        first.execute("PRAGMA auto_vacuum=INCREMENTAL")
         set_pragmas(first, None)
     engine = _sqlite_engine(path)
     guard(engine)
