@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -16,7 +18,14 @@ _BUILDING: Final = (
     "pip_config_file", "pip_installer", "source", "dockerfile_lines", "keep_pkg_tools", "ui", "ui_config",
 )  # fmt: skip
 """What LangGraph's file says about images and pages, which are not made here."""
-
+_WITHOUT_EFFECT: Final[Mapping[str, str]] = {
+    "auth.cache": "the handlers are asked about each request",
+    "auth.openapi": "/openapi.json describes the endpoints, and not how a caller shows who he is",
+    "checkpointer.ttl.sweep_limit": "all that is old goes at each look, a few threads at a time",
+    "http.logging_headers": "no header is logged",
+}
+"""Options of LangGraph's server that are taken and change nothing, and what is done instead."""
+_log: Final = logging.getLogger("deepagents.server")
 
 _WHY: Final = {
     "extra_forbidden": "this server knows no such key; correct it, or leave it out",
@@ -50,7 +59,6 @@ class _ThreadTtl(_Part):
     default_ttl: _Minutes | None = None
     strategy: Strategy = "delete"
     sweep_interval_minutes: _Minutes | None = None
-    # How many go at once is bounded here anyway.
     sweep_limit: int | None = None
 
 
@@ -62,7 +70,6 @@ class _Auth(_Part):
     path: str
     disable_studio_auth: bool = False
     openapi: Any = None
-    # Handlers are asked each time.
     cache: Any = None
 
 
@@ -117,7 +124,7 @@ class _File(_Part):
 
 
 def check_file(name: str, read: Any) -> dict[str, Any]:
-    """Return what a file of this name says.
+    """Return what a file of this name says; warn of what changes nothing.
 
     Raises:
         ServeError: for a key that this server does not know, or a value that is none.
@@ -132,4 +139,13 @@ def check_file(name: str, read: Any) -> dict[str, Any]:
         place = ".".join([name, *map(str, first["loc"])])
         why = _WHY.get(first["type"], f"{first['msg']}, not {first['input']!r:.100}")
         raise ServeError(f"{place}: {why}.") from error
+    for key, instead in _WITHOUT_EFFECT.items():
+        if _find(given, key) is not None:
+            _log.warning("%s: %s has no effect: %s", name, key, instead)
+    return given
+
+
+def _find(given: Any, key: str) -> Any:
+    for part in key.split("."):
+        given = cast(dict[str, Any], given).get(part) if given else None
     return given

@@ -40,6 +40,23 @@ def test_what_only_builds_an_image_changes_nothing(tmp_path: Path) -> None:
     assert load_config(None, tmp_path).graphs == {"a": "./x.py:y"}
 
 
+def test_an_option_without_effect_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    given = {
+        "graphs": {"a": "./x.py:y"},
+        "auth": {"path": "./a.py:auth", "cache": {"cache_keys": ["authorization"]}, "openapi": {}},
+        "checkpointer": {"ttl": {"sweep_limit": 5}},
+        "http": {"logging_headers": {"includes": ["request-id"]}},
+        "store": None,
+    }
+    (tmp_path / "langgraph.json").write_text(json.dumps(given))
+
+    load_config(None, tmp_path)
+
+    named = [record.getMessage().split(" has no effect: ")[0] for record in caplog.records]
+    keys = ["auth.cache", "auth.openapi", "checkpointer.ttl.sweep_limit", "http.logging_headers"]
+    assert named == [f"langgraph.json: {key}" for key in keys]
+
+
 def test_a_file_called_like_a_module_of_python_hides_it_from_nobody(tmp_path: Path) -> None:
     (tmp_path / "json.py").write_text("def agent(): ...\n")
 

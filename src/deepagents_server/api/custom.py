@@ -21,7 +21,7 @@ OPTIONS: Final = (
     "app", "mount_prefix", "enable_custom_route_auth", "middleware_order", "configurable_headers",
     "logging_headers",
 )  # fmt: skip
-"""The keys of `http` that are read here; no header is logged, so `logging_headers` changes nothing."""
+"""The keys of `http` that are known here."""
 _SECRET: Final = ("authorization", "cookie", "x-api-key", "x-service-key", "x-tenant-id")
 _PREFIX: Final = re.compile(r"(/[A-Za-z0-9._~-]+)+")
 
