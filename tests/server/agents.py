@@ -186,13 +186,22 @@ async def lift(stone: str, config: RunnableConfig, tool_call_id: Annotated[str, 
         get_stream_writer()({"lifting": stone})
         while not log.with_name("go").exists():
             await asyncio.sleep(0.05)
-        _write(log, "woke")
     return f"lifted {stone}"
 
 
 def _write(log: Path, line: str) -> None:
     with log.open("a") as opened:
         opened.write(f"{line}\n")
+
+
+class _TellingOfARefusal(AsyncCallbackHandler):
+    """Notes that what a run wanted to save was refused, since another worker has its thread."""
+
+    async def on_chain_error(
+        self, error: BaseException, *, parent_run_id: UUID | None = None, **_: Any
+    ) -> None:
+        if parent_run_id is None and "lease lost" in str(error):
+            _write(Path(os.environ["LIFTED"]), "refused")
 
 
 def _lift_both(asked: Any) -> Any:
@@ -237,7 +246,9 @@ def _obey(asked: Any) -> Any:
 _shell = LocalSandbox(tempfile.gettempdir()) if LocalSandbox.available() else LocalShellBackend()
 obedient = create_deep_agent(ScriptedModel(always=_obey), tools=[block], backend=_shell)
 waiter = create_deep_agent(ScriptedModel(always=_wait_then_tell), tools=[wait_for])
-lifter = create_deep_agent(ScriptedModel(always=_lift_both), tools=[lift])
+lifter = create_deep_agent(ScriptedModel(always=_lift_both), tools=[lift]).with_config(
+    {"callbacks": [_TellingOfARefusal()]}
+)
 priced = create_deep_agent(
     ScriptedModel(always=lambda asked: "Two guineas."),
     limits=Limits(model_calls=9, prices={"*": Price(1000, 1000)}),

@@ -194,6 +194,31 @@ def test_the_end_of_a_run_is_written_when_the_disk_has_room_again(process: Proce
         assert client.runs.get(thread, run)["status"] == "success"
 
 
+def test_a_question_is_asked_once_though_the_end_of_its_run_cannot_be_written(
+    process: Process, tmp_path: Path
+) -> None:
+    with get_sync_client(url=process.start(), api_key=None) as client:
+        thread = client.threads.create()["thread_id"]
+        with closing(sqlite3.connect(tmp_path / ".deepagents" / "server.db")) as database:
+            database.execute(
+                "CREATE TRIGGER full BEFORE UPDATE OF status ON runs "
+                "WHEN NEW.status = 'success' AND NEW.attempt < 2 "
+                "BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END"
+            )
+        run = client.runs.create(
+            thread, "echo", input=say("ask Why?"), stream_mode="updates", stream_resumable=True
+        )["run_id"]
+        seen = [*client.runs.join_stream(thread, run, last_event_id="-1")]
+        asking: Any = client.threads.get(thread)
+
+        assert [part.data["attempt"] for part in seen if part.event == "metadata"] == [1, 2]
+        updates = [part.data for part in seen if part.event == "updates"]
+        assert [update["__interrupt__"][0]["value"] for update in updates] == ["Why?"]
+        assert asking["status"] == "interrupted"
+        answered: Any = client.runs.wait(thread, "echo", command={"resume": "so"})
+        assert last(answered) == "You said so."
+
+
 def test_a_run_ends_with_an_error_where_no_database_takes_what_it_leaves(
     process: Process, tmp_path: Path
 ) -> None:

@@ -94,6 +94,19 @@ async def test_an_urgent_run_does_not_pass_another_of_its_thread(database: Datab
     assert (left["status"], left["attempt"]) == ("pending", 0)
 
 
+async def test_a_thread_at_work_takes_no_room_from_others(database: Database) -> None:
+    """What waits there is not even looked at."""
+    busy, free = uuid4().hex, uuid4().hex
+    of_threads = {f"{busy}0": busy, f"{busy}1": busy, free: free}
+    rows = [{"run_id": run, "thread_id": thread, "version": busy} for run, thread in of_threads.items()]
+    await keep_runs(database, *rows)
+    wanted = Claim("worker", ["echo"], busy, 1)
+
+    taken = [await claim(database, wanted) for _ in range(2)]
+
+    assert [run["run_id"] for ((run, _),) in taken] == [f"{busy}0", free]
+
+
 async def test_an_owner_has_as_many_runs_at_work_as_its_limit(database: Database) -> None:
     """Also where two workers look at once; the runs of others do not wait behind them."""
     ann, ben = uuid4().hex, uuid4().hex

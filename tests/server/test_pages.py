@@ -50,10 +50,12 @@ def test_what_is_not_served_is_no_address_for_clients(tmp_path: Path) -> None:
 def test_a_text_is_no_part_of_the_page(tmp_path: Path) -> None:
     torn = "<script>alert(1)</script>"
     with serving(tmp_path, slots=0, descriptions={"echo": torn}, bounds={"allow_anyone": True}) as url:
-        shown = httpx.get(url, headers={"host": "localhost<script>"}).text
+        shown = httpx.get(url, headers={"host": "a&lt;b"}).text
 
     assert "&lt;script&gt;alert(1)" in shown
     assert "<script>" not in shown
+    assert "http://a&amp;lt;b/runs/wait" in shown
+    assert "a&lt;b" not in shown
 
 
 def test_the_endpoints_are_shown_with_all_that_they_take(url: str) -> None:

@@ -163,6 +163,22 @@ async def test_of_runs_that_come_at_once_a_thread_takes_one(client: LangGraphCli
     await client.threads.delete(thread)
 
 
+async def test_batches_for_the_same_threads_do_not_wait_for_each_other_forever(
+    client: LangGraphClient, shared: Shared
+) -> None:
+    """Each names them in another order."""
+    threads = [(await client.threads.create())["thread_id"] for _ in range(12)]
+    asked = [{"assistant_id": "echo", "thread_id": thread, "input": say("hello")} for thread in threads]
+
+    async with httpx.AsyncClient(base_url=shared.url, timeout=60) as plain:
+        batches = [plain.post("/runs/batch", json=asked[::order]) for order in (1, -1) * 6]
+        answers = await asyncio.gather(*batches)
+
+    assert [answer.status_code for answer in answers] == [200] * 12
+    for thread in threads:
+        await client.threads.delete(thread)
+
+
 def holder(shared: Shared, *more: Process) -> Process:
     """Return the worker that lifts."""
     pid = int(shared.lifted.read_text().splitlines()[-1].split()[-1])
@@ -192,18 +208,21 @@ async def test_a_run_goes_on_with_another_worker(client: LangGraphClient, shared
 async def test_a_run_whose_worker_does_not_know_that_it_has_it_begins_all_the_same(
     client: LangGraphClient, shared: Shared
 ) -> None:
-    """As when a connection breaks after the commit that gave a worker the run."""
+    """As when a connection breaks after the commit that gave a worker the run, before its first step."""
     thread = (await client.threads.create())["thread_id"]
+    await client.runs.wait(thread, "echo", input=say("before"))
     run = await client.runs.create(thread, "echo", input=say("hello"), after_seconds=3600)
 
     with psycopg.connect(shared.database) as connection:
         one = "(SELECT max(worker_id) FROM workers)"
         given = f"UPDATE leases SET run_id = %s, worker = {one} WHERE thread_id = %s"
         connection.execute(given, (run["run_id"], thread))
-        begun = "UPDATE runs SET status = 'running', due_at = created_at WHERE run_id = %s"
+        begun = "UPDATE runs SET status = 'running', attempt = 1, due_at = created_at WHERE run_id = %s"
         connection.execute(begun, (run["run_id"],))
 
-    assert last(await client.runs.join(thread, run["run_id"])) == "Echo: hello"
+    values: Any = await client.runs.join(thread, run["run_id"])
+    contents = [each["content"] for each in values["messages"]]
+    assert contents == ["before", "Echo: before", "hello", "Echo: hello"]
     await client.threads.delete(thread)
 
 
@@ -219,7 +238,7 @@ async def test_a_worker_that_slept_cannot_write_over_its_successor(
 
     shared.lifted.with_name("go").touch()
     asleep.signal(signal.SIGCONT)
-    while "woke" not in shared.lifted.read_text():
+    while "refused" not in shared.lifted.read_text():
         time.sleep(0.05)
 
     values: Any = await client.runs.wait(thread, "echo", input=say("next"))

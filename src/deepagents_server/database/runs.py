@@ -208,10 +208,9 @@ async def mark_cancelled(
     connection: AsyncConnection, chosen: sa.ColumnElement[bool], action: str
 ) -> list[Notice]:
     """Note that runs are to end, and end those that have not begun; return what is to be sent about them."""
-    held = sa.exists().where(leases.c.thread_id == runs.c.thread_id, leases.c.run_id == runs.c.run_id)
     ended = (
         runs.update()
-        .where(chosen, runs.c.status == "pending", ~held)
+        .where(chosen, runs.c.status == "pending")
         .values(status="interrupted", cancelled=action, updated_at=now())
         .returning(runs.c.run_id, runs.c.thread_id)
     )
