@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import os
-import pty
 import re
 import sys
 import tempfile
@@ -20,6 +18,7 @@ ROOT: Final = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from deepagents.testing import call  # noqa: E402
+from tests.cli.tmux import Tmux  # noqa: E402
 from tests.docs.provider import Script, serve  # noqa: E402
 
 PICTURE: Final = ROOT / "docs" / "run.svg"
@@ -30,7 +29,7 @@ FILES: Final = {
     "app.ini": "[app]\nname = notes\ndebug = true\nport = 8080\n",
     "README.md": "# Notes\n\nDebug mode is on by default.\n",
 }
-QUESTION: Final = b"[a]lways [?] ? "
+QUESTION: Final = r"\[a\]lways \[\?\] \?"
 
 
 def _plan(first: str, second: str) -> dict[str, list[dict[str, str]]]:
@@ -51,31 +50,25 @@ ANSWERS: Final = [
 
 
 def record_run(folder: Path) -> str:
-    """Run the command in a terminal of its own, answer its questions with yes, and return what it wrote."""
+    """Run the command in a terminal, answer its questions with yes, and return what is on the screen."""
     for name, text in FILES.items():
         (folder / name).write_text(text)
     command = [sys.executable, "-m", "deepagents_cli", "run", TASK, "--dir", str(folder), "--model", MODEL]
     with tempfile.TemporaryDirectory() as home, serve(Script({"*": ANSWERS})) as address:
-        surroundings = {"HOME": home, "ANTHROPIC_BASE_URL": address, "ANTHROPIC_API_KEY": "none"}
-        size = {"TERM": "xterm-256color", "COLUMNS": str(COLUMNS), "LINES": "80"}
-        child, terminal = pty.fork()
-        if child == 0:
-            os.execvpe(command[0], command, {**os.environ, **surroundings, **size})
-        written = _read_and_agree(terminal)
-        os.waitpid(child, 0)
-    return written.decode().replace("\r\n", "\n").replace(str(folder), "~/notes")
-
-
-def _read_and_agree(terminal: int) -> bytes:
-    written, answered = b"", 0
-    while True:
-        try:
-            written += os.read(terminal, 1 << 16)
-        except OSError:  # Linux raises this when the program at the other end has ended.
-            return written
-        if written.count(QUESTION) > answered:
-            answered += 1
-            os.write(terminal, b"y\n")
+        surroundings = {
+            "HOME": home,
+            "ANTHROPIC_BASE_URL": address,
+            "ANTHROPIC_API_KEY": "none",
+            "NO_COLOR": "",
+        }
+        with Tmux(command, columns=COLUMNS, rows=60, environment=surroundings) as terminal:
+            for answered in range(2):
+                terminal.wait_for(rf"(?s)({QUESTION}.*){{{answered + 1}}}")
+                terminal.type("y")
+                terminal.keys("Enter")
+            terminal.wait_for_end()
+            written, _, _ = terminal.screen(colours=True, history=True).partition("Pane is dead")
+    return written.replace(str(folder), "~/notes")
 
 
 def draw(written: str) -> str:
@@ -84,7 +77,9 @@ def draw(written: str) -> str:
     steady = re.sub(r"\S+ tokens in.*", "", steady)  # The script's answers take no time and cost nothing.
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
     console.print(Text.assemble(("$ ", "bold"), f'deepagents run "{TASK}" \\\n      --model {MODEL}'))
-    console.print(Text.from_ansi(steady.rstrip()))
+    shown = Text.from_ansi(steady)
+    shown.rstrip()
+    console.print(shown)
     picture = console.export_svg(title="deepagents", theme=MONOKAI, unique_id="run")
     return re.sub(r"@font-face \{.*?\}\s*", "", picture, flags=re.DOTALL).replace("Fira Code", "monospace")
 

@@ -8,6 +8,7 @@ import shutil
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,13 +23,14 @@ from deepagents.errors import UnknownModel
 from deepagents.events import RunStarted
 from deepagents_cli.agents import choose_model, make_agent, make_files, model_label
 from deepagents_cli.approval import DIFF_COLOURS, approve
+from deepagents_cli.at_terminal import make_printer
 from deepagents_cli.diffs import text_diff
 from deepagents_cli.errors import CommandError, Exit
 from deepagents_cli.models import pull
 from deepagents_cli.models_here import LOCAL
-from deepagents_cli.output import Printer
 from deepagents_cli.policy import Policy
 from deepagents_cli.session import converse
+from deepagents_cli.spending import Spending
 from deepagents_cli.terminal import make_console, style_text
 from deepagents_local import DEFAULT_MODEL
 
@@ -78,11 +80,9 @@ def _attempt(job: Example, model: BaseChatModel, console: Console) -> str:
 
 def _work(task: str, directory: Path, model: BaseChatModel, console: Console) -> None:
     agent = make_agent(model, InMemorySaver(), Policy(make_files(directory), directory))
-    printer = Printer(console)
     started = RunStarted("first-run", task, model_label(model), str(directory))
-    with asyncio.Runner() as runner:
+    with closing(make_printer(console, Spending())) as printer, asyncio.Runner() as runner:
         converse(runner, agent, started, ask=approve, show=printer)
-    printer.close()
 
 
 def _show_diff(console: Console, lines: Sequence[str]) -> None:

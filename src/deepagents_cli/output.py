@@ -87,9 +87,9 @@ class Printer:
         self._refused: dict[str, str] = {}
         self._plans: dict[str | None, tuple[Todo, ...]] = {}
         self._marks = (
-            {"success": "✓", "error": "✗"} if _has_unicode(console) else {"success": "ok", "error": "!!"}
+            {"success": "✓", "error": "✗"} if has_unicode(console) else {"success": "ok", "error": "!!"}
         )
-        self._arrow = "→" if _has_unicode(console) else ">"
+        self._arrow = "→" if has_unicode(console) else ">"
         self._shows: Mapping[type[Any], Callable[[Any], None]] = {
             RunStarted: self._run_started,
             Token: self._token,
@@ -319,7 +319,8 @@ def _output_indent(agent: str | None, command_id: str | None) -> str:
     return f"{_indent(agent)}    {f'{one_line(command_id)}: ' if command_id else ''}"
 
 
-def _has_unicode(console: Console) -> bool:
+def has_unicode(console: Console) -> bool:
+    """Tell whether a console has every character."""
     return (console.encoding or "").lower().replace("-", "").startswith("utf")
 
 

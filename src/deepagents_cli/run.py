@@ -32,10 +32,11 @@ from deepagents_cli.agents import (
 )
 from deepagents_cli.approval import AskPerson, Unattended
 from deepagents_cli.args import FLAGS, limits_of
+from deepagents_cli.at_terminal import make_printer
 from deepagents_cli.editor import find_editor
 from deepagents_cli.errors import CommandError, Exit, complain, exit_at_next_interrupt
 from deepagents_cli.file_agents import choose_other_model
-from deepagents_cli.output import Printer, write_answer, write_json
+from deepagents_cli.output import write_answer, write_json
 from deepagents_cli.policy import Policy
 from deepagents_cli.project import Project
 from deepagents_cli.schema import fits, read_schema
@@ -96,7 +97,7 @@ def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
     again, spending = f"Go on with: deepagents --continue{again}", Spending(chosen)
     with (
         threads.hold(thread),
-        _open_output(spending, as_json=arguments.json, quiet=arguments.quiet) as (show, end_line),
+        _open_output(arguments, spending, setup.settings.theme) as (show, end_line),
         asyncio.Runner() as runner,
         _saver(runner, threads.path) as saver,
         # A question to a person ends a run of the agent; what it started in the background goes on.
@@ -160,16 +161,18 @@ def _set_up(directory: Path) -> Setup:
 
 @contextmanager
 def _open_output(
-    spending: Spending, *, as_json: bool, quiet: bool
+    arguments: Namespace, spending: Spending, theme: str
 ) -> Generator[tuple[Show, Callable[[], None]]]:
     """Yield what shows an event, and what ends the line that is being written."""
-    if quiet:
+    if arguments.quiet:
         yield partial(write_answer, out=sys.stdout), lambda: None
         return
-    if as_json:
+    if arguments.json:
         yield partial(write_json, out=sys.stdout), lambda: None
         return
-    with closing(Printer(make_console(sys.stdout), spending)) as printer:
+    # An answer that fits a schema is JSON, whose characters are no marks of Markdown.
+    printer = make_printer(make_console(sys.stdout), spending, theme, plain=bool(arguments.schema))
+    with closing(printer):
         yield printer, printer.end_line
 
 

@@ -8,6 +8,7 @@ from tests.architecture.rules import expected_tests
 from tests.architecture.source import ROOT, sources
 
 TESTED_BY: dict[str, str] = {
+    "deepagents_cli/at_terminal.py": "cli/terminal/test_one_task.py",
     "deepagents_cli/markdown.py": "cli/test_file_commands.py",
     "deepagents_cli/setup.py": "cli/test_trust.py",
     "deepagents_cli/confined.py": "cli/test_sandbox.py",

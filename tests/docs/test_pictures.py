@@ -12,6 +12,7 @@ import pytest
 
 from tests import programs
 from tests.architecture.source import ROOT
+from tests.cli.tmux import needs_tmux
 
 server: Any = runpy.run_path(str(ROOT / "docs" / "server_picture.py"))
 draw: Any = runpy.run_path(str(ROOT / "docs" / "pictures.py"))["main"]
@@ -31,6 +32,7 @@ def test_another_picture_is_noticed_and_drawn_anew(tmp_path: Path, standing: str
     assert picture.read_text() == (ROOT / "docs" / "concepts" / "context.svg").read_text()
 
 
+@needs_tmux
 def test_the_picture_of_a_run_shows_a_question_and_the_answer_and_loads_nothing(tmp_path: Path) -> None:
     picture = tmp_path / "run.svg"
 

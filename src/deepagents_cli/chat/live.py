@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from deepagents_cli.chat.conversation import Conversation
 from deepagents_cli.chat.render import Renderer
 from deepagents_cli.chat.status import short_time
+from deepagents_cli.chat.theme import Look
 from deepagents_cli.chat.transcript import Call, Transcript
 
 _OUTPUT_LINES = 5
 _PLAN_LINES = 8
-_TEXT_LINES = 12
+TEXT_LINES = 12
+"""The most lines that are shown of a text that is being written."""
 _CALLS = 6
 
 
@@ -22,11 +24,11 @@ def draw_live(talk: Conversation, renderer: Renderer, rows: int) -> list[str]:
     lines: list[str] = []
     if transcript.thinking:
         lines.append(renderer.line(transcript.thinking[-300:].split("\n")[-1], "dim italic"))
-    if piece := transcript.open_piece(max(min(rows, _TEXT_LINES), 1)):
+    if piece := transcript.open_piece(max(min(rows, TEXT_LINES), 1)):
         lines += [*renderer.piece(piece), ""]
     # What waits for the person does not run, and the question shows the call that it is about.
     asked = talk.question.message.get("call_id") if talk.question else None
-    mark = renderer.look.dot if talk.question else _spin(renderer)
+    mark = renderer.look.dot if talk.question else spin(renderer.look)
     below = [*_calls(transcript, renderer, mark, asked), *_tree(transcript, renderer, mark)]
     below += _background(talk, renderer, mark)
     if talk.working and transcript.plan:
@@ -45,9 +47,9 @@ def _spinner_line(talk: Conversation, renderer: Renderer, mark: str) -> str:
     return renderer.line(f"{mark} {doing} {renderer.look.dot} Esc stops", "dim")
 
 
-def _spin(renderer: Renderer) -> str:
-    marks = renderer.look.spinner
-    return marks[int(time.monotonic() * 10) % len(marks)]
+def spin(look: Look) -> str:
+    """Return the character that shows, by changing, that something goes on."""
+    return look.spinner[int(time.monotonic() * 10) % len(look.spinner)]
 
 
 def _calls(transcript: Transcript, renderer: Renderer, mark: str, asked: object) -> Iterator[str]:

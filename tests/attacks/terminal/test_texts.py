@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
+import os
+import re
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
@@ -17,8 +21,11 @@ from deepagents.events import ApprovalRequest, Custom, Event, RunStarted, Todo, 
 from deepagents.testing import ScriptedModel, call
 from deepagents_cli.agents import make_files
 from deepagents_cli.approval import AskPerson
+from deepagents_cli.at_terminal import TerminalPrinter
+from deepagents_cli.chat.theme import find_look
 from deepagents_cli.output import Printer, write_json
 from deepagents_cli.policy import Policy
+from deepagents_cli.spending import Spending
 from tests.cli.conftest import Command, Nursery
 from tests.cli.scenarios import writes_a_long_file
 
@@ -63,6 +70,22 @@ def test_no_event_steers_the_terminal(status: str, *, as_json: bool) -> None:
         show(event)
 
     shown = out.getvalue()
+    assert [each for each in STEERS if each in shown] == []
+    assert len(shown) > 1000
+
+
+async def test_no_event_steers_a_terminal_that_is_drawn_on() -> None:
+    out = io.StringIO()
+    console = Console(file=out, width=400, force_terminal=True)
+    size = os.terminal_size((400, 24))
+    with closing(TerminalPrinter(console, Spending(), find_look(), lambda: size)) as show:
+        for event in events("error"):
+            show(event)
+            show(Token(HOSTILE))
+            # Once around the loop, which draws.
+            await asyncio.sleep(0)
+
+    shown = re.sub(r"\x1b\[[\d;]*[mACJ]|\r(?=\x1b\[)", "", out.getvalue())
     assert [each for each in STEERS if each in shown] == []
     assert len(shown) > 1000
 

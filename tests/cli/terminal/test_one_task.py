@@ -1,0 +1,129 @@
+"""One task at a terminal: the answer is rendered, and until it comes something moves."""
+
+from __future__ import annotations
+
+import re
+from contextlib import AbstractContextManager
+from threading import Event
+from typing import Any
+
+import pytest
+
+from tests.cli.openai_server import Reply, call
+from tests.cli.terminal.person import Home, Person
+from tests.cli.tmux import needs_tmux
+
+pytestmark = needs_tmux
+WORKS = r"^\S working · Ctrl-C stops$"
+ANSWER = "# Found\n\nThis is **good**.\n\n1. one\n2. two\n\n```python\nx = 1\n```\n"
+RENDERED = ["", "Found", "", "This is good.", "", " 1 one", " 2 two", "", "  x = 1", ""]
+FIRST = r"^local-server:scripted · thread .*$"
+LAST = r"^[\d,]+ tokens in, .*$"
+
+
+def sit_down(home: Home, *task: str, **options: Any) -> AbstractContextManager[Person]:
+    """Sit down at a terminal with colours."""
+    given: dict[str, Any] = {"NO_COLOR": "", **options}
+    return home.sit_down(*task, **given)
+
+
+def between(screen: str) -> list[str]:
+    """What stands between the first line of a run and the last, which says what it took."""
+    _, _, rest = re.split(f"({FIRST})", screen, maxsplit=1, flags=re.MULTILINE)
+    middle, *_ = re.split(LAST, rest, maxsplit=1, flags=re.MULTILINE)
+    return middle.split("\n")[1:-1]
+
+
+def test_the_answer_is_rendered_and_what_moved_is_gone(home: Home) -> None:
+    thinks, writes = Event(), Event()
+
+    def answer(_: object) -> Reply:
+        thinks.wait(60)
+        return Reply(ANSWER, hold=writes)
+
+    home.server.then(answer)
+    with sit_down(home, "say it") as person:
+        person.sees(WORKS)
+        thinks.set()
+        person.sees(f"^Found\n\n{WORKS}|^#\n\n{WORKS}|{WORKS}")
+        writes.set()
+        assert person.terminal.wait_for_end() == 0
+
+        assert between(person.sees(LAST, history=True)) == RENDERED
+
+
+def test_a_long_call_stays_on_its_line_while_something_moves(home: Home) -> None:
+    home.server.then(call("execute", command="until test -e go-on; do sleep 0.05; done; rm go-on"), "Done.")
+    with sit_down(home, "--auto", "wait") as person:
+        person.sees(rf"^→ execute until test .*\n{WORKS}")
+        (home.directory / "go-on").touch()
+        assert person.terminal.wait_for_end() == 0
+
+        called, *rest = between(person.sees(LAST, history=True))
+
+    assert called.startswith("→ execute until test -e go-on; do sleep 0.05; done; rm go-on  ✓")
+    assert rest == ["", "Done.", ""]
+
+
+def test_nothing_moves_while_a_person_is_asked(home: Home) -> None:
+    home.server.then(call("write_file", file_path="asked.md", content="hello\n"), "Written.")
+    with sit_down(home, "write") as person:
+        asked = person.sees(r"\[\?\] \?")
+        person.enters("y")
+        assert person.terminal.wait_for_end() == 0
+        shown = between(person.sees(LAST, history=True))
+
+    assert not re.search(WORKS, asked, re.MULTILINE)
+    assert shown[-3:] == ["", "Written.", ""]
+    assert (home.directory / "asked.md").read_text() == "hello\n"
+
+
+def test_ctrl_c_leaves_what_was_written_and_nothing_that_moved(home: Home) -> None:
+    never = Event()
+    home.server.then(Reply("Half of it", hold=never))
+    with sit_down(home, "write") as person:
+        person.sees(f"^Half\n\n{WORKS}")
+        person.presses("C-c")
+        assert person.terminal.wait_for_end() == 130
+        never.set()
+
+        shown = person.sees("^deepagents: stopped", history=True)
+
+    assert "working" not in shown
+    assert re.search(r"^Half\n", shown, re.MULTILINE)
+
+
+@pytest.mark.parametrize("columns", [20, 40])
+def test_a_narrow_terminal_shows_each_word_once(home: Home, columns: int) -> None:
+    words = [f"word{number}" for number in range(60)]
+    home.server.then(Reply(" ".join(words), every=0.02))
+    # A shell may have exported what held for another window.
+    with sit_down(home, "count", columns=columns, rows=8, COLUMNS="80", LINES="24") as person:
+        assert person.terminal.wait_for_end() == 0
+        shown = person.sees("tokens", history=True)
+
+    assert re.findall(r"word\d+", shown) == words
+    assert "working" not in shown
+
+
+@pytest.mark.parametrize(
+    ("variables", "argument", "behind"),
+    [
+        ({"NO_COLOR": "1"}, "", ""),
+        ({"TERM": "dumb"}, "", ""),
+        ({}, "-q", ""),
+        ({}, "", " | cat"),
+    ],
+    ids=["no-color", "dumb", "quiet", "pipe"],
+)
+def test_elsewhere_the_answer_is_written_as_it_is(
+    home: Home, variables: dict[str, str], argument: str, behind: str
+) -> None:
+    home.server.then(ANSWER)
+    with sit_down(home, shell=True, **variables) as person:
+        program = f"{home.python} -m deepagents_cli --model local-server:scripted"
+        person.enters(f"{program} {argument} 'say it'{behind}; echo END")
+        shown = person.sees("^END", history=True)
+
+    assert ANSWER in shown
+    assert "working" not in shown
