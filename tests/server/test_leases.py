@@ -61,12 +61,13 @@ async def test_who_lost_a_thread_can_write_no_checkpoint(database: Database) -> 
 
 
 async def test_who_lost_a_run_cannot_end_it(database: Database) -> None:
-    """Neither while another attempt works, nor after it has ended the run."""
+    """Neither while another attempt works, nor after it has ended the run; nor can he take it back."""
     mark = uuid4().hex
     await keep_runs(database, {"run_id": mark, "thread_id": mark, "version": mark})
     ((run, first),) = await claim(database, Claim("worker", ["echo"], mark, 1))
     again = await take_again(database, run, first, "worker")
     assert again
+    assert await take_again(database, run, first, "asleep") is None
     ends: Any = [(first, "error"), (again[1], "success"), (first, "error")]
 
     done = [

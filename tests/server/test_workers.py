@@ -248,6 +248,31 @@ async def test_a_worker_that_slept_cannot_write_over_its_successor(
     shared.lifted.with_name("go").unlink()
 
 
+async def test_a_run_goes_on_where_the_database_went_away_as_it_saved(
+    client: LangGraphClient, shared: Shared
+) -> None:
+    """From its last checkpoint, with the same worker."""
+    shared.lifted.write_text("")
+    thread, run, _ = await begin(client, "lifter", "up")
+    cut_off = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+
+    # Two, since the first one sees no news within its transaction.
+    with (
+        psycopg.connect(shared.database) as locking,
+        psycopg.connect(shared.database, autocommit=True) as looking,
+    ):
+        locking.execute("LOCK TABLE checkpoint_writes IN SHARE MODE")
+        shared.lifted.with_name("go").touch()
+        while not looking.execute(cut_off).fetchall():
+            await asyncio.sleep(0.05)
+
+    assert last(await client.runs.join(thread, run)) == "Both are up."
+    lines = [line.split() for line in shared.lifted.read_text().splitlines()]
+    assert [line[:2] for line in lines] == [["1", "light"], ["1", "heavy"], ["2", "heavy"]]
+    assert len({line[-1] for line in lines}) == 1
+    shared.lifted.with_name("go").unlink()
+
+
 @pytest.mark.slow
 async def test_a_worker_that_is_asked_to_end_hands_its_runs_over(
     client: LangGraphClient, shared: Shared
