@@ -94,6 +94,34 @@ def test_a_run_goes_on_where_the_server_ended(
     assert [each["messages"][0]["content"] for each in tools] == ["lifted light", "lifted heavy"]
 
 
+def test_after_a_crash_those_go_on_that_were_at_work(tmp_path: Path) -> None:
+    """They have the room that they had, and what waited goes on waiting."""
+    process = Process(tmp_path, "--runs", "2")
+    with get_sync_client(url=process.start(), api_key=None) as client:
+
+        def begin(name: str) -> str:
+            thread = client.threads.create()["thread_id"]
+            return client.runs.create(thread, "echo", input=say(f"wait {name}"))["run_id"]
+
+        working = [begin("one"), begin("two")]
+        begin("three")
+        begin("four")
+        for run in working:
+            _wait_until_dbos_knows(run, tmp_path)
+    process.end(signal.SIGKILL)
+
+    process.start()
+    with closing(sqlite3.connect(tmp_path / ".deepagents" / "server.db")) as database:
+        query = "SELECT run_id, attempt FROM runs WHERE attempt > 0"
+        attempts: dict[str, int] = {}
+        while sum(attempts.values()) < 4:
+            time.sleep(0.05)
+            attempts = dict(database.execute(query).fetchall())
+    process.close()
+
+    assert attempts == dict.fromkeys(working, 2)
+
+
 def test_a_run_from_an_earlier_state_goes_on_from_its_own_steps(process: Process, tmp_path: Path) -> None:
     """After a crash it does not begin once more at the state from which it was to begin."""
     with get_sync_client(url=process.start(), api_key=None) as client:

@@ -288,6 +288,42 @@ async def test_a_worker_that_is_asked_to_end_hands_its_runs_over(
 
 
 @pytest.mark.slow
+async def test_a_worker_takes_over_no_more_than_it_has_room_for(shared: Shared, tmp_path: Path) -> None:
+    shared.lifted.write_text("")
+    options = ("--database", shared.database, "--code-version", "narrow", "--runs", "1")
+    narrow = [Process(tmp_path, *options, command="worker", LIFTED=str(shared.lifted)) for _ in range(2)]
+    with serving(tmp_path, shared.database, slots=0, version="narrow") as url:
+        async with get_client(url=url, api_key=None) as client:
+            for worker in narrow:
+                worker.start()
+            lost = await begin(client, "lifter", "up")
+            ending = holder(shared, *narrow)
+            kept = await begin(client, "lifter", "up")
+            _wait_until_dbos_knows(lost[1], shared.database)
+
+            ending.end(signal.SIGKILL)
+            while (await client.runs.get(*lost[:2]))["status"] == "running":
+                await asyncio.sleep(0.05)
+            states = [(await client.runs.get(*run[:2]))["status"] for run in (lost, kept)]
+            assert states == ["pending", "running"]
+
+            shared.lifted.with_name("go").touch()
+            assert last(await client.runs.join(*kept[:2])) == "Both are up."
+            assert last(await client.runs.join(*lost[:2])) == "Both are up."
+    for worker in narrow:
+        worker.close()
+    shared.lifted.with_name("go").unlink()
+
+
+def _wait_until_dbos_knows(run: str, database: str) -> None:
+    """Until then, the lease of a run is what brings it to another worker."""
+    query = "SELECT 1 FROM dbos.workflow_status WHERE workflow_uuid LIKE %s"
+    with psycopg.connect(database, autocommit=True) as connection:
+        while not connection.execute(query, (f"{run}:%",)).fetchall():
+            time.sleep(0.05)
+
+
+@pytest.mark.slow
 async def test_runs_stay_with_the_version_of_the_code_that_they_began_with(
     client: LangGraphClient, shared: Shared, tmp_path: Path
 ) -> None:

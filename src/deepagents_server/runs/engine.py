@@ -62,7 +62,6 @@ class _Active:
         """Let an attempt work."""
         self.attempt = attempt
         self.work = asyncio.create_task(attempt.work())
-        self.end_early(attempt.run["cancelled"])
 
     def end_early(self, why: str | None) -> None:
         """End the attempt at its next step, or at once, as was asked for."""
