@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import ModelCallLimitMiddleware, ModelRetryMiddleware
+from langchain.agents.middleware import AgentMiddleware, ModelCallLimitMiddleware, ModelRetryMiddleware
 from langchain.agents.structured_output import ToolStrategy
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.tools import tool
@@ -428,6 +428,61 @@ def test_labels_stay_when_a_new_process_resumes(call_mode: CallMode) -> None:
             "general-purpose",
             started["3"].call_id,
         )
+
+
+class FailsOnce(AgentMiddleware[Any, Any]):
+    """Ends the run at the first call of a tool, as a process that is killed would."""
+
+    failed = False
+
+    def _fail(self) -> None:
+        if not self.failed:
+            self.failed = True
+            raise ConnectionError("cut off")
+
+    def wrap_tool_call(self, request: Any, handler: Any) -> Any:
+        self._fail()
+        return handler(request)
+
+    async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
+        self._fail()
+        return await handler(request)
+
+
+@pytest.mark.parametrize("in_a_new_process", [False, True])
+def test_a_call_that_was_cut_off_is_told_again_as_it_begins_again(
+    call_mode: CallMode, *, in_a_new_process: bool
+) -> None:
+    asked = call("write_file", file_path="/a.txt", content="hi")
+    task = call("task", description="dig", subagent_type="general-purpose")
+    agent = create_deep_agent(
+        ScriptedModel(asked, task, "dug", "Done."), middleware=[FailsOnce()], checkpointer=InMemorySaver()
+    )
+    observed = Observed(agent, Observer())
+    with pytest.raises(ConnectionError):
+        call_mode.stream(observed, HELLO)
+
+    events = call_mode.stream(Observed(agent) if in_a_new_process else observed, None)
+
+    told = of_kind(events, ToolCalled, ToolFinished, SubagentStarted, SubagentFinished)
+    assert [type(each) for each in told] == [ToolCalled, ToolFinished, SubagentStarted, SubagentFinished]
+    assert told[0] == ToolCalled("write_file", asked.tool_calls[0]["args"], asked.tool_calls[0]["id"] or "")
+
+
+def test_a_call_that_was_approved_is_told_once(call_mode: CallMode) -> None:
+    agent = create_deep_agent(
+        ScriptedModel(call("write_file", file_path="/a.txt", content="hi"), "Done."),
+        interrupt_on={"write_file": True},
+        checkpointer=InMemorySaver(),
+    )
+    observed = Observed(agent, Observer())
+    first = call_mode.stream(observed, HELLO)
+    (asked,) = of_kind(first, ApprovalNeeded)
+    yes = {asked.requests[0].interrupt_id: {"decisions": [{"type": "approve"}]}}
+    second = call_mode.stream(observed, Command(resume=yes))
+
+    assert len(of_kind([*first, *second], ToolCalled)) == 1
+    assert len(of_kind(second, ToolFinished)) == 1
 
 
 def test_calls_whose_ids_a_provider_repeats_are_told_apart() -> None:

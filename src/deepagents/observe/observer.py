@@ -55,13 +55,18 @@ class Observer:
         self._roster = Roster()
         self._calls: dict[_CallKey, ToolCalled | SubagentStarted] = {}
         self._finished_calls: set[_CallKey] = set()
+        self._begun: set[_CallKey] = set()
+        """The calls whose tools have begun in a run that has not come to its end."""
         self._asked: set[str] = set()
         self._tasks: dict[str, str] = {}
         self._answer: FinalAnswer | None = None
         self._waits = False
 
-    def recall(self, messages: Iterable[BaseMessage], *, resuming: bool) -> None:
-        """Learn from a thread's messages who was called; of open calls too, where a run is resumed."""
+    def recall(self, messages: Iterable[BaseMessage], *, resuming: bool, was_cut_off: bool = False) -> None:
+        """Learn from a thread's messages who was called; of open calls too, where a run is resumed.
+
+        With `was_cut_off`, each of these calls has an event again when it begins again.
+        """
         self.is_new = False
         known: dict[_CallKey, ToolCalled | SubagentStarted] = {}
         for message in messages:
@@ -73,6 +78,8 @@ class Observer:
                 self._finished_calls.add((None, message.tool_call_id))
         if resuming:
             self._calls |= known
+        if was_cut_off:
+            self._begun.update(known)
 
     def see(self, chunk: Chunk) -> Iterator[Event]:
         """Return the events of one chunk."""
@@ -86,8 +93,10 @@ class Observer:
             case "custom":
                 yield from self._see_custom(namespace, data)
             case "tasks" if "result" not in data:
-                self._roster.note_task(data)
-                self._roster.who(namespace, _name_in(data.get("metadata")))
+                call_id = self._roster.note_task(data)
+                yield from self._see_beginning(
+                    call_id, self._roster.who(namespace, _name_in(data.get("metadata")))
+                )
             case _:
                 return
 
@@ -97,6 +106,16 @@ class Observer:
             yield self._answer
             self._answer = None
         self._waits = False
+        # A call that waits for a person begins again too, and is the same call.
+        self._begun.clear()
+
+    def _see_beginning(self, call_id: str | None, author: Author) -> Iterator[Event]:
+        """Return the event of a call that was cut off, and now begins again."""
+        key = (author["agent"], call_id or "")
+        if key in self._begun and key in self._calls:
+            yield self._calls[key]
+        if call_id is not None:
+            self._begun.add(key)
 
     def _see_message(
         self, namespace: Namespace, message: BaseMessage, metadata: Mapping[str, Any]
@@ -141,6 +160,7 @@ class Observer:
                 if form is None or event.call_id not in settled:
                     self._calls[event.agent, event.call_id] = event
                     self._finished_calls.discard((event.agent, event.call_id))
+                    self._begun.discard((event.agent, event.call_id))
                     yield event
             if author == MAIN:
                 self._answer = None if message.tool_calls and form is None else _final(message, form)

@@ -45,11 +45,17 @@ class Roster:
             known = self._called[by["agent"], call_id] = self._new(name, call_id, by)
         return known
 
-    def note_task(self, task: Mapping[str, Any]) -> None:
-        """Note which tool call a task of a graph carries out, by what mode `tasks` tells of its beginning."""
+    def note_task(self, task: Mapping[str, Any]) -> str | None:
+        """Note which tool call a task of a graph carries out, by what mode `tasks` tells of its beginning.
+
+        Returns the id of the call, if the task is one.
+        """
         call = _tool_call(task.get("input"))
-        if call is not None:
-            self._calls[f"{task['name']}:{task['id']}"] = (call.get("name") or "", call.get("id") or "")
+        if call is None:
+            return None
+        name, call_id = call.get("name") or "", call.get("id") or ""
+        self._calls[f"{task['name']}:{task['id']}"] = (name, call_id)
+        return call_id
 
     def who(self, namespace: Namespace, name: str | None = None) -> Author:
         """Return the agent that works under a namespace; `name` is the one that its metadata tell."""

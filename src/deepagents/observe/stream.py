@@ -53,7 +53,8 @@ async def _recall(observer: Observer, agent: Any, given: Any, config: Any) -> No
     state = await reading
     values: Any = state.values
     found: Any = cast("Mapping[str, Any]", values).get("messages") if isinstance(values, Mapping) else None
-    observer.recall(found or [], resuming=given is None or isinstance(given, Command))
+    undone = given is None
+    observer.recall(found or [], resuming=undone or isinstance(given, Command), was_cut_off=undone)
 
 
 def _is_to_be_read(agent: Any, config: Any, observer: Observer) -> bool:

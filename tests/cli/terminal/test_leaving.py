@@ -20,6 +20,7 @@ from tests.cli.terminal.person import (
     kill,
     wait_for_end,
 )
+from tests.cli.test_sandbox import needs_sandbox
 from tests.cli.tmux import needs_tmux
 
 pytestmark = needs_tmux
@@ -161,5 +162,31 @@ def test_both_are_killed_and_each_text_is_read_once(shell: Person) -> None:
     shell.presses("Enter")
     shell.sees("^The short one.")
     assert shell.server.requests[-1].texts("user")[-2:] == ["Another story.", "A short one."]
+    shell.enters("/quit")
+    shell.sees(r"^Go on with: deepagents --continue .*\n\$")
+
+
+@needs_sandbox
+def test_a_command_that_was_cut_off_is_seen_to_run_as_it_begins_again(shell: Person) -> None:
+    command = "echo busy; until test -e carry-on; do sleep 0.05; done; rm carry-on"
+    shell.enters(f"{OPEN} --auto")
+    shell.sees(READY)
+    shell.asks("Wait for it.", call("execute", command=command))
+    shell.sees("^ +busy$")
+    worker = find_worker(shell)
+    kill(find_screen(shell))
+    kill(worker)
+    shell.sees("Killed")
+    shell.terminal.type("stty sane; clear")
+    shell.presses("C-j")
+    shell.sees_gone("Killed")
+
+    shell.enters(f"{OPEN} --auto --continue")
+    shell.sees("^The last step was interrupted. Send an empty line")
+    shell.presses("Enter")
+    shell.sees(r"^\S execute echo busy; until .*\n +busy$")
+    shell.server.then("It is there.")
+    (shell.directory / "carry-on").touch()
+    shell.sees("^✓ execute echo busy; until .*\n\nIt is there.")
     shell.enters("/quit")
     shell.sees(r"^Go on with: deepagents --continue .*\n\$")
