@@ -12,7 +12,7 @@ from deepagents.models import resolve_model
 from deepagents_cli.doctor import Check
 from deepagents_cli.file_agents import ANTHROPIC_MODELS, find_agents
 from deepagents_cli.file_commands import find_commands
-from deepagents_cli.models_here import LOCAL
+from deepagents_cli.models_here import LOCAL, find_missing
 from deepagents_cli.plugins import read_hooks
 from deepagents_cli.project import Project
 from deepagents_cli.settings import read_project, read_user
@@ -42,7 +42,7 @@ def examine_project(directory: Path, environment: Mapping[str, str]) -> Iterator
             yield Check(kind, "found", ", ".join(found))
         yield from _wrong(kind, notices)
     setup = load_setup(project, environment)
-    yield from _models(setup)
+    yield from _models(setup, environment)
     yield from _hooks(load_setup(project, environment, trust=True))
     if setup.items:
         way = None if setup.trusted else f"deepagents trust {quote(str(directory))}"
@@ -50,14 +50,14 @@ def examine_project(directory: Path, environment: Mapping[str, str]) -> Iterator
         yield Check("trust", "found" if setup.trusted else "missing", what.partition("; see them")[0], way)
 
 
-def _models(setup: Setup) -> Iterator[Check]:
+def _models(setup: Setup, environment: Mapping[str, str]) -> Iterator[Check]:
     """Check that the models that files name can be had."""
     named = {"settings": setup.settings.model}
     named |= {f"agent {each.name}": each.model for each in setup.agents.values()}
     named |= {f"command /{each.name}": each.model for each in setup.commands.values()}
     for who, model in named.items():
         if model and model != "inherit" and model not in ANTHROPIC_MODELS:
-            yield from _model_of(who, model)
+            yield from _model_of(who, model, environment)
 
 
 def _hooks(setup: Setup) -> Iterator[Check]:
@@ -75,7 +75,7 @@ def _hooks(setup: Setup) -> Iterator[Check]:
             yield Check("hooks", "found", what)
 
 
-def _model_of(who: str, name: str) -> Iterator[Check]:
+def _model_of(who: str, name: str, environment: Mapping[str, str]) -> Iterator[Check]:
     provider, _, local = name.partition(":")
     try:
         resolve_model(name)
@@ -83,7 +83,9 @@ def _model_of(who: str, name: str) -> Iterator[Check]:
             # Otherwise they are looked for when it is first asked.
             need_weights(local or DEFAULT_MODEL)
     except UnknownModel as error:
-        yield Check(who, "missing", f"{name}: {error}")
+        # The error is for who names one model; here all that can be used are listed above.
+        way = find_missing(provider, environment) or str(error)
+        yield Check(who, "missing", f"{name} cannot be used", way)
 
 
 def _wrong(name: str, notices: Iterable[str]) -> Iterator[Check]:

@@ -42,11 +42,19 @@ def find_models(environment: Mapping[str, str] = os.environ) -> list[ModelHere]:
 
 
 def _of_providers(environment: Mapping[str, str]) -> Iterator[ModelHere]:
-    for provider, (variable, package, default) in PROVIDER_KEYS.items():
+    for provider, (variable, _, default) in PROVIDER_KEYS.items():
         further = ANTHROPIC_MODELS.values() if provider == "anthropic" else ()
-        missing = _missing_package(package) or (None if environment.get(variable) else f"set {variable}")
+        missing = find_missing(provider, environment)
         for name in dict.fromkeys([default, *further]):
             yield ModelHere(f"{provider}:{name}", f"by the key in {variable}", missing)
+
+
+def find_missing(provider: str, environment: Mapping[str, str]) -> str | None:
+    """Return what a provider needs before its models can be used; `None` too for one that is not known."""
+    variable, package, _ = PROVIDER_KEYS.get(provider, ("", "", ""))
+    if not variable:
+        return None
+    return _missing_package(package) or (None if environment.get(variable) else f"set {variable}")
 
 
 def _of_servers() -> Iterator[ModelHere]:

@@ -77,10 +77,25 @@ def test_a_local_model_that_is_unknown_or_not_here_is_named(
 
     checks = json.loads(cli("doctor", "--json", "--dir", str(directory)).out)["checks"]
 
-    wrong = {each["name"]: each["what"] for each in checks if each["state"] == "missing"}
+    wrong = {each["name"]: each["way_out"] for each in checks if each["state"] == "missing"}
     assert "There is no local model 'none'" in wrong["agent a"]
     assert "deepagents models pull" in wrong["agent b"]
     assert "deepagents models pull qwen2.5-coder-0.5b" in wrong["agent c"]
+
+
+def test_a_model_without_its_key_is_one_short_line_and_the_way_out_another(
+    cli: Command, directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    text = "---\ndescription: A.\nmodel: anthropic:claude-sonnet-4-6\n---\n"
+    write(tmp_path / "home" / ".deepagents" / "agents" / "a.md", text)
+
+    lines = cli("doctor", "--dir", str(directory)).out.splitlines()
+
+    at = next(at for at, line in enumerate(lines) if " agent a " in line)
+    assert lines[at].split(maxsplit=3)[3] == "anthropic:claude-sonnet-4-6 cannot be used"
+    assert lines[at + 1].strip() == "set ANTHROPIC_API_KEY"
 
 
 def write(path: Path, text: str) -> None:
