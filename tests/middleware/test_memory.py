@@ -483,6 +483,27 @@ def test_a_large_file_is_shown_in_part_and_the_rest_can_be_read() -> None:
     assert len(saved(agent)[HERE]) == 40_001
 
 
+@pytest.mark.parametrize("letter", ["a", "ä", "漢", "🌊"])
+def test_a_file_on_disk_is_read_no_further_than_it_is_shown(
+    call_mode: CallMode, tmp_path: Path, letter: str
+) -> None:
+    # A sparse file takes no room on disk; read whole, it would take all of its size, and be no UTF-8.
+    with (tmp_path / "AGENTS.md").open("wb") as file:
+        file.write(f"x{letter * 50_000}".encode())
+        file.seek(300_000_000)
+        file.write(b"\xff")
+    model = ScriptedModel("Done.")
+
+    call_mode.invoke(
+        create_deep_agent(model, memory=[HERE], backend=FilesystemBackend(root_dir=tmp_path)),
+        {"messages": "Hi"},
+    )
+
+    system = model.asked[0].system
+    assert fenced(HERE, f"x{letter * 39_999}") in system
+    assert f"{HERE} goes on: read_file with offset=0 shows the rest." in system
+
+
 def test_the_words_are_few_and_say_what_they_must() -> None:
     said = ["**Trust and verification:**", "**Learning from feedback:**", "**Asking for information:**"]
     said += ["**When to update memories:**", "investigation", "edit_file", "<agent_memory>"]

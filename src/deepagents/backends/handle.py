@@ -251,9 +251,11 @@ class FileCalls:
             raise _as_failure(transfer_failure(path, answer.error or "no content returned"))
         return answer.content
 
-    async def download_each(self, paths: Sequence[str]) -> list[FileDownloadResponse]:
-        """Read many files whole, as bytes, in order; each answer has its own error."""
-        return await self._do(ops.Download(list(paths)))
+    async def download_each(
+        self, paths: Sequence[str], most: int | None = None
+    ) -> list[FileDownloadResponse]:
+        """Read many files as bytes, in order, each with its own error; `most` bytes of each are enough."""
+        return await self._do(ops.Download(list(paths), most))
 
     async def download_all(self, paths: Sequence[str]) -> list[bytes | None]:
         """Read many files whole, as bytes, in order; `None` stands for each that cannot be read."""

@@ -168,11 +168,15 @@ class Upload(Operation):
 
 @dataclass(frozen=True, slots=True)
 class Download(Operation):
-    """Read many files as bytes; the answers keep the order."""
+    """Read many files as bytes; the answers keep the order.
+
+    `most` is how many bytes of each are enough: a backend may stop there, or give the whole file.
+    """
 
     method, result = "download_files", FileDownloadResponse
     by_position = ("files",)
     files: list[str]
+    most: int | None = None
 
     @property
     def paths(self) -> Sequence[str]:

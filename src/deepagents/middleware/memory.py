@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from codecs import getincrementaldecoder
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from html import escape
 from typing import Annotated, Any, Final, NotRequired, Optional, cast, get_args
@@ -61,6 +62,8 @@ is transient, small talk or one-off requests, and never secrets: no password, ke
 
 _MAX_SHOWN: Final = 40_000
 """Characters of one file that the model is shown."""
+_MAX_BYTES: Final = len("\ufeff".encode()) + 4 * (_MAX_SHOWN + 1)
+"""Bytes in which these are, whatever they are, and one that shows that the file goes on."""
 _PLACEHOLDER: Final = "{agent_memory}"
 _FENCE: Final = "memory_file"
 _CONTENTS: Final = "memory_contents"
@@ -231,7 +234,7 @@ async def _read_sources(files: FileCalls, sources: Sequence[str]) -> tuple[dict[
     wanted = list(dict.fromkeys(sources))
     contents, problems = dict[str, str](), dict[str, str]()
     try:
-        answers = await files.download_each(wanted)
+        answers = await files.download_each(wanted, _MAX_BYTES)
     except ToolFailure as failure:
         return contents, dict.fromkeys(wanted, failure.code)
     for source, answer in zip(wanted, answers, strict=True):
@@ -250,7 +253,9 @@ def _decode(answer: FileDownloadResponse) -> str:
         raise BackendError(cast("ErrorCode", answer.error) if is_code else "io_error", "not read")
     try:
         # Editors on Windows begin a file with a byte order mark, which is no part of the text.
-        return answer.content.decode("utf-8-sig")
+        # Where the bytes are cut, so may be the last character: a decoder that expects more leaves it out.
+        is_cut = len(answer.content) >= _MAX_BYTES
+        return getincrementaldecoder("utf-8-sig")().decode(answer.content[:_MAX_BYTES], not is_cut)
     except UnicodeDecodeError as error:
         raise BackendError("invalid_encoding", "not UTF-8") from error
 

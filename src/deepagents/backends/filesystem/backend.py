@@ -107,7 +107,7 @@ class FilesystemBackend(TransferBackend):
             case ops.Upload():
                 return [self._upload(op, path, content) for path, content in op.files]
             case ops.Download():
-                return [self._download(op, path) for path in op.files]
+                return [self._download(op, path, op.most) for path in op.files]
             case ops.Glob() | ops.Grep():
                 return self._search(op)
             case ops.Ls():
@@ -163,9 +163,9 @@ class FilesystemBackend(TransferBackend):
             return FileUploadResponse(path, transfer_error(error))
         return FileUploadResponse(path)
 
-    def _download(self, op: Operation, path: str) -> FileDownloadResponse:
+    def _download(self, op: Operation, path: str, most: int | None) -> FileDownloadResponse:
         try:
-            return FileDownloadResponse(path, reading.download(self._resolve(op, path)))
+            return FileDownloadResponse(path, reading.download(self._resolve(op, path), most))
         except BackendError as error:
             return FileDownloadResponse(path, error=transfer_error(error))
 

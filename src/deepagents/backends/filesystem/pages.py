@@ -25,6 +25,15 @@ def read_all(fd: int) -> bytes:
     return b"".join(parts)
 
 
+def read_first(fd: int, most: int) -> bytes:
+    """Read the first bytes of an open file: so many, unless it has fewer."""
+    parts: list[bytes] = []
+    while most > 0 and (part := os.read(fd, most)):
+        parts.append(part)
+        most -= len(part)
+    return b"".join(parts)
+
+
 def read_head(fd: int) -> bytes:
     """Read the first bytes of a file and go back to its start."""
     head = os.read(fd, BINARY_HEAD)

@@ -14,7 +14,7 @@ from deepagents.backends._bytes import code_of, is_binary, is_temporary, version
 from deepagents.backends._refusals import not_a_file, not_listable
 from deepagents.backends.filedata import MAX_VIDEO_INPUT_BYTES, FileKind, file_kind
 from deepagents.backends.filesystem.confined_dir import explain, translate_os_errors
-from deepagents.backends.filesystem.pages import LineMarks, read_all, read_head, read_page
+from deepagents.backends.filesystem.pages import LineMarks, read_all, read_first, read_head, read_page
 from deepagents.backends.filesystem.paths import ResolvedPath
 from deepagents.backends.results import FileData, FileInfo, LsResult, ReadResult, page_result
 from deepagents.errors import BackendError
@@ -33,10 +33,10 @@ def read(path: ResolvedPath, offset: int, limit: int, largest: int, marks: LineM
     return page_result(file, page, version_of(about))
 
 
-def download(path: ResolvedPath) -> bytes:
-    """Read a file whole, as it is."""
+def download(path: ResolvedPath, most: int | None = None) -> bytes:
+    """Read a file as it is, whole or so many bytes of it."""
     with translate_os_errors(f"File '{path.shown}'", "reading"), open_file(path) as fd:
-        return read_all(fd)
+        return read_all(fd) if most is None else read_first(fd, most)
 
 
 @contextmanager
