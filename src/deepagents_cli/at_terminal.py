@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
@@ -39,19 +39,16 @@ _WHILE_IT_WRITES: Final = (Token, Reasoning, Usage, CommandOutput, CommandEnded,
 
 
 def make_printer(
-    console: Console,
-    spending: Spending,
-    theme: str = "auto",
-    *,
-    plain: bool = False,
-    environment: Mapping[str, str] = os.environ,
+    console: Console, spending: Spending, theme: str = "auto", *, plain: bool = False
 ) -> Printer:
-    """Make what shows a run on a console; `plain` text, or where lines cannot be taken away again."""
-    can_draw = console.is_terminal and has_unicode(console) and not is_plain(environment)
-    if plain or not can_draw or environment.get("NO_COLOR"):
+    """Make the printer of a run: the plain one if `plain`, or where a line cannot be erased again."""
+    # With FORCE_COLOR, rich says of a pipe too that it is a terminal.
+    is_terminal = console.is_terminal and console.file.isatty()
+    can_draw = is_terminal and has_unicode(console) and not is_plain()
+    if plain or not can_draw or os.environ.get("NO_COLOR"):
         return Printer(console, spending)
     size = partial(os.get_terminal_size, console.file.fileno())
-    return TerminalPrinter(console, spending, find_look(theme, environment), size)
+    return TerminalPrinter(console, spending, find_look(theme), size)
 
 
 class TerminalPrinter(Printer):
@@ -119,8 +116,11 @@ class TerminalPrinter(Printer):
         self._next = loop.call_later(_BETWEEN, self._tick, loop)
 
     def _draw(self) -> None:
-        # COLUMNS, which rich believes, may have stayed as it was when the window was another.
-        self._console.size = self._size()
+        # COLUMNS, which rich believes, may have stayed as it was when the window was another. A terminal
+        # without a window, as in a container, has no size, and rich takes 80 columns.
+        size = self._size()
+        if all(size):
+            self._console.size = size
         # A terminal breaks a line that fills its width, and then it is two.
         self._renderer.width = max(self._console.width - 1, 10)
         # Some terminals keep what they erase, if it is the whole screen.

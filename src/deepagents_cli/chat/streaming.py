@@ -43,7 +43,7 @@ class MarkdownStream:
     def feed(self, text: str) -> list[Piece]:
         """Take a text and return what it finished."""
         *lines, self._partial = (self._partial + text).split("\n")
-        return [piece for line in lines for piece in self._line(line)]
+        return [piece for line in lines for piece in self._line(line.removesuffix("\r"))]
 
     def finish(self) -> list[Piece]:
         """Return what is left, and begin anew."""
@@ -51,6 +51,7 @@ class MarkdownStream:
         pieces += self._cut()
         self._lines = []
         self._fence = self._inner = None
+        self._given = False
         return pieces
 
     def open_piece(self, lines: int) -> Piece | None:

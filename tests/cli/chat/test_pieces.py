@@ -43,9 +43,9 @@ y = 2
 End."""
 
 
-@given(st.lists(st.integers(1, 30), max_size=20))
-def test_blocks_do_not_depend_on_how_the_text_arrives(sizes: list[int]) -> None:
-    stream, rest, pieces = MarkdownStream(), ANSWER, list[Piece]()
+@given(st.lists(st.integers(1, 30), max_size=20), st.sampled_from(["\n", "\r\n"]))
+def test_blocks_do_not_depend_on_how_the_text_arrives(sizes: list[int], newline: str) -> None:
+    stream, rest, pieces = MarkdownStream(), ANSWER.replace("\n", newline), list[Piece]()
     for size in sizes:
         pieces += stream.feed(rest[:size])
         rest = rest[size:]
@@ -75,6 +75,14 @@ def test_long_code_is_given_in_parts_that_make_up_the_whole() -> None:
     assert shown == ["  def f():", "      x", "", ""] * 19 + ["  def f():", "      x"]
     assert "\n".join(piece.text for piece in pieces).split("\n") == lines
     assert [piece.continues for piece in pieces] == [False, *[True] * (len(pieces) - 1)]
+
+
+def test_a_text_after_code_that_was_cut_off_begins_anew() -> None:
+    stream = MarkdownStream()
+    stream.feed("```python\n" + "x = 1\n" * 30)
+    stream.finish()
+
+    assert [*stream.feed("Sorry."), *stream.finish()] == [Piece("Sorry.")]
 
 
 def test_files_are_listed_without_what_is_ignored_and_never_outside(tmp_path: Path) -> None:
