@@ -118,7 +118,7 @@ bench: $(VENV)/.dev ## Measure creation, step cost and search, beside the altern
 eval-local: $(VENV)/.dev ## Measure the local model on small tasks with strict checks
 	@$(BIN)/python -m benchmarks.local_eval $(ARGS)
 
-clients: $(VENV)/.dev ## Write which calls of LangGraph's clients work here, and on langgraph dev
+clients: $(VENV)/.dev ## Write which clients and public chat pages work here, and on langgraph dev
 	@$(BIN)/python -m tests.server.clients
 
 lock: $(VENV)/.uv ## Resolve the dependencies anew into requirements/*.lock

@@ -17,12 +17,12 @@ SOURCES = Path(__file__).with_name("javascript")
 PLACE = Path(__file__).parents[2] / "build" / "javascript"
 
 
-def node(*command: str, seconds: int) -> subprocess.CompletedProcess[str]:
+def node(*command: str, seconds: int, place: Path = PLACE) -> subprocess.CompletedProcess[str]:
     root = Path(nodejs.__file__).parent
     program = root / ("node.exe" if sys.platform == "win32" else "bin/node")
     found = [str(root / each) if each.startswith("lib/") else each for each in command]
     return subprocess.run(
-        [str(program), *found], cwd=PLACE, capture_output=True, text=True, timeout=seconds, check=False
+        [str(program), *found], cwd=place, capture_output=True, text=True, timeout=seconds, check=False
     )
 
 

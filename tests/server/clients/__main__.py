@@ -1,17 +1,18 @@
-"""Write which calls of LangGraph's clients work on this server, and on `langgraph dev`."""
+"""Write which clients of LangGraph and which public pages work on this server, and on `langgraph dev`."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -21,6 +22,7 @@ from typing import Any
 from langgraph_sdk import get_client, get_sync_client
 
 from tests.server.clients.calls import STORIES
+from tests.server.pages import build as pages
 from tests.server.serving import GRAPHS, serving
 from tests.server.test_javascript import install, tell
 
@@ -29,21 +31,34 @@ SECONDS = 30
 HEAD = """# Which clients work
 
 The same scripts, against `deepagents serve` and against `langgraph dev` of langgraph-api {other}: each public
-call of `langgraph_sdk` {sdk} in Python, with the blocking client and the other one, then the stories of the
-JavaScript clients. `make clients` writes this page. What is empty works; the rest says how it fails.
-
-deep-agents-ui and agent-chat-ui are no packages that could be installed, so their stories make the calls that
-they make, with the same parameters.
+call of `langgraph_sdk` {sdk} in Python, with the blocking client and the other one, the stories of the
+JavaScript clients, and at the end two public chat pages in a browser. `make clients` writes this page. What
+is empty works; the rest says how it fails.
 
 | call | `deepagents serve` | `langgraph dev` |
+|---|---|---|
+"""
+IN_A_BROWSER = """## In a browser
+
+Two public chat pages, used in headless Chromium as a person uses them: agent-chat-ui, as version
+{create-agent-chat-app} of the npm package `create-agent-chat-app` brings it, without a change; and the
+components of the npm package `deep-agents-ui` {deep-agents-ui}, in a small page that puts them together as
+its README does.
+
+Both releases know an older form of questions to a person, that of LangGraph's agent inbox. A question of
+`interrupt_on` has the form that LangChain uses now, so these releases show it, but have no buttons for it.
+In the second package a page brings the buttons, and a changed file cannot be saved. This holds on both
+servers.
+
+| what a person does | `deepagents serve` | `langgraph dev` |
 |---|---|---|
 """
 
 
 @contextmanager
-def langgraph_dev(directory: Path) -> Generator[str]:
+def langgraph_dev(directory: Path, graphs: Mapping[str, str]) -> Generator[str]:
     """Run `langgraph dev`, which keeps nothing and calls nobody."""
-    (directory / "langgraph.json").write_text(json.dumps({"dependencies": ["."], "graphs": GRAPHS}))
+    (directory / "langgraph.json").write_text(json.dumps({"dependencies": ["."], "graphs": dict(graphs)}))
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "langgraph_cli", "dev", "--no-browser", "--no-reload"]
@@ -101,24 +116,42 @@ def rows(url: str) -> dict[str, str]:
     for name in sorted(STORIES):
         both = [outcome(make, url, name) for make in (get_client, get_sync_client)]
         found[f"`{name}`"] = both[0] or (both[1] and f"blocking: {both[1]}")
-    javascript = {f"JavaScript: {name}": error or "" for name, error in tell(url).items()}
-    return found | {name: error.splitlines()[0][:90] if error else "" for name, error in javascript.items()}
+    return found | {f"JavaScript: {name}": error for name, error in _short(tell(url)).items()}
+
+
+def _short(told: Mapping[str, str | None]) -> dict[str, str]:
+    return {name: error.splitlines()[0][:90] if error else "" for name, error in told.items()}
+
+
+def browse(url: str) -> dict[str, str]:
+    """Return how each story of the pages ends on a server; none if they cannot be used here."""
+    try:
+        pages.build()
+        return _short(pages.tell(url))
+    except pages.UnavailableError as error:
+        sys.stdout.write(f"What a browser showed stays as it was: {error}.\n")
+        return {}
+
+
+def _table(head: str, ours: dict[str, str], theirs: dict[str, str]) -> str:
+    sys.stdout.write(f"{sum(map(bool, ours.values()))} fail here, {sum(map(bool, theirs.values()))} there.\n")
+    return head + "".join(f"| {name} | {ours[name]} | {theirs[name]} |\n" for name in ours)
 
 
 def main() -> None:
     install()
+    graphs = {**GRAPHS, **pages.GRAPHS}
     with TemporaryDirectory() as place:
-        with serving(Path(place)) as url:
-            ours = rows(url)
-        with langgraph_dev(Path(place)) as url:
-            theirs = rows(url)
-    head = HEAD.format(other=version("langgraph-api"), sdk=version("langgraph-sdk"))
-    # What is written by hand below the table stays.
-    _, mark, rest = PAGE.read_text().partition("\n## ")
-    table = "".join(f"| {name} | {ours[name]} | {theirs[name]} |\n" for name in ours)
-    PAGE.write_text(head + table + mark + rest)
-    failed = [sum(map(bool, found.values())) for found in (ours, theirs)]
-    sys.stdout.write(f"{PAGE.name}: {failed[0]} fail here, {failed[1]} there.\n")
+        with serving(Path(place), graphs=graphs) as url:
+            ours, seen = rows(url), browse(url)
+        with langgraph_dev(Path(place), graphs) as url:
+            theirs, seen_there = rows(url), browse(url)
+    _, browser, differences = re.split(r"^(?=## )", PAGE.read_text(), flags=re.MULTILINE)
+    if seen and seen_there:
+        browser = _table(IN_A_BROWSER.format(**pages.PACKAGES), seen, seen_there)
+    calls = _table(HEAD.format(other=version("langgraph-api"), sdk=version("langgraph-sdk")), ours, theirs)
+    # What is written by hand below the tables stays.
+    PAGE.write_text(f"{calls}\n{browser.strip()}\n\n{differences}")
 
 
 if __name__ == "__main__":

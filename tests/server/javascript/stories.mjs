@@ -112,7 +112,7 @@ const stories = {
     assert.equal((await client.store.searchItems(place)).items.length, 1);
   },
 
-  // What deep-agents-ui and agent-chat-ui ask for; they are no packages that could be installed.
+  // The calls of two public pages, without the pages; `make clients` uses releases of both in a browser.
   "the calls of deep-agents-ui": async () => {
     const client = new Client({ apiUrl, apiKey: null, defaultHeaders: { "x-api-key": "" } });
     const served = await client.assistants.search({ graphId: "careful", limit: 100, offset: 0 });
