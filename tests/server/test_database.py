@@ -13,6 +13,7 @@ from uuid import uuid4
 import pytest
 import sqlalchemy as sa
 from langgraph.graph import START, StateGraph
+from langgraph.store.base import PutOp, SearchOp
 from psycopg import OperationalError
 from sqlalchemy import event
 
@@ -21,9 +22,11 @@ from deepagents_server.database.assistants import add_system_assistants
 from deepagents_server.database.claims import Claim, claim
 from deepagents_server.database.owners import Scope
 from deepagents_server.database.runs import hand_back, new_run, take_over
+from deepagents_server.database.store import graphs_of
 from deepagents_server.database.tables import assistants, leases, runs, threads, workers
 from deepagents_server.database.threads import add_thread
 from deepagents_server.errors import ServeError
+from deepagents_server.graphs import Graphs
 from deepagents_server.serialize import now
 
 
@@ -54,6 +57,35 @@ async def test_to_read_waits_for_no_writer(tmp_path: Path) -> None:
             for _ in range(10):
                 reader = await stack.enter_async_context(database.read())
                 assert (await reader.execute(sa.select(leases))).first() is None
+
+
+async def test_the_store_can_be_written_while_others_write(tmp_path: Path) -> None:
+    """Also where it has read before, in the same batch."""
+    async with open_database(address(tmp_path)) as database:
+        for number in range(20):
+            batch = [SearchOp(("places",)), PutOp(("places",), str(number), {"metres": number})]
+            stored = asyncio.create_task(database.store.abatch(batch))
+            while not stored.done():
+                await database.execute(leases.insert().values(thread_id=str(uuid4())))
+                await asyncio.sleep(0)
+
+            found: Any = (await stored)[0]
+            assert len(found) == min(number, 10)
+
+
+async def test_who_gives_up_on_the_store_leaves_it_to_others(tmp_path: Path) -> None:
+    async with open_database(address(tmp_path)) as database:
+        hers = graphs_of(Graphs({}, database.saver, database.store), "ann").store
+        with closing(sqlite3.connect(tmp_path / "kept" / "server.db")) as writer:
+            writer.execute("BEGIN IMMEDIATE")
+            giving_up = asyncio.create_task(hers.aput(("places",), "tide", {"metres": 13}))
+            await asyncio.wait([giving_up], timeout=0.1)
+            giving_up.cancel()
+
+        await hers.aput(("places",), "moon", {})
+        await database.execute(leases.insert().values(thread_id="free"))
+
+        assert "moon" in [item.key for item in await hers.asearch(("places",))]
 
 
 async def test_a_database_of_a_newer_release_is_left_alone(tmp_path: Path) -> None:

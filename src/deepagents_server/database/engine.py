@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-import aiosqlite
 import sqlalchemy as sa
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore
@@ -27,6 +26,7 @@ from sqlalchemy.util import await_only
 from deepagents_server.database.migrations import check_version, migrate, version_of
 from deepagents_server.database.owners import Scope, bind, guard
 from deepagents_server.database.saver import ThreadedSqliteSaver
+from deepagents_server.database.store_file import connect
 from deepagents_server.errors import ServeError
 
 Row = Mapping[str, Any]
@@ -211,7 +211,7 @@ async def _open_sqlite(url: str, path: Path, stack: AsyncExitStack, memory: Mapp
             "take another build of Python, or --database postgresql://..."
         )
     # Of its own: a store waits for its batches, and must not hold up checkpoints.
-    store_connection = await stack.enter_async_context(_connect(path))
+    store_connection = await stack.enter_async_context(connect(path))
     saver = stack.enter_context(ThreadedSqliteSaver.open(path, set_pragmas))
     store = AsyncSqliteStore(store_connection, **_options(memory))
     await store.setup()
@@ -232,14 +232,6 @@ def _sqlite_engine(path: Path) -> AsyncEngine:
     # `_begin_at_once` may wait; `_FileConnection.execute` needs none, for the driver never waits.
     engine.dialect.is_async = True
     return AsyncEngine(engine)
-
-
-@asynccontextmanager
-async def _connect(path: Path) -> AsyncGenerator[aiosqlite.Connection]:
-    async with aiosqlite.connect(path, timeout=30, isolation_level=None) as connection:
-        await connection.execute("PRAGMA journal_mode=WAL")
-        await connection.execute("PRAGMA synchronous=NORMAL")
-        yield connection
 
 
 async def _open_postgres(url: str, stack: AsyncExitStack, memory: Mapping[str, Any]) -> Database:
