@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from deepagents import create_deep_agent
 from deepagents.backends import FilesystemBackend, StateBackend
 from deepagents.middleware.skills.parse import Parsed, parse_skill
 from deepagents.testing import ScriptedModel
+from tests.conftest import CallMode
 from tests.middleware.skilled import agent_on, put, skill
 
 PATH = "/skills/tides/SKILL.md"
@@ -169,3 +171,23 @@ def test_twenty_levels_are_deep_enough(brackets: int, fits: bool) -> None:
     parsed = parse(f"metadata: {{x: {'[' * brackets}{']' * brackets}}}")
 
     assert (parsed.skill is not None) is fits
+
+
+def test_a_file_of_any_size_takes_little_memory(call_mode: CallMode, tmp_path: Path) -> None:
+    put(tmp_path, "skills", "small", "vast")
+    # A sparse file takes no room on disk.
+    with (tmp_path / "skills" / "vast" / "SKILL.md").open("r+b") as file:
+        file.truncate(200_000_000)
+    model = ScriptedModel("Done.")
+
+    tracemalloc.start()
+    call_mode.invoke(agent_on(model, tmp_path), {"messages": "Hi"})
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert most < 150_000_000
+    assert (
+        "/skills/vast/SKILL.md: skill skipped: it is over the limit of 10485760 bytes."
+        in model.asked[0].system
+    )
+    assert "/skills/small/SKILL.md" in model.asked[0].system

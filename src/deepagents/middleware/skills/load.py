@@ -14,7 +14,7 @@ from deepagents._paths import normalise, overlap, refuse_home
 from deepagents.backends.handle import FileCalls
 from deepagents.backends.results import FileDownloadResponse, FileInfo
 from deepagents.errors import BackendError, ToolFailure
-from deepagents.middleware.skills.parse import Parsed, parse_skill
+from deepagents.middleware.skills.parse import MAX_SKILL_FILE_SIZE, Parsed, parse_skill
 from deepagents.middleware.skills.state import Loaded, SkillMetadata
 
 SkillSource: TypeAlias = str | tuple[str, str]
@@ -157,7 +157,7 @@ async def _fetch(files: FileCalls, listing: _Listing) -> _Fetched:
     if not listing.paths:
         return [], None
     try:
-        return await files.download_each(listing.paths), None
+        return await files.download_each(listing.paths, MAX_SKILL_FILE_SIZE + 1), None
     except ToolFailure as failure:
         return [], format_source_error(listing.source.path, failure.text)
 

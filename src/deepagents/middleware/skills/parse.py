@@ -125,7 +125,7 @@ def _decode(content: bytes | None) -> str:
     if content is None:
         raise Unreadable("it has no content")
     if len(content) > MAX_SKILL_FILE_SIZE:
-        raise Unreadable(f"it has {len(content)} bytes, over the limit of {MAX_SKILL_FILE_SIZE}")
+        raise Unreadable(f"it is over the limit of {MAX_SKILL_FILE_SIZE} bytes")
     try:
         return content.decode()
     except UnicodeDecodeError as error:
