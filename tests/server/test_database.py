@@ -14,7 +14,7 @@ import pytest
 import sqlalchemy as sa
 from langgraph.graph import START, StateGraph
 from langgraph.store.base import PutOp, SearchOp
-from psycopg import OperationalError
+from psycopg import OperationalError, connect
 from sqlalchemy import event
 
 from deepagents_server.database import open_database
@@ -156,6 +156,24 @@ async def test_who_lost_a_thread_can_keep_no_result_of_a_task(postgres: str) -> 
 
         (task,) = (await graph.aget_state(config)).tasks
         assert task.result is None, "the worker that has the thread now would believe it"
+
+
+async def test_a_store_that_is_held_up_holds_up_no_checkpoint(postgres: str) -> None:
+    host = dict(part.split("=") for part in postgres.split())["host"]
+    url = f"postgresql://postgres@/postgres?host={host}"
+    waiting = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    async with open_database(url) as database:
+        hers = graphs_of(Graphs({}, database.saver, database.store), "ann").store
+        with connect(url) as locking, connect(url, autocommit=True) as looking:
+            locking.execute("LOCK TABLE store")
+            asked = [asyncio.create_task(hers.aget(("places",), str(number))) for number in range(10)]
+            while len(looking.execute(waiting).fetchall()) < 4:
+                await asyncio.sleep(0.05)
+
+            found = await database.saver.aget_tuple({"configurable": {"thread_id": str(uuid4())}})
+
+        assert found is None
+        assert await asyncio.gather(*asked) == [None] * 10
 
 
 async def test_thousands_of_runs_that_wait_do_not_hold_up_the_event_loop(tmp_path: Path) -> None:

@@ -249,12 +249,18 @@ async def _open_postgres(url: str, stack: AsyncExitStack, memory: Mapping[str, A
     guard(engine)
     stack.push_async_callback(engine.dispose)
     options: dict[str, Any] = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
-    alive = AsyncConnectionPool.check_connection
-    # The saver uses one at a time, apart from the writes of tasks.
-    pool: Any = AsyncConnectionPool(plain, min_size=2, max_size=5, open=False, kwargs=options, check=alive)
-    await stack.enter_async_context(pool)
-    saver = FencedPostgresSaver(pool)
-    store = AsyncPostgresStore(pool, **_options(memory))
+
+    async def open_pool(size: int) -> Any:
+        alive = AsyncConnectionPool.check_connection
+        pool: Any = AsyncConnectionPool(
+            plain, min_size=1, max_size=size, open=False, kwargs=options, check=alive
+        )
+        return await stack.enter_async_context(pool)
+
+    # The saver uses one at a time, apart from the writes of tasks. The store keeps one while it embeds texts,
+    # and checkpoints do not wait for that.
+    saver = FencedPostgresSaver(await open_pool(3))
+    store = AsyncPostgresStore(await open_pool(4), **_options(memory))
     async with _one_at_a_time(engine):
         await saver.setup()
         await store.setup()
