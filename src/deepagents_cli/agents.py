@@ -18,7 +18,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from deepagents import create_deep_agent
 from deepagents.backends.filesystem import FilesystemBackend
 from deepagents.backends.local_sandbox import LocalSandbox
-from deepagents.errors import ConfigError
+from deepagents.errors import ConfigError, UnknownModel
 from deepagents.limits import Limits
 from deepagents.middleware.subagents import GENERAL_PURPOSE_SUBAGENT, SubAgent
 from deepagents.models import default_model, resolve_model
@@ -40,6 +40,11 @@ from deepagents_cli.settings import NOTHING_SET, Permission, Settings, merge, re
 from deepagents_cli.settings_file import add_permission, remove_permission
 from deepagents_cli.setup import Setup
 
+_NO_MODEL: Final = (
+    "There is no model to use: set a provider's key, such as ANTHROPIC_API_KEY, and start again; or name a "
+    "server on this machine, local-server:MODEL, in --model or DEEPAGENTS_MODEL; or fetch a small model: "
+    "deepagents models pull (`deepagents doctor` lists what each needs)"
+)
 _SHELL_SEES: Final = ("USER", "SHELL", "VIRTUAL_ENV", "LC_ALL")
 """Variables that commands see in addition to the usual ones; never keys."""
 
@@ -52,7 +57,11 @@ def choose_model(name: str | None, settings: Settings = NOTHING_SET) -> BaseChat
     """
     named = name or os.environ.get("DEEPAGENTS_MODEL") or settings.model
     if not named:
-        chosen = default_model()
+        try:
+            chosen = default_model()
+        except UnknownModel as error:
+            # The library's sentence is for programs too, and long.
+            raise UnknownModel(_NO_MODEL) from error
         if is_local(chosen):
             # It is far weaker than what most people expect of an agent.
             complain(

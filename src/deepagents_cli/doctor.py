@@ -79,7 +79,8 @@ def describe(checks: Sequence[Check]) -> str:
     width = max(len(each.name) for each in checks)
     for each in checks:
         lines.append(f"{_MARKS[each.state]}  {each.name:{width}}  {one_line(each.what)}")
-        lines += [f"    {'':{width}}  {one_line(each.way_out)}"] if each.way_out else []
+        # Not below the fact: there, a command would be broken in a narrow window.
+        lines += [f"      {one_line(each.way_out)}"] if each.way_out else []
     lines.append(
         "A task can run here." if is_ready(checks) else "No task can run here: see the lines with !!"
     )

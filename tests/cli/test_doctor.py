@@ -72,6 +72,6 @@ def test_what_is_needed_is_marked() -> None:
     assert describe(checks).splitlines() == [
         "ok  a   here",
         "!!  bb  not here",
-        "        get it",
+        "      get it",
         "No task can run here: see the lines with !!",
     ]

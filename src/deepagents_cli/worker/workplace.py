@@ -203,8 +203,8 @@ class _NoModel(BaseChatModel):
 
 
 def _say_missing(error: Exception, *, named: bool) -> str:
-    """Say why there is no model; where none was named, with what those that are known here need."""
-    if named:
-        return f"{str(error).rstrip('.')}. Choose a model with /model."
-    needs = dict.fromkeys(each.missing for each in find_models() if each.missing)
-    return f"No model can be used yet ({', or '.join(needs)}). Then choose one with /model"
+    """Say why there is no model, and what to do about it here."""
+    if not named and any(each.usable for each in find_models()):
+        return "No model is chosen yet. Choose one with /model."
+    way = "Choose a model with /model." if named else "Then choose it with /model."
+    return f"{str(error).rstrip('.')}. {way}"

@@ -278,6 +278,18 @@ def test_without_a_model_a_conversation_opens_and_one_is_picked(
     assert server.requests[-1].texts("user") == ["Hello?"]
 
 
+def test_where_a_server_runs_and_no_model_was_named_one_is_to_be_picked(
+    worker: Worker, directory: Path
+) -> None:
+    worker.send("open", directory=str(directory), mode="ask")
+
+    ready = worker.wait("ready")
+    assert (ready["model"], ready["notices"][0]) == (
+        "no model",
+        "No model is chosen yet. Choose one with /model.",
+    )
+
+
 EVIL = "touch ran; touch .git/ran"
 
 
