@@ -6,12 +6,15 @@ import sqlite3
 import threading
 from collections import Counter
 from contextlib import AsyncExitStack, closing
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypedDict, cast
+from typing import Annotated, Any, ClassVar, TypedDict, cast
 from uuid import uuid4
 
 import pytest
 import sqlalchemy as sa
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import Checkpoint, empty_checkpoint
 from langgraph.graph import START, StateGraph
 from langgraph.store.base import PutOp, SearchOp
 from psycopg import OperationalError, connect
@@ -298,3 +301,44 @@ async def test_graphs_write_to_a_file_from_event_loops_of_their_own(tmp_path: Pa
         *notes, _ = await asyncio.gather(*elsewhere, *here, add_rows())
 
         assert notes == [[["first", "second"]] * 10] * 8
+
+
+@dataclass
+class Heavy:
+    """Takes long to load."""
+
+    begun: ClassVar = threading.Event()
+    loaded: ClassVar = threading.Event()
+    grams: int
+
+    def __post_init__(self) -> None:
+        if self.grams == 1:
+            self.begun.set()
+            self.loaded.wait(20)
+
+
+async def test_nothing_that_is_written_waits_for_a_state_that_is_read(tmp_path: Path) -> None:
+    async with open_database(address(tmp_path)) as database:
+
+        async def put(thread: str, grams: int) -> RunnableConfig:
+            place: RunnableConfig = {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
+            checkpoint = empty_checkpoint() | {"channel_values": {"stone": Heavy(grams)}}
+            return await database.saver.aput(place, cast(Checkpoint, checkpoint), {}, {})
+
+        Heavy.loaded.set()
+        place = await put("heavy", 1)
+        Heavy.loaded.clear()
+        Heavy.begun.clear()
+
+        reading = asyncio.create_task(database.saver.aget_tuple(place))
+        await asyncio.to_thread(Heavy.begun.wait)
+        writing = asyncio.create_task(put("light", 0))
+        await database.execute(leases.insert().values(thread_id="t"))
+        await writing
+        waited = reading.done()
+        Heavy.loaded.set()
+
+        found = await reading
+        assert found
+        assert found.checkpoint["channel_values"] == {"stone": Heavy(1)}
+        assert not waited

@@ -6,8 +6,11 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import ExitStack, closing, contextmanager, nullcontext
+from copy import copy
+from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import Any, ParamSpec, TypeVar
 
 from langchain_core.runnables import RunnableConfig
@@ -19,11 +22,18 @@ T = TypeVar("T")
 
 
 class ThreadedSqliteSaver(SqliteSaver):
-    """Gives the saver for blocking callers the methods that are awaited."""
+    """Gives the saver for blocking callers the methods that are awaited.
 
-    def __init__(self, connection: sqlite3.Connection, thread: ThreadPoolExecutor) -> None:
-        super().__init__(connection)
-        self._thread = thread
+    It reads with a connection and a thread of their own. Otherwise a checkpoint would wait behind a long
+    history, with the lock held for which all other writes wait.
+    """
+
+    def __init__(
+        self, writer: sqlite3.Connection, reader: sqlite3.Connection, threads: Sequence[ThreadPoolExecutor]
+    ) -> None:
+        super().__init__(writer)
+        self._reader = reader
+        self._writes, self._reads = threads
         self._loop = asyncio.get_running_loop()
         self.writing = asyncio.Lock()
         """Held by whoever writes to the file from the server's event loop."""
@@ -32,26 +42,32 @@ class ThreadedSqliteSaver(SqliteSaver):
     @contextmanager
     def open(cls, path: Path, prepare: Callable[[Any, Any], None]) -> Generator[ThreadedSqliteSaver]:
         """Open a file and make the tables."""
-        # A thread of its own: tools that block may fill the event loop's.
-        with ThreadPoolExecutor(1, "checkpoints") as thread, closing(_connect(path)) as connection:
-            prepare(connection, None)
-            connection.isolation_level = "DEFERRED"
-            saver = cls(connection, thread)
+        with ExitStack() as stack:
+            # Threads of its own: tools that block may fill the event loop's.
+            threads = [stack.enter_context(ThreadPoolExecutor(1, f"checkpoints-{n}")) for n in range(2)]
+            writer, reader = (stack.enter_context(closing(_connect(path))) for _ in range(2))
+            prepare(writer, None)
+            prepare(reader, None)
+            writer.isolation_level = "DEFERRED"
+            saver = cls(writer, reader, threads)
             saver.setup()
             yield saver
 
-    async def _do(self, method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: method(*args, **kwargs))
+    async def _read(self, method: Callable[[SqliteSaver], T]) -> T:
+        # A copy, since LangGraph makes copies too, with serializers of their own.
+        saver = copy(self)
+        saver.conn, saver.lock = self._reader, Lock()
+        return await asyncio.get_running_loop().run_in_executor(self._reads, method, saver)
 
     async def _write(self, method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        loop = asyncio.get_running_loop()
         # A graph may call from an event loop of its own, which cannot wait for a lock of this one.
-        is_server = asyncio.get_running_loop() is self._loop
-        async with self.writing if is_server else nullcontext():
-            return await self._do(method, *args, **kwargs)
+        async with self.writing if loop is self._loop else nullcontext():
+            return await loop.run_in_executor(self._writes, partial(method, *args, **kwargs))
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Return a checkpoint."""
-        return await self._do(self.get_tuple, config)
+        return await self._read(lambda saver: saver.get_tuple(config))
 
     async def alist(
         self,
@@ -62,7 +78,11 @@ class ThreadedSqliteSaver(SqliteSaver):
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
         """Yield checkpoints, newest first."""
-        for found in await self._do(lambda: [*self.list(config, filter=filter, before=before, limit=limit)]):
+
+        def read(saver: SqliteSaver) -> list[CheckpointTuple]:
+            return [*saver.list(config, filter=filter, before=before, limit=limit)]
+
+        for found in await self._read(read):
             yield found
 
     async def aput(
@@ -89,7 +109,9 @@ class ThreadedSqliteSaver(SqliteSaver):
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, Any]:
         """Return what made the channels that are kept as changes."""
-        return await self._do(lambda: self.get_delta_channel_history(config=config, channels=channels))
+        return await self._read(
+            lambda saver: saver.get_delta_channel_history(config=config, channels=channels)
+        )
 
 
 def _connect(path: Path) -> sqlite3.Connection:
