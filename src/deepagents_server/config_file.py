@@ -19,9 +19,9 @@ _BUILDING: Final = (
 )  # fmt: skip
 """What LangGraph's file says about images and pages, which are not made here."""
 _WITHOUT_EFFECT: Final[Mapping[str, str]] = {
-    "auth.cache": "the handlers are asked about each request",
-    "auth.openapi": "/openapi.json describes the endpoints, and not how a caller shows who he is",
-    "checkpointer.ttl.sweep_limit": "all that is old goes at each look, a few threads at a time",
+    "auth.cache": "the handlers are called for each request",
+    "auth.openapi": "/openapi.json describes the endpoints, and not how callers show who they are",
+    "checkpointer.ttl.sweep_limit": "each sweep removes all that is too old, a few threads at a time",
     "http.logging_headers": "no header is logged",
 }
 """Options of LangGraph's server that are taken and change nothing, and what is done instead."""
@@ -124,7 +124,7 @@ class _File(_Part):
 
 
 def check_file(name: str, read: Any) -> dict[str, Any]:
-    """Return what a file of this name says; warn of what changes nothing.
+    """Return what a file of this name says; warn of options that have no effect.
 
     Raises:
         ServeError: for a key that this server does not know, or a value that is none.

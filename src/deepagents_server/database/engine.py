@@ -198,8 +198,8 @@ def _refuse_other_tables(engine: sa.Engine) -> None:
 
 
 async def _open_sqlite(url: str, path: Path, stack: AsyncExitStack, memory: Mapping[str, Any]) -> Database:
-    with closing(sqlite3.connect(path)) as first:
-        # It is of no use once there is a table: only so can a file shrink while it is used.
+    with closing(sqlite3.connect(path, timeout=30)) as first:
+        # A file that has it can shrink while it is used. Once there is a table, it changes nothing.
         first.execute("PRAGMA auto_vacuum=INCREMENTAL")
         set_pragmas(first, None)
     engine = _sqlite_engine(path)

@@ -212,7 +212,7 @@ class Attempt:
         try:
             await self._settle(outcome)
         except DataError as failure:
-            # As more than a gigabyte, which no further attempt could write either.
+            # Such as values of more than a gigabyte: no further attempt could write them either.
             reason = show_error(failure.orig or failure)
             await self._settle(Outcome("error", "error", None, {}, reason))
 
