@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, cast
@@ -14,6 +14,8 @@ from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import UnprocessableEntityError
 
 from deepagents_server.config import ServerConfig
+from deepagents_server.database import open_database
+from deepagents_server.database.tables import leases
 from deepagents_server.errors import ServeError
 from deepagents_server.server import Settings, open_server
 from tests.server.serving import serving
@@ -97,6 +99,26 @@ def test_items_are_found_by_what_they_mean(tmp_path: Path) -> None:
         found: Any = client.store.search_items(["places"], query="a walk on the hill")
 
     assert [each["key"] for each in found["items"]] == ["hill", "sea"]
+
+
+@pytest.mark.skipif(not LOADS, reason="the sqlite3 of this Python loads no extensions")
+async def test_nobody_waits_while_texts_are_embedded(tmp_path: Path) -> None:
+    asked, answered = asyncio.Event(), asyncio.Event()
+
+    async def embed(texts: Sequence[str]) -> list[list[float]]:
+        asked.set()
+        await answered.wait()
+        return [[1.0, 0.0, 0.0] for _ in texts]
+
+    index = {"index": {"dims": 3, "embed": embed, "fields": ["text"]}}
+    async with open_database(f"sqlite:///{tmp_path / 'server.db'}", index) as database:
+        stored = asyncio.create_task(database.store.aput(("places",), "sea", {"text": "the sea"}))
+        await asked.wait()
+        await database.execute(leases.insert().values(thread_id="another"))
+        answered.set()
+        await stored
+
+        assert await database.store.aget(("places",), "sea")
 
 
 @pytest.mark.skipif(LOADS, reason="the sqlite3 of this Python loads extensions")
