@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -110,8 +111,8 @@ def test_variables_are_names_and_text(tmp_path: Path, env: Any) -> None:
 
 @pytest.fixture
 def mounted(tmp_path: Path) -> Iterator[Path]:
-    """A workspace with a file system of its own in it, whose name has a space."""
-    place = tmp_path / "job/a volume"
+    """A workspace with a file system of its own in it, whose name has a space and is not UTF-8."""
+    place = tmp_path / "job" / os.fsdecode(b"a vol\xfcme")
     place.mkdir(parents=True)
     command = ["mount", "-t", "tmpfs", "-o", "size=200m", "tmpfs", str(place)]
     if subprocess.run(command, capture_output=True, check=False).returncode:
@@ -124,7 +125,7 @@ def test_a_file_system_inside_counts_for_the_bound_on_disk(mounted: Path) -> Non
     backend = LocalSandbox(mounted, disk=20 << 20, timeout=30)
 
     ran = backend.execute(
-        "for each in 1 2 3 4 5 6 7; do head -c 15M /dev/zero > 'a volume'/$each; sleep 0.2; done"
+        "cd a*; for each in 1 2 3 4 5 6 7; do head -c 15M /dev/zero > $each; sleep 0.2; done"
     )
 
     assert "it wrote more than 20 MiB to the disk" in ran.output

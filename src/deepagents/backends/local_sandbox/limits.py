@@ -82,10 +82,9 @@ def find_controllers() -> Controllers:
 def _own_groups() -> dict[str, str]:
     """Return the group of this process for each controller; that of version 2 has an empty name."""
     groups: dict[str, str] = {}
-    with suppress(OSError):
-        for line in Path("/proc/self/cgroup").read_text().splitlines():
-            _, controllers, path = line.split(":", 2)
-            groups |= dict.fromkeys(controllers.split(","), path)
+    for line in _lines("/proc/self/cgroup"):
+        _, controllers, path = line.split(":", 2)
+        groups |= dict.fromkeys(controllers.split(","), path)
     return groups
 
 
@@ -185,8 +184,9 @@ def _try_to_remove(directory: Path) -> bool:
 
 def _lines(path: str) -> list[str]:
     try:
-        with open(path) as file:
-            return file.read().splitlines()
+        # A name can be any bytes, and only a newline ends a line.
+        with open(path, errors="surrogateescape", newline="\n") as file:
+            return [line.removesuffix("\n") for line in file]
     except OSError:
         return []
 
@@ -276,7 +276,7 @@ def _free_bytes(directory: Path) -> int:
 def _mounts_below(directories: Sequence[Path]) -> list[Path]:
     """Return where other file systems are mounted in directories: what is free there falls on its own."""
     # The fifth field, with the characters that separate fields written as numbers (proc(5)).
-    points = [line.split(" ")[4].encode() for line in _lines("/proc/self/mountinfo")]
+    points = [os.fsencode(line.split(" ")[4]) for line in _lines("/proc/self/mountinfo")]
     paths = [Path(os.fsdecode(_ESCAPED.sub(lambda each: bytes([int(each[1], 8)]), each))) for each in points]
     return [path for path in paths if any(each in path.parents for each in directories)]
 
