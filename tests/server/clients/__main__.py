@@ -27,6 +27,7 @@ from tests.server.serving import GRAPHS, serving
 from tests.server.test_javascript import install, tell
 
 PAGE = Path(__file__).parents[3] / "docs" / "agent-server-clients.md"
+PICTURE = PAGE.parent / "concepts" / "agent-chat-ui.png"
 SECONDS = 30
 HEAD = """# Which clients work
 
@@ -123,11 +124,11 @@ def _short(told: Mapping[str, str | None]) -> dict[str, str]:
     return {name: error.splitlines()[0][:90] if error else "" for name, error in told.items()}
 
 
-def browse(url: str) -> dict[str, str]:
+def browse(url: str, picture: Path | None = None) -> dict[str, str]:
     """Return how each story of the pages ends on a server; none if they cannot be used here."""
     try:
         pages.build()
-        return _short(pages.tell(url))
+        return _short(pages.tell(url, picture))
     except pages.UnavailableError as error:
         sys.stdout.write(f"What a browser showed stays as it was: {error}.\n")
         return {}
@@ -143,7 +144,7 @@ def main() -> None:
     graphs = {**GRAPHS, **pages.GRAPHS}
     with TemporaryDirectory() as place:
         with serving(Path(place), graphs=graphs) as url:
-            ours, seen = rows(url), browse(url)
+            ours, seen = rows(url), browse(url, PICTURE)
         with langgraph_dev(Path(place), graphs) as url:
             theirs, seen_there = rows(url), browse(url)
     _, browser, differences = re.split(r"^(?=## )", PAGE.read_text(), flags=re.MULTILINE)

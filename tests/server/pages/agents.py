@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from itertools import count
+from threading import Event
 from typing import Any
 
+from langchain_core.messages import BaseMessage
+from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.tools import tool
 from langgraph.types import interrupt
 
@@ -15,6 +19,9 @@ from deepagents.testing import ScriptedModel, call, calls
 from deepagents.testing.scripted import Asked, ScriptedAnswer
 
 _TABLES = count(1)
+_GATES: defaultdict[str, Event] = defaultdict(Event)
+"""What half an answer waits for, by the word that it has come to."""
+
 _PLAN = [{"content": "Measure the pier", "status": "in_progress"}, {"content": "Report", "status": "pending"}]
 _ANSWERS_ALLOWED = {"allow_accept": True, "allow_edit": True, "allow_respond": True, "allow_ignore": True}
 
@@ -49,13 +56,20 @@ def _plan(harbour: str) -> ScriptedAnswer:
     )
 
 
+def _go(word: str) -> ScriptedAnswer:
+    _GATES[word].set()
+    return "Gone."
+
+
 _ANSWERS: dict[str, Callable[[str], ScriptedAnswer]] = {
     "table": lambda rest: f"Table {next(_TABLES)}: high water comes **twice** a day on most coasts.",
-    "count": lambda number: " ".join(map(str, range(int(number)))),
+    "slowly": lambda word: f"Before {word} after.",
+    "go": _go,
     "tide": lambda harbour: call("tide", harbour=harbour),
     "watch": lambda harbour: call("watch", harbour=harbour),
     "warn": lambda harbour: call("warn", harbour=harbour),
     "note": lambda text: call("write_file", file_path="/note.md", content=text),
+    "send": lambda order: call("task", description=order, subagent_type="general-purpose"),
     "plan": _plan,
     "fail": lambda reason: ValueError(f"no {reason}"),
 }
@@ -69,8 +83,21 @@ def _answer(asked: Asked) -> ScriptedAnswer:
     return _ANSWERS[order](rest) if order in _ANSWERS else f"You said: {last.text}"
 
 
+class _Halting(ScriptedModel):
+    """Stops within an answer to `slowly WORD`, until another run is told to `go WORD`."""
+
+    def _stream(
+        self, messages: list[BaseMessage], *rest: Any, **options: Any
+    ) -> Iterator[ChatGenerationChunk]:
+        order, _, word = messages[-1].text.partition(" ")
+        for chunk in super()._stream(messages, *rest, **options):
+            yield chunk
+            if order == "slowly" and chunk.text.strip() == word:
+                _GATES[word].wait(60)
+
+
 def _make(**options: Any) -> Any:
-    return create_deep_agent(ScriptedModel(always=_answer), tools=[tide, watch, warn], **options)
+    return create_deep_agent(_Halting(always=_answer), tools=[tide, watch, warn], **options)
 
 
 pilot = _make()

@@ -84,14 +84,19 @@ def tell(url: str, picture: Path | None = None) -> dict[str, str | None]:
     return json.loads(told.splitlines()[-1])
 
 
-class _Quiet(SimpleHTTPRequestHandler):
+class _Handler(SimpleHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
         """Say nothing about each request."""
 
 
+class _Pages(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing when a browser leaves before it has read all."""
+
+
 @contextmanager
 def _served(directory: Path) -> Generator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(directory))) as server:
+    with _Pages(("127.0.0.1", 0), partial(_Handler, directory=str(directory))) as server:
         thread = Thread(target=server.serve_forever)
         thread.start()
         try:

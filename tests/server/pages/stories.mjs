@@ -29,6 +29,13 @@ class Page {
   misses = async (text) => assert.equal(await this.page.getByText(text).count(), 0, `${text} is there`);
   rests = () => this.button("Send").waitFor();
 
+  // Say something, and wait for the answer.
+  async hears(text, answer) {
+    await this.say(text);
+    await this.sees(answer);
+    await this.rests();
+  }
+
   // Its runs, when none is under way.
   async ended() {
     const runs = await ask(`/threads/${this.thread()}/runs`);
@@ -45,6 +52,8 @@ class Chat extends Page {
     await this.page.getByPlaceholder("Type your message...").fill(text);
     await this.button("Send").click();
   }
+
+  showHistory = () => this.page.locator("button:has(svg.lucide-panel-right-close)").last().click();
 
   // What the buttons beside a message do; they show while the mouse is there.
   async hover(text, icon) {
@@ -80,15 +89,13 @@ async function warned(answer, said) {
 const stories = {
   "agent-chat-ui: an answer is seen while it grows": async () => {
     const chat = await Chat.open();
-    await chat.page.evaluate(() => {
-      window.seen = new Set();
-      const look = () => window.seen.add(document.body.innerText.match(/0 1 2 [\d\s]*/)?.[0].length ?? 0);
-      new MutationObserver(look).observe(document.body, { subtree: true, childList: true, characterData: true });
-    });
-    await chat.say("count 2000");
-    await chat.sees("1998 1999");
+    const word = randomUUID();
+    await chat.say(`slowly ${word}`);
+    await chat.sees(`Before ${word}`);
+    await chat.misses(/ after[.]$/);
+    await ask("/runs/wait", { assistant_id: "pilot", input: { messages: [{ role: "user", content: `go ${word}` }] } });
+    await chat.sees(`Before ${word} after.`);
     await chat.rests();
-    assert.ok((await chat.page.evaluate(() => window.seen.size)) > 3);
   },
 
   "agent-chat-ui: a tool call and its result": async () => {
@@ -102,18 +109,14 @@ const stories = {
   "agent-chat-ui: a second message, a reload, the history": async () => {
     const first = randomUUID();
     const chat = await Chat.open();
-    await chat.say(first);
-    await chat.sees(`You said: ${first}`);
-    await chat.rests();
-    await chat.say("and then");
-    await chat.sees("You said: and then");
-    await chat.rests();
+    await chat.hears(first, `You said: ${first}`);
+    await chat.hears("and then", "You said: and then");
     await chat.page.reload();
     for (const text of [first, "and then"]) await chat.sees(`You said: ${text}`);
     const thread = chat.thread();
     await chat.page.locator("button:has(svg.lucide-square-pen)").click();
     await chat.page.getByText(`You said: ${first}`).waitFor({ state: "detached" });
-    await chat.page.locator("button:has(svg.lucide-panel-right-close)").last().click();
+    await chat.showHistory();
     await chat.button(first).click();
     await chat.sees("You said: and then");
     assert.equal(chat.thread(), thread);
@@ -121,9 +124,7 @@ const stories = {
 
   "agent-chat-ui: an answer made again, both kept": async () => {
     const chat = await Chat.open();
-    await chat.say("table");
-    await chat.sees(/^Table \d+/);
-    await chat.rests();
+    await chat.hears("table", /^Table \d+/);
     const first = await chat.page.getByText(/^Table \d+/).textContent();
     await chat.hover("Table", "refresh-ccw");
     await chat.sees("2 / 2");
@@ -136,9 +137,7 @@ const stories = {
 
   "agent-chat-ui: a message written anew": async () => {
     const chat = await Chat.open();
-    await chat.say("one");
-    await chat.sees("You said: one");
-    await chat.rests();
+    await chat.hears("one", "You said: one");
     await chat.hover("one", "pencil");
     await chat.page.locator("textarea").first().fill("another");
     await chat.page.locator("button:has(svg.lucide-send-horizontal)").click();
@@ -172,19 +171,66 @@ const stories = {
     await chat.sees("action_requests");
   },
 
-  "agent-chat-ui: a long run is stopped": async () => {
+  "agent-chat-ui: a long run is stopped, and on after it": async () => {
     const chat = await Chat.open();
     await chat.say("watch Malta");
     await chat.page.getByRole("cell", { name: "Malta", exact: true }).waitFor();
     await chat.button("Cancel").click();
     await chat.rests();
     assert.deepEqual((await chat.ended()).map(({ status }) => status), ["interrupted"]);
+    await chat.hears("hello again", "You said: hello again");
+    await chat.page.reload();
+    await chat.sees("You said: hello again");
   },
 
-  "agent-chat-ui: the error of a run": async () => {
+  "agent-chat-ui: the error of a run, and on after it": async () => {
     const chat = await Chat.open();
-    await chat.say("fail wind");
+    await chat.hears("fail wind", "An error occurred. Please try again.");
+    await chat.say("hello again");
+    await chat.sees("You said: hello again");
+  },
+
+  "agent-chat-ui: an earlier turn written anew, then on from the first": async () => {
+    const chat = await Chat.open();
+    await chat.hears("tide Dover", "Done. High water in Dover");
+    await chat.hears("two", "You said: two");
+    await chat.hover("tide Dover", "pencil");
+    await chat.page.locator("textarea").first().fill("tide Calais");
+    await chat.page.locator("button:has(svg.lucide-send-horizontal)").click();
+    await chat.sees("Done. High water in Calais");
+    await chat.rests();
+    await chat.misses("You said: two");
+    await chat.hover("tide Calais", "chevron-left");
+    await chat.sees("You said: two");
+    await chat.hears("three", "You said: three");
+    for (const text of ["Done. High water in Dover", "You said: two"]) await chat.sees(text);
+    await chat.misses("High water in Calais");
+  },
+
+  "agent-chat-ui: a question of a subagent": async () => {
+    const chat = await Chat.open();
+    await chat.say("send warn Genoa");
+    await chat.button("Accept").click();
+    await chat.sees("Done. Done. accept: Genoa");
+    await chat.rests();
+  },
+
+  "agent-chat-ui: a question, accepted after a reload": async () => {
+    const chat = await Chat.open();
+    await chat.say("warn Genoa");
+    await chat.button("Accept").waitFor();
+    await chat.page.reload();
+    await chat.button("Accept").click();
+    await chat.sees("Done. accept: Genoa");
+    await chat.rests();
+  },
+
+  "agent-chat-ui: a thread that is not there": async () => {
+    const chat = await Chat.open();
+    await chat.page.goto(`${chat.page.url()}&threadId=${randomUUID()}`);
+    await chat.say("hello");
     await chat.sees("An error occurred. Please try again.");
+    await chat.sees("HTTP 404");
   },
 
   "deep-agents-ui: to-dos, a file, a subagent": async () => {
@@ -200,9 +246,7 @@ const stories = {
   "deep-agents-ui: a thread of the list is opened": async () => {
     const first = randomUUID();
     const before = await Deep.open();
-    await before.say(first);
-    await before.sees(`You said: ${first}`);
-    await before.rests();
+    await before.hears(first, `You said: ${first}`);
     const deep = await Deep.open();
     await deep.page.getByText(first, { exact: true }).click();
     await deep.rests();
@@ -225,32 +269,42 @@ const stories = {
 
   "deep-agents-ui: a question of interrupt_on is shown": async () => {
     const deep = await Deep.open("clerk");
-    await deep.say("note low");
-    await deep.sees("file_path");
-    await deep.rests();
+    await deep.hears("note low", "file_path");
     await deep.page.reload();
     await deep.sees("file_path");
     await deep.button("Agree").waitFor();
   },
 
-  "deep-agents-ui: a long run is stopped": async () => {
+  "deep-agents-ui: a page that is opened again shows the run": async () => {
+    const deep = await Deep.open();
+    await deep.say("watch Malta");
+    await deep.page.getByText("watch", { exact: true }).waitFor();
+    await deep.page.reload();
+    await deep.page.getByText("watch", { exact: true }).waitFor();
+    await deep.button("Stop").click();
+    await deep.rests();
+  },
+
+  "deep-agents-ui: a long run is stopped, and on after it": async () => {
     const deep = await Deep.open();
     await deep.say("watch Malta");
     await deep.page.getByText("watch", { exact: true }).waitFor();
     await deep.button("Stop").click();
     await deep.rests();
     assert.deepEqual((await deep.ended()).map(({ status }) => status), ["interrupted"]);
+    await deep.say("hello again");
+    await deep.sees("You said: hello again");
   },
 };
 
 async function draw() {
-  const chat = await Chat.open();
-  await chat.say("tide Dover");
-  await chat.sees(/^Done/);
-  await chat.rests();
-  await chat.say("warn Genoa");
-  await chat.button("Accept").waitFor();
-  await chat.rests();
+  let chat;
+  for (const harbour of ["Genoa", "Calais", "Dover"]) {
+    chat = await Chat.open();
+    await chat.hears(`tide ${harbour}`, /^Done/);
+  }
+  await chat.showHistory();
+  await chat.button("tide Dover").waitFor();
   await chat.page.screenshot({ path: picture });
 }
 
