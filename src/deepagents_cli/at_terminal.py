@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
@@ -24,7 +25,7 @@ from deepagents.events import (
     Token,
     Usage,
 )
-from deepagents_cli.chat.live import TEXT_LINES, spin
+from deepagents_cli.chat.live import STILL, TEXT_LINES, spin
 from deepagents_cli.chat.render import Renderer
 from deepagents_cli.chat.startup import is_plain
 from deepagents_cli.chat.streaming import MarkdownStream, Piece
@@ -67,6 +68,7 @@ class TerminalPrinter(Printer):
         self._renderer = Renderer(look, console.width)
         self._stream = MarkdownStream()
         self._rows = 0
+        self._still_at = 0.0
         self._next: asyncio.TimerHandle | None = None
 
     def __call__(self, event: Event) -> None:
@@ -118,14 +120,16 @@ class TerminalPrinter(Printer):
     def _draw(self) -> None:
         # COLUMNS, which rich believes, may have stayed as it was when the window was another. A terminal
         # without a window, as in a container, has no size, and rich takes 80 columns.
-        size = self._size()
+        size, now = self._size(), time.monotonic()
         if all(size):
+            # A terminal that breaks its rows anew makes more of them than are erased, and keeps the rest.
+            self._still_at = now + STILL if size.columns != self._console.width else self._still_at
             self._console.size = size
         # A terminal breaks a line that fills its width, and then it is two.
         self._renderer.width = max(self._console.width - 1, 10)
         # Some terminals keep what they erase, if it is the whole screen.
         most = max(min(self._console.height - 5, TEXT_LINES), 1)
-        piece = self._stream.open_piece(most)
+        piece = self._stream.open_piece(most) if now >= self._still_at else None
         above = [] if piece is None or piece.continues else [""]
         text = [*above, *self._renderer.piece(piece)[-most:], ""] if piece else []
         doing = f"{spin(self._renderer.look)} working {self._renderer.look.dot} Ctrl-C stops"

@@ -25,7 +25,7 @@ ANSWERS = [
     call("execute", command="python3 -m unittest"),
     call(
         "present_plan",
-        plan="## The plan\n\nIn todo.py, remaining keeps what is done. Turn the condition around.",
+        plan="In todo.py, remaining keeps what is done. Turn the condition around.",
     ),
     call(
         "edit_file",

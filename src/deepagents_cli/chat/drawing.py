@@ -15,7 +15,7 @@ from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, to_formatted
 
 from deepagents_cli.chat.conversation import Conversation
 from deepagents_cli.chat.keyboard import HeldOutput
-from deepagents_cli.chat.live import draw_live
+from deepagents_cli.chat.live import STILL, draw_live
 from deepagents_cli.chat.render import Renderer
 from deepagents_cli.chat.transcript import Block
 
@@ -25,8 +25,6 @@ _TYPING: Final = 0.12
 """Seconds between drawings while keys are pressed: a key is drawn at once."""
 _RENDERING: Final = 0.004
 """Seconds for which blocks are rendered before keys are looked for."""
-_STILL: Final = 0.3
-"""Seconds without another width after which a window is no longer being dragged."""
 _LIVE_ROWS: Final = 16
 
 
@@ -96,7 +94,7 @@ class Drawing:
         self._columns = columns
         if self._resizing is not None:
             self._resizing.cancel()
-        self._resizing = asyncio.get_running_loop().call_later(_STILL, self._end_resizing)
+        self._resizing = asyncio.get_running_loop().call_later(STILL, self._end_resizing)
         self._show_lines([""] * self._height)
 
     def _end_resizing(self) -> None:

@@ -16,6 +16,8 @@ _PLAN_LINES = 8
 TEXT_LINES = 12
 """The most lines that are shown of a text that is being written."""
 _CALLS = 6
+STILL = 0.3
+"""Seconds without another width after which a window is no longer being dragged."""
 
 
 def draw_live(talk: Conversation, renderer: Renderer, rows: int) -> list[str]:

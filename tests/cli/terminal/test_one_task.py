@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import time
+from collections import Counter
 from contextlib import AbstractContextManager
 from threading import Event
 from typing import Any
@@ -109,11 +111,33 @@ def test_a_terminal_that_tells_no_size_has_80_columns(home: Home) -> None:
     line = " ".join(["word"] * 15)
     home.server.then(line)
     with sit_down(home, shell=True) as person:
+        # What is typed before the shell reads is shown above its prompt, and the first line behind that.
+        person.sees(r"^\$")
         person.enters(
             f"stty rows 0 columns 0; {home.python} -m deepagents_cli --model local-server:scripted 'say it'"
         )
 
         assert between(person.sees(LAST, history=True)) == ["", line, ""]
+
+
+def test_a_window_that_is_dragged_keeps_few_copies(home: Home) -> None:
+    words = [f"word{number}" for number in range(200)]
+    paragraphs = [" ".join(words[at : at + 40]) for at in range(0, 200, 40)]
+    home.server.then(Reply("\n\n".join(paragraphs), every=0.03))
+    with sit_down(home, "count", columns=100, rows=24) as person:
+        person.sees("^word0 ")
+        for columns in range(98, 50, -2):
+            person.terminal.resize(columns, 24)
+            # As a hand would: longer than what is drawn stays, so that each width is drawn at.
+            time.sleep(0.15)
+        assert person.terminal.wait_for_end() == 0
+        shown = person.sees("tokens", history=True)
+
+    # What is written is broken anew too, within words.
+    seen = Counter(re.findall(r"word\d+", re.sub(r"(?<!\n)\n(?!\n)", "", shown)))
+    assert [each for each in words if each not in seen] == []
+    # The terminal breaks anew what was drawn at the first width, and a row of it may stay.
+    assert sum(seen.values()) - len(words) <= 12
 
 
 @pytest.mark.parametrize(
