@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from importlib import import_module
 from typing import Any
 
-from deepagents_cli.chat.startup import FirstPrompt
+from deepagents_cli.chat.startup import FirstPrompt, Starting
 
 
 def main(argv: Sequence[str] | None = None, *, model: Any = None) -> int:
@@ -28,7 +28,10 @@ def _run(argv: Sequence[str] | None, model: Any, typed: int) -> int:
     arguments.typed = typed
     with ErrorBoundary(debug=arguments.debug) as boundary:
         check_process()
-        boundary.code = _load_command(arguments.command)(arguments, model=model)
+        is_seen = arguments.command == "run" and not (arguments.json or arguments.quiet)
+        with Starting(shown=is_seen):
+            command = _load_command(arguments.command)
+        boundary.code = command(arguments, model=model)
     return boundary.code
 
 

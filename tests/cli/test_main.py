@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import pty
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -59,3 +62,42 @@ def test_a_command_runs_in_a_process_of_its_own() -> None:
 
     assert ended.returncode == 0
     assert "qwen2.5-coder-1.5b" in ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "shown"),
+    [
+        ((), "\x1b[2mstarting\x1b[0m\r\x1b[J"),
+        (("--json",), ""),
+        (("--quiet",), ""),
+    ],
+)
+def test_a_terminal_tells_of_the_start_until_it_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], shown: str
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "")
+    monkeypatch.setenv("TERM", "xterm")
+    reading, writing = pty.openpty()
+    command = [
+        sys.executable,
+        "-m",
+        "deepagents_cli",
+        "run",
+        "hello",
+        "--dir",
+        str(tmp_path / "none"),
+        *options,
+    ]
+
+    ended = subprocess.run(
+        command, stdin=subprocess.DEVNULL, stdout=writing, stderr=subprocess.PIPE, text=True
+    )
+
+    os.write(writing, b".")
+    seen = ""
+    while not seen.endswith("."):
+        seen += os.read(reading, 1000).decode()
+    assert seen == f"{shown}."
+    os.close(reading)
+    os.close(writing)
+    assert ended.stderr == f"deepagents: '{tmp_path}/none' is not a directory\n"

@@ -79,6 +79,22 @@ def put_back(descriptor: int) -> None:
         return
 
 
+class Starting:
+    """Say at a terminal that the program starts, as long as its packages are imported."""
+
+    def __init__(self, *, shown: bool) -> None:
+        self._shown = shown and sys.stdout.isatty() and not is_plain() and not os.environ.get("NO_COLOR")
+
+    def __enter__(self) -> None:
+        if self._shown:
+            sys.stdout.write("\x1b[2mstarting\x1b[0m")
+            sys.stdout.flush()
+
+    def __exit__(self, *error: object) -> None:
+        if self._shown:
+            clear_prompt()
+
+
 def clear_prompt() -> None:
     """Remove the prompt, for what is drawn in its place."""
     sys.stdout.write("\r\x1b[J")
