@@ -60,6 +60,7 @@ async def test_to_read_waits_for_no_writer(tmp_path: Path) -> None:
             for _ in range(10):
                 reader = await stack.enter_async_context(database.read())
                 assert (await reader.execute(sa.select(leases))).first() is None
+            assert await graphs_of(Graphs({}, database.saver, database.store), "ann").store.asearch(()) == []
 
 
 async def test_the_store_can_be_written_while_others_write(tmp_path: Path) -> None:

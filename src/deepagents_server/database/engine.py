@@ -215,6 +215,7 @@ async def _open_sqlite(url: str, path: Path, stack: AsyncExitStack, memory: Mapp
     saver = stack.enter_context(ThreadedSqliteSaver.open(path, set_pragmas))
     store = AsyncSqliteStore(store_connection, **_options(memory))
     await store.setup()
+    await store_connection.commit()
     await stack.enter_async_context(store)
     stack.push_async_callback(store.stop_ttl_sweeper)
     await store.start_ttl_sweeper()
