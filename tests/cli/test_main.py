@@ -67,7 +67,7 @@ def test_a_command_runs_in_a_process_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("options", "shown"),
     [
-        ((), "\x1b[2mstarting\x1b[0m\r\x1b[J"),
+        ((), "\x1b[2mstarting\x1b[0m\r\x1b[K"),
         (("--json",), ""),
         (("--quiet",), ""),
     ],

@@ -92,7 +92,9 @@ class Starting:
 
     def __exit__(self, *error: object) -> None:
         if self._shown:
-            clear_prompt()
+            # The line alone: some terminals keep in their history what is erased with the whole screen.
+            sys.stdout.write("\r\x1b[K")
+            sys.stdout.flush()
 
 
 def clear_prompt() -> None:
