@@ -117,7 +117,14 @@ def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
             started = RunStarted(thread, task, model_label(chosen), str(directory), resumed=resumed)
             instructions = {"plan": f"{PLANNING} Your answer is the plan."}.get(access.mode, "")
             agent = make_agent(
-                chosen, saver, policy, limits, setup=setup, instructions=instructions, schema=schema
+                chosen,
+                saver,
+                policy,
+                limits,
+                setup=setup,
+                instructions=instructions,
+                schema=schema,
+                notify=partial(_notify, end_line),
             )
             converse(runner, agent, started, ask=ask, show=watch)
         except KeyboardInterrupt:
@@ -140,6 +147,12 @@ def _choose_model(named: str | None, task: str, setup: Setup) -> BaseChatModel:
     except UnknownModel as error:
         complain(f"{model_label(chosen)} answers: {error}")
         return chosen
+
+
+def _notify(end_line: Callable[[], None], text: str) -> None:
+    """Write what a hook has to say below the line that is being written."""
+    end_line()
+    complain(text)
 
 
 def _find_person(

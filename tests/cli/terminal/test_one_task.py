@@ -78,6 +78,18 @@ def test_nothing_moves_while_a_person_is_asked(home: Home) -> None:
     assert (home.directory / "asked.md").read_text() == "hello\n"
 
 
+def test_what_a_hook_says_has_a_line_of_its_own(home: Home) -> None:
+    settings = home.home / "hooks.toml"
+    settings.write_text('hooks.after_tool = ["sleep 0.5; echo broken; exit 3"]\n')
+    home.server.then(call("ls", path="."), "Done.")
+    with sit_down(home, "look", DEEPAGENTS_SETTINGS=str(settings)) as person:
+        assert person.terminal.wait_for_end() == 0
+        shown = between(person.sees(LAST, history=True))
+
+    assert shown[1].startswith("deepagents: the hook 'sleep 0.5; echo broken; exit 3' ended with 3: broken")
+    assert shown[2].startswith("✓ ls .")
+
+
 def test_ctrl_c_leaves_what_was_written_and_nothing_that_moved(home: Home) -> None:
     never = Event()
     home.server.then(Reply("Half of it", hold=never))
