@@ -39,7 +39,7 @@ class Page {
   // Its runs, when none is under way.
   async ended() {
     const runs = await ask(`/threads/${this.thread()}/runs`);
-    for (const { run_id } of runs) await fetch(`${url}/threads/${this.thread()}/runs/${run_id}/join`);
+    for (const { run_id } of runs) await ask(`/threads/${this.thread()}/runs/${run_id}/join`);
     return ask(`/threads/${this.thread()}/runs`);
   }
 }
