@@ -65,7 +65,7 @@ class Observer:
     def recall(self, messages: Iterable[BaseMessage], *, resuming: bool, was_cut_off: bool = False) -> None:
         """Learn from a thread's messages who was called; of open calls too, where a run is resumed.
 
-        With `was_cut_off`, each of these calls has an event again when it begins again.
+        With `was_cut_off`, the event of each of these calls comes once more when the call begins again.
         """
         self.is_new = False
         known: dict[_CallKey, ToolCalled | SubagentStarted] = {}

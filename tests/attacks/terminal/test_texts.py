@@ -79,11 +79,14 @@ async def test_no_event_steers_a_terminal_that_is_drawn_on() -> None:
     console = Console(file=out, width=400, force_terminal=True)
     size = os.terminal_size((400, 24))
     with closing(TerminalPrinter(console, Spending(), find_look(), lambda: size)) as show:
+        show(RunStarted("t", "go"))
+        show(Token(HOSTILE))
+        # Until its line ends, a text is only drawn.
+        while "PWN" not in out.getvalue():
+            await asyncio.sleep(0.01)
         for event in events("error"):
             show(event)
             show(Token(HOSTILE))
-            # Once around the loop, which draws.
-            await asyncio.sleep(0)
 
     shown = re.sub(r"\x1b\[[\d;]*[mACJ]|\r(?=\x1b\[)", "", out.getvalue())
     assert [each for each in STEERS if each in shown] == []
