@@ -6,7 +6,7 @@ shift
 cd "$(dirname "$0")/.."
 
 compile() {
-    "$uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-strip-extras --no-header --no-annotate "$@"
+    "$uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate "$@"
 }
 
 compile --all-extras --group build --group dev "$@" --output-file requirements/dev.lock pyproject.toml
