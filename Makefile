@@ -1,7 +1,7 @@
 # Every target sets up what it needs. Python 3.11 or newer, make and a POSIX shell are enough.
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve test beside check quick drills test-latest static pytest third-party format lint types layers docs docs-check site coverage bench eval-local clients lock clean
+.PHONY: help run serve test beside check quick drills test-latest static fresh pytest third-party format lint types layers docs docs-check site coverage bench eval-local clients lock clean
 
 PYTHON ?= python3.11
 # Another interpreter gets an environment of its own: make test PYTHON=python3.13
@@ -23,6 +23,8 @@ export PYTHONDONTWRITEBYTECODE =
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
+# A lock names everything. An older pip that resolves anyway asks for the newest release of what a package wants with an extra.
+LOCKED := install --no-deps --require-hashes -r
 # Of the environment in use: pyproject.toml names the usual one, for editors.
 PYRIGHT := PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright --pythonpath $(BIN)/python
 UV_VERSION := 0.13.9
@@ -46,6 +48,7 @@ test: $(VENV)/.dev $(THIRD_PARTY)/.ready ## Check everything: format, lint, type
 beside:
 	@$(MAKE) --no-print-directory static
 	@$(MAKE) --no-print-directory third-party
+	@$(MAKE) --no-print-directory fresh
 
 check: test ## The same as test
 
@@ -57,6 +60,9 @@ static: $(VENV)/.dev
 	@$(BIN)/ruff check --quiet .
 	@$(PYRIGHT)
 	@$(BIN)/mypy typing_tests
+
+fresh: ## Check that the locks install with the oldest pip of each Python that is here, without a cache
+	@sh requirements/fresh.sh $(LOCKED)
 
 pytest: $(VENV)/.dev ## Run the tests alone: make pytest ARGS="tests/kernel -x"
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
@@ -139,16 +145,17 @@ $(VENV)/pyvenv.cfg:
 	echo "deepagents needs Python 3.11 or newer, and none starts as $(PYTHONS). Install one, or name its path: make PYTHON=/path/to/python3.13" >&2; exit 1
 
 $(VENV)/.run: $(VENV)/pyvenv.cfg requirements/run.lock pyproject.toml
-	@$(PIP) install --require-hashes -r requirements/run.lock
+	@$(PIP) $(LOCKED) requirements/run.lock
 	@$(PIP) install --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m pip --disable-pip-version-check check
 	@touch $@
 
 $(VENV)/.serve: $(VENV)/.run requirements/serve.lock
-	@$(PIP) install --require-hashes -r requirements/serve.lock
+	@$(PIP) $(LOCKED) requirements/serve.lock
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.run requirements/dev.lock
-	@$(PIP) install --require-hashes -r requirements/dev.lock
+	@$(PIP) $(LOCKED) requirements/dev.lock
 	@touch $@
 
 $(VENV)/.uv: $(VENV)/pyvenv.cfg
@@ -158,7 +165,7 @@ $(VENV)/.uv: $(VENV)/pyvenv.cfg
 
 $(DOCS)/.ready: $(VENV)/pyvenv.cfg requirements/docs.lock
 	@$(BIN)/python -m venv --clear $(DOCS)
-	@$(DOCS)/bin/python -m pip --disable-pip-version-check -qq install --require-hashes -r requirements/docs.lock
+	@$(DOCS)/bin/python -m pip --disable-pip-version-check -qq $(LOCKED) requirements/docs.lock
 	@touch $@
 
 # Nothing is resolved here: what these packages call deepagents is this checkout, never one from a registry.
