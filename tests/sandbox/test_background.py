@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 
 from deepagents import SubAgent, create_deep_agent
 from deepagents.backends import CompositeBackend, LocalSandbox, LocalShellBackend, StateBackend
@@ -74,6 +75,32 @@ class TestAnAgent:
         assert done[0] == "Started in the background: command-1. You are told when it ends."
         assert done[3] == "ready\ngot apples\n[It runs]"
         assert done[5] == "got pears\nover\n[It ended with exit code 0]"
+
+    def test_types_nothing_into_an_approved_command_that_nobody_approved(
+        self, backend: Any, tmp_path: Path, call_mode: CallMode
+    ) -> None:
+        entry = {"allowed_decisions": ["approve", "reject"], "when": lambda request: True}
+        told = ""
+        for asked in (True, entry):
+            with ScriptedModel(
+                start("sh"),
+                call("write_command", command_id="command-1", text="touch typed\n", close=True),
+                call("read_command", command_id="command-1", wait=SECONDS),
+                "Done.",
+            ) as model:
+                agent = create_deep_agent(
+                    model, backend=backend, interrupt_on={"execute": asked}, checkpointer=InMemorySaver()
+                )
+                thread = {"configurable": {"thread_id": "1"}}
+                call_mode.invoke(agent, GO, thread)
+                approve = Command(resume={"decisions": [{"type": "approve"}]})
+                state = call_mode.invoke(agent, approve, thread)
+                (waiting,) = state["__interrupt__"][0].value["action_requests"]
+                assert (waiting["name"], waiting["args"]["text"]) == ("write_command", "touch typed\n")
+                reject = Command(resume={"decisions": [{"type": "reject"}]})
+                told = results(call_mode.invoke(agent, reject, thread))[1]
+        assert "rejected" in told
+        assert not (tmp_path / "typed").exists()
 
     def test_is_told_at_its_next_step_that_one_has_ended(self, backend: Any, call_mode: CallMode) -> None:
         with ScriptedModel(

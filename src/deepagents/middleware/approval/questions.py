@@ -20,6 +20,7 @@ from deepagents.middleware.approval.files import Call, Specs, waits
 from deepagents.permissions import Rules
 from deepagents.tools import specs_by_name
 from deepagents.tools._tool import failure_message
+from deepagents.tools.execute import EXECUTE
 
 
 class ApprovalConfig(InterruptOnConfig):
@@ -107,14 +108,15 @@ def add_path_rules(
     """Return the entries of a caller together with those for the tools that rules make wait.
 
     A caller's entry says how to ask, and for which further calls; none lifts what a rule makes wait. With
-    `binds_commands`, a command could touch what waits, and its text does not say which one does.
+    `binds_commands`, a command could touch what waits, and its text does not say which one does. Where
+    commands wait, what is typed into a running one does too: a shell runs it.
     """
     known = specs_by_name() if specs is None else specs
 
     def waits_by_rule(request: Any) -> bool:
         return waits(rules, request.tool_call, request.state, known, binds_commands=binds_commands)
 
-    merged = dict(interrupt_on or {})
+    merged = _with_typing(dict(interrupt_on or {}), known)
     for tool, spec in known.items():
         by_path = spec.operation is not None and rules.has("interrupt", spec.operation)
         if not by_path and not (binds_commands and spec.effect == "run"):
@@ -125,6 +127,19 @@ def add_path_rules(
         elif isinstance(given, dict) and (own := given.get("when")) is not None:
             merged[tool] = cast("InterruptOnConfig", {**given, "when": _either(own, waits_by_rule)})
     return merged
+
+
+def _with_typing(
+    given: dict[str, bool | InterruptOnConfig], specs: Specs
+) -> dict[str, bool | InterruptOnConfig]:
+    """Return the entries with one for what is typed into running commands, where commands have one."""
+    entry = given.get(EXECUTE.name, False)
+    if isinstance(entry, Mapping):
+        # The functions of a caller read the arguments of a command.
+        plain = {key: value for key, value in entry.items() if not callable(value)}
+        entry = cast("InterruptOnConfig", plain)
+    typing = (name for name, each in specs.items() if each.effect == "run" and each.about_background)
+    return {**(dict.fromkeys(typing, entry) if entry else {}), **given}
 
 
 def _either(one: Callable[[Any], bool], other: Callable[[Any], bool]) -> Callable[[Any], bool]:
