@@ -30,6 +30,7 @@ from deepagents_cli.confined import AskedShell, Files, GuardedSandbox
 from deepagents_cli.errors import CommandError, Exit, complain
 from deepagents_cli.file_agents import make_subagents
 from deepagents_cli.file_commands import FileCommand, expand
+from deepagents_cli.guarded import OwnFiles
 from deepagents_cli.hooks import Hooks, around_tools, around_turns
 from deepagents_cli.models_here import LOCAL
 from deepagents_cli.policy import Policy
@@ -39,6 +40,7 @@ from deepagents_cli.schema import FitAnswer
 from deepagents_cli.settings import NOTHING_SET, Permission, Settings, merge, read_user, user_file
 from deepagents_cli.settings_file import add_permission, remove_permission
 from deepagents_cli.setup import Setup
+from deepagents_cli.threads import state_dir
 
 _NO_MODEL: Final = (
     "There is no model to use: set a provider's key, such as ANTHROPIC_API_KEY, and start again; or name a "
@@ -250,6 +252,7 @@ def make_policy(
         offline=not (access.network or access.asks_hosts),
         yes=yes,
         watched=is_local(model),
+        own=OwnFiles(project.home, path, state_dir()),
         keep=lambda rule, directory: add_permission(path, Permission(rule, directory)),
         drop=drop,
     )

@@ -7,25 +7,29 @@ A name only looks like one: a secret in a file of another name is not known.
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice, takewhile
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Final, Literal, TypeAlias
 
 from deepagents.backends.local_sandbox.backend import PROTECTED
-from deepagents.permissions import FilesystemPermission, Rules
+from deepagents.permissions import FilesystemOperation, FilesystemPermission, Rules
 
 Kind: TypeAlias = Literal["git", "programs", "secrets"]
+OwnRules: TypeAlias = tuple[FilesystemPermission, ...]
 
 _OPEN: Final = (
     ".env.{example,sample,template,dist,defaults,schema}",
     "{example,sample,template}.env",
     "*.pub",
-    ".ssh/{known_hosts,config,authorized_keys}",
 )
 """Names that look like secrets and are made to be shown."""
+_SHOWN: Final = (".ssh/{known_hosts,config,authorized_keys}",)
+"""Names that look like secrets, and hold none; but programs obey what they say."""
 _SECRETS: Final = (
     # Variables of programs.
     "{.env,.env.*,*.env,.envrc,.dev.vars,.renviron}",
@@ -54,8 +58,15 @@ _DEPENDENCIES: Final = ("node_modules", "site-packages", "dist-packages")
 _TOGETHER: Final = 11
 """Lines of names that make one pattern, which has a longest length."""
 _GIT: Final = (".git", ".git/**")
-_PROGRAMS: Final = ("{.vscode,.idea}", "{.vscode,.idea}/**", ".mcp.json")
-"""What editors and agents on the host run or obey."""
+_PROGRAMS: Final = (
+    "{.vscode,.idea,.zed,.devcontainer}",
+    "{.vscode,.idea,.zed,.devcontainer}/**",
+    "{.mcp.json,.devcontainer.json,*.code-workspace}",
+    ".claude/{settings.json,settings.local.json}",
+    ".cursor/{mcp.json,hooks.json,environment.json}",
+    "{.deepagents/settings.toml,.codex/config.toml,.gemini/settings.json}",
+)
+"""What editors and agents on the host run or obey as soon as they open the directory."""
 _READS_GIT: Final = frozenset({
     "blame", "cat-file", "check-ignore", "count-objects", "describe", "diff", "for-each-ref", "grep",
     "help", "log", "ls-files", "ls-tree", "merge-base", "name-rev", "rev-list", "rev-parse", "shortlog",
@@ -71,6 +82,7 @@ _SETS_GIT: Final = frozenset({"branch", "config", "lfs", "remote", "sparse-check
 _TRACKS: Final = frozenset({"-t", "-u", "--set-upstream", "--track"})
 """Options by which other verbs write it too."""
 _CONFIGURATION: Final = (".git/config", ".git/config.worktree")
+_MOST_LOOKED_AT: Final = 20_000
 _MOST_WORDS: Final = 64
 """Words behind `git` that are looked at."""
 _WORD: Final = re.compile(r"[^\s\"'`;|&<>()={}$,\[\]\\]+")
@@ -92,34 +104,106 @@ _FREE: Final = (
     FilesystemPermission(["read"], _anywhere(_GIT)),
     FilesystemPermission(["read", "write"], _anywhere([f"{each}/**" for each in _DEPENDENCIES])),
     FilesystemPermission(["read", "write"], _anywhere(_OPEN)),
+    FilesystemPermission(["read"], _anywhere(_SHOWN)),
 )
-FILE_RULES: Final = (_CHANGES_GIT, _CHANGES_PROGRAMS, *_FREE, _USES_SECRETS)
-"""What the file tools ask about."""
-_FILES: Final = Rules(FILE_RULES)
 
 
-def kind_of(path: str, *, writes: bool) -> Kind | None:
+@dataclass(frozen=True)
+class OwnFiles:
+    """Where this program keeps the settings that it obeys, and its conversations, for the owner of a home."""
+
+    home: Path
+    settings: Path
+    state: Path
+
+    def rules(self, places: Sequence[Path], top: Path = Path("/")) -> OwnRules:
+        """Return the rules about these files, and about all that programs obey in a home in these places.
+
+        Paths are named from `top` on, and those that lie elsewhere are left out.
+        """
+        home = self.home.resolve()
+        obeyed = [(home / ".deepagents", "/"), (home / ".claude", "/")]
+        obeyed += [(each, "") for each in {self.settings.absolute(), self.settings.resolve()}]
+        if any(home.is_relative_to(each) for each in places):
+            obeyed.append((home, "/{.*,Library}/"))
+        kept, artifacts = [(self.state.resolve(), "/")], [(home / ".deepagents/artifacts", "/")]
+        return (
+            *_make_rule(["read", "write"], kept, "deny", top),
+            *_make_rule(["write"], artifacts, "allow", top),
+            *_make_rule(["write"], obeyed, "interrupt", top),
+        )
+
+
+def _make_rule(
+    operations: list[FilesystemOperation],
+    named: Iterable[tuple[Path, str]],
+    mode: Literal["allow", "deny", "interrupt"],
+    top: Path,
+) -> Iterator[FilesystemPermission]:
+    """Yield the rule about paths and what stands behind them, where some of them lie below the top."""
+    below = [(path.relative_to(top), rest) for path, rest in named if path.is_relative_to(top)]
+    if patterns := tuple(f"/{_escape(path)}{rest}" for path, rest in below):
+        yield FilesystemPermission(tuple(operations), patterns, mode)
+
+
+def _escape(path: PurePath) -> str:
+    """Return the pattern that a path alone matches."""
+    return re.sub(r"[][*?{}\\,!~]", r"\\\g<0>", "/".join(path.parts))
+
+
+def file_rules(own: OwnRules = ()) -> tuple[FilesystemPermission, ...]:
+    """Return what the file tools ask about."""
+    return (*own, _CHANGES_GIT, _CHANGES_PROGRAMS, *_FREE, _USES_SECRETS)
+
+
+@lru_cache(maxsize=16)
+def _compile(own: OwnRules) -> Rules:
+    return Rules(file_rules(own))
+
+
+def is_kept_from_tools(path: str, own: OwnRules) -> bool:
+    """Return whether no tool may touch a path, whatever a person answers."""
+    return _compile(own).decide("write", path) == "deny"
+
+
+def kind_of(path: str, *, writes: bool, own: OwnRules = ()) -> Kind | None:
     """Return why a path is guarded, if it is."""
-    found = _FILES.match("write" if writes else "read", path)
+    found = _compile(own).match("write" if writes else "read", path)
     if found is None or found.mode == "allow":
         return None
     if found.pattern in _CHANGES_GIT.paths:
         return "git"
-    return "programs" if found.pattern in _CHANGES_PROGRAMS.paths else "secrets"
+    return "secrets" if found.pattern in _USES_SECRETS.paths else "programs"
+
+
+def kind_below(directory: str, own: OwnRules) -> Kind | None:
+    """Return why something in a directory is guarded; what is too large to look through may hold anything."""
+    count = 0
+    for place, folders, files in os.walk(directory):
+        for name in (*folders, *files):
+            count += 1
+            if kind := kind_of(f"{place}/{name}", writes=True, own=own):
+                return kind
+        if count > _MOST_LOOKED_AT:
+            return "secrets"
+    return None
 
 
 @lru_cache(maxsize=16)
-def command_rules(granted: frozenset[Kind], *, read_only_in: tuple[str, ...] = ()) -> Rules:
+def command_rules(
+    granted: frozenset[Kind], own: OwnRules = (), *, read_only_in: tuple[str, ...] = ()
+) -> Rules:
     """Return the rules for a command to which these kinds were granted; the rest is not there for it.
 
     With `read_only_in`, it changes nothing in these directories.
     """
-    # A whole tree that no rule speaks of is not looked through at each command, so these come first.
-    git = [] if "git" in granted else [_CHANGES_GIT]
-    secrets = [] if "secrets" in granted else [_USES_SECRETS]
-    closed = [f"{each.rstrip('/')}/" for each in read_only_in]
+    named = (("git", _CHANGES_GIT), ("programs", _CHANGES_PROGRAMS), ("secrets", _USES_SECRETS))
+    git, programs, secrets = ([] if kind in granted else [rule] for kind, rule in named)
+    closed = [f"/{_escape(Path(each).relative_to('/'))}/" for each in read_only_in]
     first = [FilesystemPermission(["write"], closed, "deny")] if closed else []
-    return Rules([*first, _FREE[1], *git, _FREE[0], _FREE[2], *secrets])
+    # A whole tree that no rule speaks of is not looked through at each command, so these come first.
+    freed, *others = (_FREE[1], _FREE[0], *_FREE[2:])
+    return Rules([*first, *own, freed, *git, *programs, *others, *secrets])
 
 
 def needs_of(command: str, within: Collection[str] = ()) -> frozenset[Kind]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
@@ -30,10 +30,14 @@ from deepagents_cli.always import (
 )
 from deepagents_cli.confined import GuardedSandbox
 from deepagents_cli.guarded import (
-    FILE_RULES,
     Kind,
+    OwnFiles,
+    OwnRules,
     command_rules,
+    file_rules,
     find_protected,
+    is_kept_from_tools,
+    kind_below,
     kind_of,
     names_url,
     needs_of,
@@ -43,12 +47,11 @@ from deepagents_cli.protocol import Mode, Scope
 from deepagents_cli.verdicts import ALLOW, ASK, EXACTLY, Facts, Verdict, action_of, decide
 
 HIDDEN: Final = (
-    "For commands, files that look like secrets (.env, keys, credentials) are not there, and .git, .vscode, "
-    ".idea and .mcp.json are read-only. A command gets them only if its text names such a file, or git with "
-    "what it shall change; a person is asked about that. For hooks and settings of git, name .git/hooks or "
-    ".git/config in it, or call `git config`."
+    "For commands, files that look like secrets (.env, keys, credentials) are not there, and .git and "
+    "settings of editors and agents are read-only. A command gets them only if its text names such a file, "
+    "or git with what it shall change; a person is asked about that. For hooks and settings of git, name "
+    ".git/hooks or .git/config in it, or call `git config`."
 )
-_MOST_LOOKED_AT: Final = 20_000
 _LARGEST_PREVIEW: Final = 10_000_000
 _FREER: Final[Sequence[Mode]] = ("plan", "ask", "auto", "full")
 _DECISIONS: Final = ("approve", "edit", "reject", "respond")
@@ -63,8 +66,8 @@ class Policy:
 
     `network`: whether commands in the sandbox reach any of it; `offline`: they reach none, and no question
     gives them any. `yes`: every question is answered with yes, apart from those about guarded files.
-    `watched`: a person sees each change, as for a model that is too weak to be trusted. `keep` and `drop`
-    keep rules beyond the session, and no longer.
+    `watched`: a person sees each change, as for a model that is too weak to be trusted. `own` is what this
+    program obeys and keeps. `keep` and `drop` keep rules beyond the session, and no longer.
     """
 
     backend: FilesystemBackend
@@ -75,6 +78,7 @@ class Policy:
     offline: bool = False
     yes: bool = False
     watched: bool = False
+    own: OwnFiles | None = None
     keep: Keep | None = None
     drop: Callable[[str], None] | None = None
     specs: Mapping[str, ToolSpec] = field(default_factory=specs_by_name)
@@ -94,6 +98,10 @@ class Policy:
         """The directories that the agent was given."""
         return (*map(Path, self._directories()),) or (self.directory,)
 
+    @cached_property
+    def _own_rules(self) -> OwnRules:
+        return self.own.rules(self.places) if self.own else ()
+
     def grant(self, rules: Sequence[Rule]) -> None:
         """Let calls through by these rules until others are given; never those about guarded files."""
         # Without the sandbox a command can do anything.
@@ -112,7 +120,9 @@ class Policy:
 
     def permissions(self) -> list[FilesystemPermission]:
         """Return the rules about paths for an agent that begins in this mode."""
-        return [] if self.mode == "full" else list(FILE_RULES)
+        top = Path("/") if self.confined else self.directory
+        own = self.own.rules(self.places, top) if self.own else ()
+        return [] if self.mode == "full" else list(file_rules(own))
 
     def describe(self) -> str:
         """Say to the model what its commands do not see."""
@@ -263,11 +273,11 @@ class Policy:
         if mode == "full":
             return CommandAccess(Rules(), True, PROTECTED)
         if mode == "plan":
-            rules = command_rules(self._needs(command), read_only_in=self._directories())
+            rules = command_rules(self._needs(command), self._own_rules, read_only_in=self._directories())
             return CommandAccess(rules, False)
         # What it names of these, a person was asked about.
         freed = find_protected(command, self._directories())
-        return CommandAccess(command_rules(self._needs(command)), False, freed)
+        return CommandAccess(command_rules(self._needs(command), self._own_rules), False, freed)
 
     def _decide(self, spec: ToolSpec, args: Mapping[str, Any], key: str) -> Verdict:
         mode: Mode = min((self.mode, self._most.get(key, self.mode)), key=_FREER.index)
@@ -306,6 +316,8 @@ class Policy:
             if error.code != "file_not_found" or not spec.changes_files or spec.effect == "delete":
                 raise
             real = path
+        if is_kept_from_tools(self._machine(real), self._own_rules):
+            raise BackendError("permission_denied", f"'{path}' is of this program's own conversations")
         if not spec.changes_files and not os.path.lexists(self._machine(real)):
             raise BackendError("file_not_found", f"File '{path}' not found")
         if spec.effect == "delete" and self._machine(real) in map(str, self.places):
@@ -324,9 +336,10 @@ class Policy:
             return Facts()
         named = tuple(dict.fromkeys([path, self._led_to.get(key, path), self._leads_to(spec, path)]))
         paths = tuple(map(self._machine, named))
-        kinds: list[Kind | None] = [kind_of(each, writes=spec.changes_files) for each in (*named, *paths)]
+        writes, own = spec.changes_files, self._own_rules
+        kinds: list[Kind | None] = [kind_of(each, writes=writes, own=own) for each in (*named, *paths)]
         if spec.effect == "delete":
-            kinds += map(_kind_below, paths)
+            kinds.extend(kind_below(each, own) for each in paths)
         guarded: frozenset[Kind] = frozenset(each for each in kinds if each is not None)
         return Facts(paths, guarded, self.confined)
 
@@ -381,16 +394,3 @@ def _is_valid(spec: ToolSpec, args: Mapping[str, Any]) -> bool:
     except ValidationError:
         return False
     return True
-
-
-def _kind_below(directory: str) -> Kind | None:
-    """Return why something in a directory is guarded; what is too large to look through may hold anything."""
-    count = 0
-    for place, folders, files in os.walk(directory):
-        for name in (*folders, *files):
-            count += 1
-            if kind := kind_of(f"{place}/{name}", writes=True):
-                return kind
-        if count > _MOST_LOOKED_AT:
-            return "secrets"
-    return None

@@ -118,6 +118,16 @@ class Project:
         ]
         return list(dict.fromkeys(found))
 
+    def describe_home(self) -> Iterator[str]:
+        """Say so where the agent works on the home of a person, or on what holds it."""
+        home, directory = self.home.resolve(), self.directory.resolve()
+        if home.is_relative_to(directory):
+            what = "is" if home == directory else "holds"
+            yield (
+                f"{directory} {what} your home directory, and the agent works on all of it; name the "
+                "directory of a project with --dir"
+            )
+
     def _instructions(self) -> Iterator[tuple[Path, Path]]:
         for place in (*(self.home / each for each in _FOLDERS), self.root, self.directory):
             yield from ((place, place / name) for name in _INSTRUCTIONS)

@@ -63,6 +63,9 @@ def _title(request: ApprovalRequest, spec: ToolSpec | None, policy: Policy) -> s
     guarded = sorted(policy.find_guarded(request))
     if spec and spec.effect == "run" and not spec.about_background:
         where = " in the sandbox" if policy.confined else " without the sandbox"
+        where += ", in the background" * bool(request.args.get("background"))
+        if seconds := request.args.get("timeout"):
+            where += f", for up to {one_line(str(seconds))} seconds"
         return ", that ".join([f"wants to run a command{where}", *(_NEEDED[each] for each in guarded)])
     marks = f" ({', '.join(_GUARDED[each] for each in guarded)})" if guarded else ""
     if spec and spec.operation and spec.path_argument:

@@ -91,7 +91,7 @@ def load_setup(
             for name, each in commands.items()
             if each.trusted or not _runs_more(each)
         }
-    own_notices = [*project.problems(), *of_plugins]
+    own_notices = [*project.describe_home(), *project.problems(), *of_plugins]
     all_notices = [*map(one_line, own_notices), *settings.notices, *notices, *further]
     return Setup(project, settings, agents, commands, items, digest, trusted, all_notices)
 

@@ -15,7 +15,7 @@ from deepagents.backends import FilesystemBackend
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.local_sandbox import PROTECTED
 from deepagents.testing import ScriptedModel, call
-from deepagents_cli.guarded import FILE_RULES, find_protected, kind_of, needs_of
+from deepagents_cli.guarded import file_rules, find_protected, kind_of, needs_of
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,14 @@ def test_what_belongs_to_git_may_be_read(path: str) -> None:
     assert kind_of(path, writes=False) is None
 
 
-@pytest.mark.parametrize("name", [*PROTECTED, ".git/hooks/x", ".VSCode/tasks.json", ".idea/a/b"])
+PROGRAMS = [
+    ".git/hooks/x", ".VSCode/tasks.json", ".idea/a/b", ".zed/tasks.json", ".devcontainer/devcontainer.json",
+    "sub/x.code-workspace", ".claude/settings.local.json", ".cursor/mcp.json", ".deepagents/settings.toml",
+    ".codex/config.toml", ".gemini/settings.json",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*PROTECTED, *PROGRAMS])
 def test_what_the_sandbox_keeps_from_commands_is_guarded(name: str) -> None:
     assert kind_of(f"/here/{name}", writes=True) is not None
 
@@ -127,4 +134,4 @@ def test_many_names_cost_a_step_no_more_questions_than_one(directory: Path) -> N
         agent.invoke({"messages": [("user", "look")]}, {"configurable": {"thread_id": "1"}})
         return backend.count
 
-    assert ask(FILE_RULES) < 2 * ask([FilesystemPermission(["write"], ["/**/x"], "interrupt")])
+    assert ask(file_rules()) < 2 * ask([FilesystemPermission(["write"], ["/**/x"], "interrupt")])

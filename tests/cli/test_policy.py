@@ -231,5 +231,13 @@ def test_a_question_says_what_the_sandbox_keeps_from_a_command(repository: Path,
     ]
 
 
-def about(name: str, **arguments: str) -> ApprovalRequest:
+def test_a_question_says_how_long_a_command_may_go_on(directory: Path) -> None:
+    asked = about("execute", command="sh", background=True, timeout=86400)
+
+    title = make_question(asked, Policy(make_files(directory), directory)).title
+
+    assert title == "wants to run a command without the sandbox, in the background, for up to 86400 seconds"
+
+
+def about(name: str, **arguments: Any) -> ApprovalRequest:
     return ApprovalRequest("1", name, arguments, tool_call_id=name)

@@ -20,6 +20,7 @@ from deepagents.backends import CompositeBackend, LocalSandbox, LocalShellBacken
 from deepagents.backends.protocol import CommandStatus, ExecuteResponse, SandboxBackendProtocol
 from deepagents.errors import BackendError
 from deepagents.events import CommandEnded, CommandOutput, Event, Token, ToolCalled, ToolFinished
+from deepagents.middleware.approval import ApprovalConfig
 from deepagents.testing import ScriptedModel, call
 from tests.conftest import CallMode
 
@@ -79,9 +80,10 @@ class TestAnAgent:
     def test_types_nothing_into_an_approved_command_that_nobody_approved(
         self, backend: Any, tmp_path: Path, call_mode: CallMode
     ) -> None:
-        entry = {"allowed_decisions": ["approve", "reject"], "when": lambda request: True}
+        chosen = ApprovalConfig(allowed_decisions=["approve", "reject"], when=lambda request: True)
+        entries: list[bool | ApprovalConfig] = [True, chosen]
         told = ""
-        for asked in (True, entry):
+        for asked in entries:
             with ScriptedModel(
                 start("sh"),
                 call("write_command", command_id="command-1", text="touch typed\n", close=True),
