@@ -5,7 +5,9 @@ HarnessError
 │  ├─ UnknownModel                  no model by that name, or none at all
 │  ├─ ProfileError                  a harness profile contradicts the agent it is applied to
 │  ├─ StackError                    middleware that cannot stand together
-│  ├─ StoreMissing                  (also RuntimeError) a store backend that runs without a store
+│  ├─ RunConfigError                (also RuntimeError) a run lacks what its agent needs; ends the run
+│  │  ├─ StoreMissing               a store backend that runs without a store
+│  │  └─ AwaitableOnly              (also NotImplementedError) what can only be awaited, in a run that blocks
 │  └─ UnenforceableRule             (also NotImplementedError) a permission that commands would bypass
 ├─ ToolFailure(code, text)          the model may read it; never ends the run
 ├─ BackendError(code, text)         inside a backend; becomes a result or a ToolFailure
@@ -66,8 +68,16 @@ class StackError(ConfigError):
     """Middleware that cannot stand together in one agent."""
 
 
-class StoreMissing(ConfigError, RuntimeError):
+class RunConfigError(ConfigError, RuntimeError):
+    """A run lacks what its agent needs; this ends the run, because no model can mend it."""
+
+
+class StoreMissing(RunConfigError):
     """A store backend has no store, and the run brings none."""
+
+
+class AwaitableOnly(RunConfigError, NotImplementedError):
+    """A tool or a backend has only the form that is awaited, and the run blocks."""
 
 
 class UnenforceableRule(ConfigError, NotImplementedError):

@@ -135,7 +135,8 @@ class CommandEnded(_OfCall):
 class ToolFinished(_OfCall):
     """A tool call has its result; `code` is one of `errors.ErrorCode` where it failed.
 
-    A command that ended with another `exit_code` than 0 has failed too, without such a code.
+    `error` is the type of the exception that the tool raised, if it did. A command that ended with another
+    `exit_code` than 0 has failed too, without such a code.
     """
 
     type: ClassVar[str] = "tool_finished"
@@ -144,6 +145,7 @@ class ToolFinished(_OfCall):
     text: str
     code: str | None = None
     exit_code: int | None = None
+    error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from deepagents._models import default_model, resolve_model
 from deepagents._state.schema import DeepAgentState
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.backends.state import StateBackend
+from deepagents.backends.store import check_store
 from deepagents.limits import Limits
 from deepagents.middleware._base import Middleware
 from deepagents.middleware.approval import InterruptOn
@@ -140,7 +141,7 @@ def create_deep_agent(
         build,
         context_schema=context_schema,
         checkpointer=checkpointer,
-        store=store,
+        store=check_store(store),
         debug=debug,
         cache=cache,
     )

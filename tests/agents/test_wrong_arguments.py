@@ -16,7 +16,7 @@ from deepagents import (
     SubAgentMiddleware,
     create_deep_agent,
 )
-from deepagents.backends import FilesystemBackend, StoreBackend
+from deepagents.backends import FilesystemBackend
 from deepagents.errors import ConfigError, UnknownModel
 from deepagents.testing import ScriptedModel, call
 from tests.conftest import CallMode
@@ -104,16 +104,6 @@ def test_a_directory_of_skills_that_is_not_there_is_said(tmp_path: Path) -> None
         create(backend=backend, skills=["/skills"])
     (tmp_path / "skills").mkdir()
     create(backend=backend, skills=["/skills"])
-
-
-def test_a_store_that_is_missing_is_named_in_the_result() -> None:
-    agent = create(call("ls", path="/"), "Hi.", backend=StoreBackend(namespace=lambda _: ("x",)))
-
-    result = agent.invoke(GO)["messages"][-2]
-
-    assert result.status == "error"
-    assert "StoreBackend has no store. Give it one" in result.text
-    assert "create_deep_agent(..., store=" in result.text
 
 
 def test_a_model_name_without_its_key_is_refused_where_the_agent_is_made() -> None:

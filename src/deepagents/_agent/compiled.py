@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from contextlib import aclosing, closing
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import distribution
 from inspect import signature
 from pathlib import Path
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Final, Self, TypeVar, cast
 from urllib.parse import unquote, urlsplit
 
 from langchain_core.messages import BaseMessage, ToolMessage
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import ensure_config
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 
 from deepagents._state.channels import LatestValue
@@ -23,6 +26,10 @@ from deepagents._version import __version__
 from deepagents.backends.state import show_file_updates
 from deepagents.middleware.subagents.task import TASK
 
+_NO_THREAD: Final = (
+    "Checkpointer requires one or more of the following 'configurable' keys: thread_id, checkpoint_ns, "
+    'checkpoint_id; name the conversation: config={"configurable": {"thread_id": "1"}}'
+)
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
@@ -77,8 +84,9 @@ class AgentGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
         Raises:
             TypeError: for an input that is no state, such as a text alone.
+            ValueError: where a checkpointer is, and no `thread_id`.
         """
-        _check_input(input)
+        self._check_run(input, config)
         view = _StreamView(shows_failures=has_newer_events(config))
         # Closed here: a reader that stops early ends the run at once, not when the generator is collected.
         with (
@@ -95,7 +103,7 @@ class AgentGraph(CompiledStateGraph[Any, Any, Any, Any]):
     @_sign_as_inherited
     async def astream(self, input: Any, config: Any = None, **options: Any) -> AsyncIterator[Any]:
         """Stream a run, awaiting."""
-        _check_input(input)
+        self._check_run(input, config)
         view = _StreamView(shows_failures=has_newer_events(config))
         async with (
             aending(config) as config,
@@ -108,15 +116,28 @@ class AgentGraph(CompiledStateGraph[Any, Any, Any, Any]):
             async for part in parts:
                 yield view.rewrite_part(part, options.get("stream_mode") or self.stream_mode)
 
+    def _check_run(self, given: Any, config: RunnableConfig | None) -> None:
+        _check_input(given, self.channels)
+        # LangGraph only asks whether anything is configured, and a run of ours always configures something.
+        if isinstance(self.checkpointer, BaseCheckpointSaver) and not (
+            "thread_id" in ensure_config(config)["configurable"]
+            or "thread_id" in (self.config or {}).get("configurable", {})
+        ):
+            raise ValueError(_NO_THREAD)
+
     def _name_output_keys(self, options: dict[str, Any]) -> dict[str, Any]:
         named = options.get("output_keys")
         return {**options, "output_keys": self.output_channels if named is None else named}
 
 
-def _check_input(given: Any) -> None:
+def _check_input(given: Any, keys: Collection[str]) -> None:
     if isinstance(given, str | list | BaseMessage):
         shown = repr(cast(Any, given))
         raise TypeError(f'an agent takes a state, got {shown}; write agent.invoke({{"messages": {shown}}})')
+    # LangGraph drops keys that it does not know, and the model would be asked with no message.
+    if isinstance(given, dict) and given and cast("dict[str, Any]", given).keys().isdisjoint(keys):
+        found = ", ".join(map(repr, cast("dict[str, Any]", given)))
+        raise TypeError(f'no key of this state is known to the agent: {found}; write {{"messages": ...}}')
 
 
 @dataclass(frozen=True, slots=True)

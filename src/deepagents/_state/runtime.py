@@ -28,6 +28,8 @@ from langgraph.graph import message as langgraph_message
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime, get_runtime
 
+from deepagents.errors import RunConfigError
+
 _log = logging.getLogger(__name__)
 Channel: TypeAlias = BaseChannel[Any, Any, Any]
 Channels: TypeAlias = Mapping[str, Channel]
@@ -61,7 +63,7 @@ def read_channel(key: str) -> Any:
     """Return a channel's value as this task sees it, its own writes included; `None` without such a channel.
 
     Raises:
-        RuntimeError: outside a graph run.
+        RunConfigError: outside a graph run.
     """
     # LangGraph's own read copies and updates a channel also where this task wrote nothing to it.
     _, channels, _, task = _require(_READ).args
@@ -78,7 +80,7 @@ def read_state() -> Mapping[str, Any]:
     """Return all that the state of the running graph holds.
 
     Raises:
-        RuntimeError: outside a graph run.
+        RunConfigError: outside a graph run.
     """
     bound = _require(_READ)
     scratchpad, channels, managed, task = bound.args
@@ -90,7 +92,7 @@ def write_channel(key: str, value: Any) -> None:
     """Queue a write to a channel, as if this task had returned it.
 
     Raises:
-        RuntimeError: outside a graph run.
+        RunConfigError: outside a graph run.
     """
     _require(_SEND)([(key, value)])
 
@@ -130,7 +132,7 @@ def is_saved() -> bool:
     """Return whether a checkpointer keeps the running graph, its own or that of a graph around it.
 
     Raises:
-        RuntimeError: outside a graph run.
+        RunConfigError: outside a graph run.
     """
     return _configurable().get(_SAVER) not in (None, False)
 
@@ -187,7 +189,7 @@ def has_channel(key: str) -> bool:
     """Return whether the running graph has a channel of this name.
 
     Raises:
-        RuntimeError: outside a graph run.
+        RunConfigError: outside a graph run.
     """
     return key in _require(_READ).args[1]
 
@@ -367,4 +369,4 @@ def _require(key: str) -> Any:
     try:
         return _configurable()[key]
     except (RuntimeError, KeyError) as error:
-        raise RuntimeError(_OUTSIDE) from error
+        raise RunConfigError(_OUTSIDE) from error

@@ -27,7 +27,7 @@ from deepagents.backends.results import (
     ReadResult,
     WriteResult,
 )
-from deepagents.errors import BackendError, ErrorCode
+from deepagents.errors import AwaitableOnly, BackendError, ErrorCode
 
 OLDER_NAME: Final[Mapping[str, str]] = {"ls": "ls_info", "grep": "grep_raw", "glob": "glob_info"}
 _CODES: Final = frozenset(get_args(ErrorCode))
@@ -92,7 +92,7 @@ def call_by_older_name(backend: object, method: str, argument: str, **keywords: 
     older = OLDER_NAME[method]
     if overrides(type(backend), older):
         return coerce(method, _call(backend, older, argument, **keywords))
-    raise NotImplementedError(lacks(backend, method))
+    raise lacks(backend, method)
 
 
 async def await_blocking(backend: object, method: str, *positional: Any, **keywords: Any) -> Any:
@@ -113,13 +113,13 @@ def _call(backend: object, name: str, *positional: Any, **keywords: Any) -> Any:
     return signature_of(type(backend), name).call(getattr(backend, name), positional, keywords)
 
 
-def lacks(backend: object, method: str) -> str:
-    """Describe that a backend lacks a method, and how to run it if it has the awaiting form alone."""
+def lacks(backend: object, method: str) -> NotImplementedError:
+    """Make the error for a method that a backend lacks, or has only in the form that is awaited."""
     text = f"{type(backend).__name__} does not implement {method}()"
     awaiting = (f"a{method}", f"a{OLDER_NAME.get(method, '')}")
     if any(overrides(type(backend), name) for name in awaiting):
-        return f"{text}, only {awaiting[0]}(): run the agent with ainvoke() or astream()"
-    return text
+        return AwaitableOnly(f"{text}, only {awaiting[0]}(): run the agent with ainvoke() or astream()")
+    return NotImplementedError(text)
 
 
 def _find_current(backend: object, name: str) -> Any:

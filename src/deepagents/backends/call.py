@@ -35,7 +35,7 @@ from deepagents.backends.operations import (
 )
 from deepagents.backends.protocol import Allowed, BackendProtocol, cap_matches
 from deepagents.backends.results import FileUploadResponse, ReadResult, WriteResult, transfer_code
-from deepagents.errors import BackendError, CodedError, ErrorCode
+from deepagents.errors import BackendError, CodedError, ErrorCode, RunConfigError
 
 _ALL_LINES: Final = 1_000_000_000
 _USUAL_TIMEOUT: Final = 120
@@ -88,7 +88,7 @@ def call_methods(backend: BackendProtocol, can: Capabilities) -> Perform:
             if not facts.is_ours:
                 answer = as_current_result(backend, op, answer)
         # GraphBubbleUp is how LangGraph interrupts a run; turned into an error, no person would be asked.
-        except (GraphBubbleUp, BackendError):
+        except (GraphBubbleUp, BackendError, RunConfigError):
             raise
         except Exception as error:
             raise failure(op.method, error) from error
@@ -116,7 +116,7 @@ async def _start(backend: BackendProtocol, facts: MethodFacts, op: Operation, in
 
     def block() -> Any:
         if facts.blocking is None:
-            raise NotImplementedError(lacks(backend, op.method))
+            raise lacks(backend, op.method)
         return facts.blocking.call(getattr(backend, op.method), *given)
 
     # What answers from memory needs no thread, but a search may take seconds, and would stop an event loop.
@@ -200,16 +200,18 @@ def failure(method: str, error: Exception) -> BackendError:
 
 def _reason(error: Exception) -> str:
     """Describe an error without texts that may name real paths, hosts and keys: those go to the log."""
+    level = logging.INFO
     match error:
         case OSError() if error.errno:
-            return os.strerror(error.errno)
+            reason = os.strerror(error.errno)
         case UnicodeError():
-            return "what is there is not text in the expected encoding"
+            reason = "what is there is not text in the expected encoding"
         case NotImplementedError() | ValueError():
-            return str(error)
+            reason = str(error)
         case _:
-            _log.warning("a backend failed", exc_info=error)
-            return type(error).__name__
+            reason, level = type(error).__name__, logging.WARNING
+    _log.log(level, "a backend failed", exc_info=error)
+    return reason
 
 
 def _code_of(error: Exception) -> ErrorCode:

@@ -139,7 +139,7 @@ class BackendProtocol(OlderNames, ABC):
 
     def read(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
         """Read `limit` lines from line `offset` (counted from 0); media come whole, as base64."""
-        raise NotImplementedError(lacks(self, "read"))
+        raise lacks(self, "read")
 
     async def aread(self, file_path: str, offset: int = 0, limit: int = 2000, **options: Any) -> ReadResult:
         """Read `limit` lines from line `offset` (counted from 0); media come whole, as base64."""
@@ -182,7 +182,7 @@ class BackendProtocol(OlderNames, ABC):
 
     def write(self, file_path: str, content: str) -> WriteResult:
         """Create a file or replace it whole."""
-        raise NotImplementedError(lacks(self, "write"))
+        raise lacks(self, "write")
 
     async def awrite(self, file_path: str, content: str, **options: Any) -> WriteResult:
         """Create a file or replace it whole."""
@@ -193,7 +193,7 @@ class BackendProtocol(OlderNames, ABC):
 
         A backend need not have this: without it a file is fetched and put back whole.
         """
-        raise NotImplementedError(lacks(self, "append"))
+        raise lacks(self, "append")
 
     async def aappend(self, file_path: str, content: str | bytes, **options: Any) -> WriteResult:
         """Add to the end of a file, byte for byte; a file that is not there is made."""
@@ -201,7 +201,7 @@ class BackendProtocol(OlderNames, ABC):
 
     def edit(self, file_path: str, old_string: str, new_string: str, replace_all: bool = False) -> EditResult:
         """Replace exact text; more than one occurrence needs `replace_all`."""
-        raise NotImplementedError(lacks(self, "edit"))
+        raise lacks(self, "edit")
 
     async def aedit(
         self, file_path: str, old_string: str, new_string: str, replace_all: bool = False, **options: Any
@@ -213,7 +213,7 @@ class BackendProtocol(OlderNames, ABC):
 
     def delete(self, file_path: str) -> DeleteResult:
         """Remove a file, or a directory with all that is in it."""
-        raise NotImplementedError(lacks(self, "delete"))
+        raise lacks(self, "delete")
 
     async def adelete(self, file_path: str, **options: Any) -> DeleteResult:
         """Remove a file, or a directory with all that is in it."""
@@ -221,7 +221,7 @@ class BackendProtocol(OlderNames, ABC):
 
     def upload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
         """Write many files as bytes; the answers keep the order."""
-        raise NotImplementedError(lacks(self, "upload_files"))
+        raise lacks(self, "upload_files")
 
     async def aupload_files(self, files: list[tuple[str, bytes]], **options: Any) -> list[FileUploadResponse]:
         """Write many files as bytes; the answers keep the order."""
@@ -229,7 +229,7 @@ class BackendProtocol(OlderNames, ABC):
 
     def download_files(self, paths: list[str]) -> list[FileDownloadResponse]:
         """Read many files as bytes; the answers keep the order."""
-        raise NotImplementedError(lacks(self, "download_files"))
+        raise lacks(self, "download_files")
 
     async def adownload_files(self, paths: list[str], **options: Any) -> list[FileDownloadResponse]:
         """Read many files as bytes; the answers keep the order."""
@@ -242,7 +242,7 @@ class SandboxBackendProtocol(BackendProtocol):
     @property
     def id(self) -> str:
         """The unique name of this sandbox."""
-        raise NotImplementedError(lacks(self, "id"))
+        raise lacks(self, "id")
 
     def capabilities(self, path: str = "/") -> Capabilities:
         """Return what this backend can do at `path`: always `execute`, which bypasses rules."""
@@ -256,7 +256,7 @@ class SandboxBackendProtocol(BackendProtocol):
         A method whose signature names `on_output`, an `OnOutput`, is given a function to call, in any thread,
         a few times a second.
         """
-        raise NotImplementedError(lacks(self, "execute"))
+        raise lacks(self, "execute")
 
     async def aexecute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
         """Run a shell command; `timeout` is in seconds."""
@@ -269,7 +269,7 @@ class SandboxBackendProtocol(BackendProtocol):
         A backend need not have this and the next three: where it has, agents may run commands in the
         background. All of them raise `BackendError`.
         """
-        raise NotImplementedError(lacks(self, "start_command"))
+        raise lacks(self, "start_command")
 
     async def astart_command(self, command: str, *, timeout: int | None = None) -> str:
         """Start a command in the background, and return its id at once."""
@@ -277,7 +277,7 @@ class SandboxBackendProtocol(BackendProtocol):
 
     def poll_command(self, command_id: str, *, offset: int = 0, wait: float = 0) -> CommandStatus:
         """Return what a command printed from an offset on, once it has ended or `wait` seconds are over."""
-        raise NotImplementedError(lacks(self, "poll_command"))
+        raise lacks(self, "poll_command")
 
     async def apoll_command(self, command_id: str, *, offset: int = 0, wait: float = 0) -> CommandStatus:
         """Return what a command printed from an offset on, once it has ended or `wait` seconds are over."""
@@ -285,7 +285,7 @@ class SandboxBackendProtocol(BackendProtocol):
 
     def write_command(self, command_id: str, text: str, *, close: bool = False) -> None:
         """Write to the standard input of a command, and `close` it if nothing more comes."""
-        raise NotImplementedError(lacks(self, "write_command"))
+        raise lacks(self, "write_command")
 
     async def awrite_command(self, command_id: str, text: str, *, close: bool = False) -> None:
         """Write to the standard input of a command, and `close` it if nothing more comes."""
@@ -293,7 +293,7 @@ class SandboxBackendProtocol(BackendProtocol):
 
     def stop_command(self, command_id: str) -> None:
         """End a command with all that it started; one that has ended stays as it is."""
-        raise NotImplementedError(lacks(self, "stop_command"))
+        raise lacks(self, "stop_command")
 
     async def astop_command(self, command_id: str) -> None:
         """End a command with all that it started; one that has ended stays as it is."""

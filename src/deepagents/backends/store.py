@@ -16,13 +16,14 @@ from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 
 from deepagents._async import Coro, IOCall, arun, finish_first, run
 from deepagents._deprecation import warn_legacy
-from deepagents._state.runtime import read_state, runtime_of_run
+from deepagents._state.runtime import in_graph, read_state, runtime_of_run
+from deepagents._text import describe_exception
 from deepagents.backends._locks import get_shared_locks
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.keyed_files import KeyedFiles
 from deepagents.backends.operations import Operation, TransferBackend
 from deepagents.backends.results import FileData
-from deepagents.errors import BackendError, ConfigError, StoreMissing
+from deepagents.errors import BackendError, ConfigError, RunConfigError, StoreMissing
 
 __all__ = ["BackendContext", "NamespaceFactory", "StoreBackend"]
 
@@ -59,7 +60,7 @@ class StoreBackend(TransferBackend):
 
     Raises:
         TypeError, ConfigError: for a namespace that no store can keep apart.
-        RuntimeError: by every operation, when there is no store, or no run to make the namespace from.
+        RunConfigError: by every operation, when there is no store, or the run makes no namespace.
     """
 
     def __init__(
@@ -86,7 +87,7 @@ class StoreBackend(TransferBackend):
         elif file_format is not None:
             warn_legacy("StoreBackend(file_format=...) is deprecated and ignored: both forms are read.")
         self._runtime = runtime
-        self._store = store
+        self._store = check_store(store)
         self._namespace = (
             namespace if namespace is None or callable(namespace) else _validate_namespace(namespace)
         )
@@ -105,6 +106,19 @@ class StoreBackend(TransferBackend):
         raise StoreMissing(_NO_STORE)
 
     def _get_namespace(self) -> Namespace:
+        try:
+            return self._find_namespace()
+        except GraphBubbleUp:
+            raise
+        except Exception as error:
+            if not in_graph():
+                raise
+            raise RunConfigError(
+                f"The namespace of this StoreBackend cannot be made: {describe_exception(error)}. Check what "
+                "the run is given, such as agent.invoke(..., context=...)."
+            ) from error
+
+    def _find_namespace(self) -> Namespace:
         if self._namespace is None:
             return _validate_namespace(_assistant_namespace(self._runtime))
         if callable(self._namespace):
@@ -130,6 +144,17 @@ class StoreBackend(TransferBackend):
         self, store: BaseStore, namespace: Namespace, **options: Any
     ) -> list[Item]:
         return await arun(StoreItems(store, namespace).items(namespace, **options))
+
+
+def check_store(given: BaseStore | None) -> BaseStore | None:
+    """Return a store.
+
+    Raises:
+        ConfigError: for a class, and for what is no store.
+    """
+    if given is not None and (isinstance(given, type) or not hasattr(given, "put")):
+        raise ConfigError(f"store must be a LangGraph store, got {given!r}; write store=InMemoryStore()")
+    return given
 
 
 def _store_of_run() -> BaseStore | None:
@@ -318,8 +343,8 @@ def _label(label: object, namespace: tuple[object, ...]) -> str:
         raise ConfigError(f"No part of a namespace must be empty, got {namespace!r}")
     if not _LABEL.fullmatch(label):
         raise ConfigError(
-            f"A part of a namespace has disallowed characters: {label!r} in {namespace!r}. Use letters, "
-            "digits and - _ . @ + : ~"
+            f"A part of a namespace has disallowed characters: {label!r}. Use letters, digits and "
+            "- _ . @ + : ~"
         )
     return label
 
@@ -333,14 +358,14 @@ def _call_factory(factory: NamespaceFactory, given: Any) -> Namespace:
     """Call a factory with the runtime of this run, or the one that was given, or `None`.
 
     Raises:
-        RuntimeError: outside a run, when the factory needs one.
+        RunConfigError: outside a run, when the factory needs one.
     """
     runtime = runtime_of_run() or given
     if runtime is None:
         try:
             return factory(cast("Runtime[Any]", None))
         except AttributeError as error:
-            raise RuntimeError(_OUTSIDE) from error
+            raise RunConfigError(_OUTSIDE) from error
     context = BackendContext(runtime, lambda: getattr(given, "state", None) or read_state())
     return factory(cast("Runtime[Any]", context))
 

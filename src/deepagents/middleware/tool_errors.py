@@ -2,49 +2,71 @@
 
 `ToolErrorMiddleware` is the outermost middleware, so that a caller's own retry sees the failure first.
 It converts only what a tool raised: an error in a middleware is a bug, and reaches the caller. To tell
-the two apart, `ToolOriginMiddleware` is the innermost and marks what passes it.
+the two apart, `ToolOriginMiddleware` is the innermost and marks what passes it. A `RunConfigError` reaches
+the caller as well.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
-from typing import Final
+from functools import partial
+from traceback import walk_tb
+from types import CodeType
+from typing import Final, NoReturn
 
 from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.messages import ToolMessage
+from langchain_core.tools import BaseTool
 from langgraph.errors import GraphBubbleUp
 from pydantic import BaseModel, ValidationError
 from typing_extensions import TypeIs
 
+from deepagents._async import IOCall
 from deepagents._state.runtime import emit
 from deepagents._text import describe_exception, truncate
-from deepagents.errors import CodedError, ErrorCode
+from deepagents.errors import AwaitableOnly, CodedError, ErrorCode, RunConfigError
 from deepagents.middleware._base import BaseMiddleware, inner
 from deepagents.middleware._requests import Request, Response, ToolResult
 from deepagents.tools._tool import describe_misfit, failure_message
 
 _ORIGIN: Final = "raised_by_tool"
 _MOST_CHARACTERS: Final = 4_000
+_log = logging.getLogger(__name__)
 
 
 class ToolErrorMiddleware(BaseMiddleware):
-    """Turn what a tool raises into an error result with a code; `raise_errors=True` lets it end the run."""
+    """Turn what a tool raises into an error result with a code; `raise_errors=True` lets it end the run.
+
+    The traceback goes to the log, once for each tool and line.
+    """
 
     def __init__(self, *, raise_errors: bool = False) -> None:
         super().__init__()
         self.raise_errors = raise_errors
+        self._logged: set[tuple[str, str, int]] = set()
 
     async def _around_tool(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]
     ) -> ToolResult:
         try:
             return _add_code(await inner(handler, request), request)
-        except GraphBubbleUp:
+        except (GraphBubbleUp, RunConfigError):
             raise
         except Exception as error:
             if self.raise_errors or not _came_from_tool(error):
                 raise
+            self._log_once(request.tool_call["name"], error)
             return _explain(error, request)
+
+    def _log_once(self, tool: str, error: Exception) -> None:
+        """Log where a tool failed, unless it has failed there before: a model may try many times."""
+        code, line = _place_of(error)
+        place = (tool, code.co_filename, line)
+        # An error with a code is an answer that the tool chose.
+        if not isinstance(error, CodedError) and place not in self._logged:
+            self._logged.add(place)
+            _log.warning("the tool %r failed, and the model was told so", tool, exc_info=error)
 
 
 class ToolOriginMiddleware(BaseMiddleware):
@@ -64,11 +86,36 @@ class ToolOriginMiddleware(BaseMiddleware):
     ) -> ToolResult:
         try:
             return await inner(handler, request)
-        except GraphBubbleUp:
+        except (GraphBubbleUp, RunConfigError):
             raise
         except Exception as error:
+            if isinstance(error, NotImplementedError) and _can_only_be_awaited(request.tool, error):
+                await IOCall(partial(_refuse_blocking, request.tool_call["name"], error), _pass)
             vars(error)[_ORIGIN] = True
             raise
+
+
+def _place_of(error: BaseException) -> tuple[CodeType, int]:
+    """Return the function that raised an error, and the line."""
+    *_, (frame, line) = walk_tb(error.__traceback__)
+    return frame.f_code, line
+
+
+def _can_only_be_awaited(tool: BaseTool | None, error: NotImplementedError) -> bool:
+    """Return whether a tool has an `async` form, and no other: LangChain and its users raise this there."""
+    kinds = [kind for kind in type(tool).__mro__ if kind is not BaseTool]
+    return any("_arun" in vars(kind) for kind in kinds) and _place_of(error)[0].co_name == "_run"
+
+
+def _refuse_blocking(name: str, error: Exception) -> NoReturn:
+    raise AwaitableOnly(
+        f"the tool {name!r} can only be awaited: run the agent with ainvoke() or astream(), or give the tool "
+        "a form that blocks as well"
+    ) from error
+
+
+async def _pass() -> None:
+    """Do nothing."""
 
 
 def _add_code(result: ToolResult, request: ToolCallRequest) -> ToolResult:
@@ -111,7 +158,9 @@ def _explain(error: Exception, request: ToolCallRequest) -> ToolResult:
     code: ErrorCode = error.code if isinstance(error, CodedError) else "tool_failed"
     reason = truncate(describe_exception(error), _MOST_CHARACTERS)
     text = f"{call['name']} failed: {reason}. Check the arguments, or reach the goal another way."
-    return failure_message(call["name"], call["id"] or "", code, text)
+    failed = failure_message(call["name"], call["id"] or "", code, text)
+    failed.additional_kwargs["error_type"] = type(error).__name__
+    return failed
 
 
 def _came_from_tool(error: BaseException | None) -> bool:

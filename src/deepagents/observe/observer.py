@@ -274,13 +274,14 @@ def _result(
             known.name, known.call_id, message.status, message.text, known.label, **author
         )
     name = known.name if known else message.name or "unknown"
-    code = message.additional_kwargs.get("error_code")
+    about = message.additional_kwargs
     artifact: Any = message.artifact
     exit_code: Any = cast("Any", artifact).get("exit_code") if isinstance(artifact, Mapping) else None
     exit_code = exit_code if isinstance(exit_code, int) else None
     # For the model the call went well: it got the output. For a person the command did not.
     status = "error" if exit_code else message.status
-    return ToolFinished(message.tool_call_id, name, status, message.text, code, exit_code, **author)
+    failure = about.get("error_code"), exit_code, about.get("error_type")
+    return ToolFinished(message.tool_call_id, name, status, message.text, *failure, **author)
 
 
 def _name_in(metadata: Mapping[str, Any] | None) -> str | None:

@@ -6,6 +6,7 @@ A `Worker` is a subagent as the tool sees it: its name, its description, and its
 from __future__ import annotations
 
 import json
+import logging
 from asyncio import CancelledError, current_task
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -56,6 +57,7 @@ Mode: TypeAlias = Literal["isolated", "fork"]
 Made: TypeAlias = Runnable[Any, Any]
 
 _MAX_FORMATS: Final = 8
+_log = logging.getLogger(__name__)
 
 
 class TaskToolSchema(BaseModel):
@@ -132,6 +134,7 @@ class Worker:
         except ToolFailure:
             raise
         except Exception as error:
+            _log.warning("the subagent %r cannot be built", self.name, exc_info=True)
             raise ToolFailure(
                 "not_supported",
                 f"the subagent {self.name!r} cannot be built: {describe_exception(error)}; each call of it "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
@@ -70,6 +71,7 @@ from deepagents.tools._tool import Runtime, ToolOutput, ToolSpec, make_tool
 
 BACKEND_SECONDS: Final = 60.0
 COMPACT_NAME: Final = "compact_conversation"
+_log = logging.getLogger(__name__)
 _NOTHING: Final = "Nothing to compact yet"
 _DESCRIPTION: Final = (
     "Summarize older messages to free context; they stay in an archive file. Use it when the conversation "
@@ -312,6 +314,7 @@ class SummarizationToolMiddleware(BaseMiddleware):
         except Exception as error:
             if isinstance(error, GraphBubbleUp):
                 raise
+            _log.warning("the compaction that the model asked for failed", exc_info=True)
             text = f"Compaction failed, and nothing has changed: {describe_exception(error)}"
             return ToolOutput(text, code="tool_failed")
         if done is None:
