@@ -12,6 +12,8 @@ from importlib import import_module
 from types import FrameType
 from typing import Any
 
+from deepagents.errors import DeepAgentsWarning
+
 # Our own modules, and those that may stand between them and the line of the caller.
 _OURS = ("deepagents.", "pydantic.", "abc.", "functools.")
 _IMPORTING = "importlib._bootstrap"
@@ -37,7 +39,9 @@ def _langchain_category(name: str) -> type[Warning]:
     return getattr(import_module("langchain_core._api"), name)
 
 
-def warn_caller(message: str, category: type[Warning] = UserWarning, *, beyond: tuple[str, ...] = ()) -> None:
+def warn_caller(
+    message: str, category: type[Warning] = DeepAgentsWarning, *, beyond: tuple[str, ...] = ()
+) -> None:
     """Warn at the first line outside this package, and outside the modules `beyond`, that led here."""
     depth = 0
     frame: FrameType | None = inspect.currentframe()
@@ -55,9 +59,9 @@ def warn_unknown_keys(owner: str, unknown: Iterable[str], known: Iterable[str]) 
         warn_caller(f"{owner}: unknown key {key!r} is ignored{did_you_mean(key, known)}")
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.5) -> str:
     """Return the question for the nearest known name, empty where none is near."""
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=cutoff)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 

@@ -48,6 +48,10 @@ ErrorCode = Literal[
 """What went wrong, for programs. The text next to a code may change; a code may not."""
 
 
+class DeepAgentsWarning(UserWarning):
+    """What works, and is probably not what was meant; one filter is enough for all of these warnings."""
+
+
 class HarnessError(Exception):
     """The root of every error that this library raises itself."""
 

@@ -17,7 +17,7 @@ from deepagents import (
     create_deep_agent,
 )
 from deepagents.backends import FilesystemBackend
-from deepagents.errors import ConfigError, UnknownModel
+from deepagents.errors import ConfigError, DeepAgentsWarning, UnknownModel
 from deepagents.testing import ScriptedModel, call
 from tests.conftest import CallMode
 
@@ -129,13 +129,18 @@ def test_a_misspelt_tool_that_should_wait_is_an_error_with_the_nearest_name() ->
         create(tools=[look_up], subagents=[worker])
 
 
-def test_a_tool_that_can_still_come_is_warned_about() -> None:
+def test_a_tool_that_can_still_come_is_logged_and_a_misspelt_one_warned_about(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     class Late(AgentMiddleware[Any, Any, Any]):
         def wrap_model_call(self, request: Any, handler: Any) -> Any:
             return handler(request)
 
-    with pytest.warns(UserWarning, match="interrupt_on of the agent names 'from_mcp'"):
+    with caplog.at_level("INFO", logger="deepagents"):
         create(interrupt_on={"from_mcp": True}, middleware=[Late()])
+    assert "interrupt_on of the agent names 'from_mcp', and there is no tool of that name yet" in caplog.text
+    with pytest.warns(DeepAgentsWarning, match="names 'write_fiel'.* yet; did you mean 'write_file'"):
+        create(interrupt_on={"write_fiel": True}, middleware=[Late()])
 
 
 def test_tools_of_the_library_and_of_subagents_may_wait() -> None:
@@ -153,13 +158,12 @@ def subagents_of_the_caller() -> SubAgentMiddleware:
     return SubAgentMiddleware(subagents=[worker])
 
 
-def test_the_callers_own_subagents_take_the_place_of_those_given() -> None:
+def test_the_callers_own_subagents_take_the_place_of_those_given(caplog: pytest.LogCaptureFixture) -> None:
     model = ScriptedModel(call("task", description="Go", subagent_type="mine"), "Done.")
     other: Any = {"name": "other", "description": "d"}
-    with pytest.warns(UserWarning, match="SubAgentMiddleware.*'other'") as warned:
-        agent = create_deep_agent(model, subagents=[other], middleware=[subagents_of_the_caller()])
+    agent = create_deep_agent(model, subagents=[other], middleware=[subagents_of_the_caller()])
 
-    assert len(warned) == 1
+    assert "SubAgentMiddleware of its own, so subagents= has no effect there for 'other'" in caplog.text
     assert agent.invoke(GO)["messages"][-2].text == "Mine."
 
 

@@ -79,7 +79,7 @@ def test_a_plugin_that_fails_is_skipped_by_name(tmp_path: Path) -> None:
     said, warned = run(f"{ASK}\nasked()", tmp_path)
 
     assert said.splitlines()[-1] == "{'speed': 'high'} Acme."
-    assert warned.count("UserWarning") == 3
+    assert warned.count("DeepAgentsWarning") == 3
     for name, why in (
         ("away", "failed to load entry point: ModuleNotFoundError"),
         ("falls", "registration callable 'broken_profiles:falls' raised OSError('no disk')"),
@@ -177,7 +177,7 @@ def test_a_plugin_that_waits_for_a_thread_that_asks_is_gone_past_with_a_warning(
     said, warned = run(f"{ASK}\nasked()", tmp_path)
 
     assert said.splitlines() == ["None", "agents of acme", "{} Acme."]
-    assert warned.count("UserWarning") == 1
+    assert warned.count("DeepAgentsWarning") == 1
     assert "'a' of distribution 'joining' (deepagents.harness_profiles) has not come back" in warned
 
 

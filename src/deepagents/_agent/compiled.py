@@ -21,7 +21,7 @@ from langgraph.graph.state import CompiledStateGraph
 
 from deepagents._state.channels import LatestValue
 from deepagents._state.run_end import aending, ending
-from deepagents._state.runtime import has_newer_events, stream_through
+from deepagents._state.runtime import channels_of, has_newer_events, stream_through
 from deepagents._version import __version__
 from deepagents.backends.state import show_file_updates
 from deepagents.middleware.subagents.task import TASK
@@ -117,12 +117,11 @@ class AgentGraph(CompiledStateGraph[Any, Any, Any, Any]):
                 yield view.rewrite_part(part, options.get("stream_mode") or self.stream_mode)
 
     def _check_run(self, given: Any, config: RunnableConfig | None) -> None:
-        _check_input(given, self.channels)
+        _check_input(given, channels_of(self) or {})
         # LangGraph only asks whether anything is configured, and a run of ours always configures something.
-        if isinstance(self.checkpointer, BaseCheckpointSaver) and not (
-            "thread_id" in ensure_config(config)["configurable"]
-            or "thread_id" in (self.config or {}).get("configurable", {})
-        ):
+        configs = (ensure_config(config), self.config or RunnableConfig())
+        named = any("thread_id" in each.get("configurable", {}) for each in configs)
+        if not named and isinstance(cast(Any, self).checkpointer, BaseCheckpointSaver):
             raise ValueError(_NO_THREAD)
 
     def _name_output_keys(self, options: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import logging
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,6 +29,9 @@ from deepagents.profiles.harness.profile import leaves_out
 from deepagents.tools import FILE_TOOLS, specs_by_name
 from deepagents.tools._tool import names_of_tools
 
+_log = logging.getLogger(__name__)
+_MISSPELT: Final = 0.8
+"""How alike a name must be to that of a known tool to count as misspelt."""
 _LIBRARY_TOOLS: Final = names_of_tools(
     FILE_TOOLS, (WRITE_TODOS, READ_TODOS, TASK, WAIT), ASYNC_TOOLS
 ) | frozenset({COMPACT_NAME})
@@ -59,21 +63,24 @@ def validate(build: Build) -> None:
 
 
 def _warn_of_replaced_arguments(build: Build) -> None:
-    """Warn where the caller's middleware replaces what an argument asks for; the middleware counts."""
+    """Say where the caller's middleware replaces what an argument asks for; the middleware counts.
+
+    Packages bring a `task` tool of their own on purpose. A question that is not asked is worth a warning.
+    """
     plan = build.plan
     own = {each.name for each in plan.middleware}
     asked = [name for name, entry in (plan.interrupt_on or {}).items() if entry is not False]
     if APPROVAL in own and asked and plan.role != "general-purpose":
-        _warn_replaced(plan, APPROVAL, "interrupt_on", asked)
+        warn_caller(_describe_replaced(plan, APPROVAL, "interrupt_on", asked))
     if plan.role == "main":
         local = [each for each in plan.subagents if each not in plan.async_subagents]
         for name, specs in ((SUBAGENTS, local), (ASYNC_SUBAGENTS, plan.async_subagents)):
             if name in own and specs:
-                _warn_replaced(plan, name, "subagents", [spec["name"] for spec in specs])
+                _log.warning(_describe_replaced(plan, name, "subagents", [spec["name"] for spec in specs]))
 
 
-def _warn_replaced(plan: AgentPlan, middleware: str, argument: str, lost: Iterable[str]) -> None:
-    warn_caller(
+def _describe_replaced(plan: AgentPlan, middleware: str, argument: str, lost: Iterable[str]) -> str:
+    return (
         f"{plan.label} has a {middleware} of its own, so {argument}= has no effect there for "
         f"{', '.join(map(repr, lost))}; give all to one of the two"
     )
@@ -200,7 +207,10 @@ def _check_interrupted_tools(build: Build) -> None:
         return
     problem = f"interrupt_on of {plan.label} names {unknown[0]!r}, and there is no tool of that name"
     if any(_may_bring_tools(each) for plan_ in family for each in plan_.middleware) or plan.skills:
-        warn_caller(f"{problem} yet{did_you_mean(unknown[0], known)}")
+        # Packages name tools that come with the run. Only a name that looks misspelt is worth a warning.
+        near = did_you_mean(unknown[0], known, _MISSPELT)
+        tell: Callable[[str], None] = warn_caller if near else _log.info
+        tell(f"{problem} yet{near}")
         return
     raise ConfigError(f"{problem}{did_you_mean(unknown[0], known)}")
 
