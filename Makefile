@@ -169,10 +169,11 @@ $(DOCS)/.ready: $(VENV)/pyvenv.cfg requirements/docs.lock
 	@touch $@
 
 # Nothing is resolved here: what these packages call deepagents is this checkout, never one from a registry.
-$(THIRD_PARTY)/.ready: $(VENV)/.uv requirements/third-party.lock pyproject.toml src/deepagents/_version.py
+$(THIRD_PARTY)/.ready: $(VENV)/.uv requirements/third-party.lock requirements/scanned.lock pyproject.toml src/deepagents/_version.py
 	@echo "Setting up $(THIRD_PARTY), once"
 	@$(VENV)/uv/bin/uv venv --quiet --clear --python $(BIN)/python $(THIRD_PARTY)
 	@$(UV_INSTALL) --only-binary :all: --require-hashes -r requirements/third-party.lock
+	@$(UV_INSTALL) --target $(THIRD_PARTY)/scanned --python-version 3.13 --only-binary :all: --require-hashes -r requirements/scanned.lock
 	@$(UV_INSTALL) --no-build-isolation -e .
 	@$(VENV)/uv/bin/uv pip check --quiet --python $(THIRD_PARTY)/bin/python
 	@touch $@

@@ -18,10 +18,15 @@ GROUPS: dict[str, list[Any]] = PROJECT["dependency-groups"]
 DEVELOPMENT = [group for name, group in GROUPS.items() if name != "docs"]
 CORE: list[str] = PROJECT["project"]["dependencies"]
 
-OTHERS = re.findall(r"^([a-z].*)$", (ROOT / "requirements" / "third-party.in").read_text(), re.MULTILINE)
+
+def read_names(file: str) -> list[str]:
+    """Read the requirements in a file that a lock is made of."""
+    return re.findall(r"^([a-z].*)$", (ROOT / "requirements" / file).read_text(), re.MULTILINE)
+
 
 NEEDED = {
-    "third-party.lock": [*CORE, *OTHERS],
+    "third-party.lock": [*CORE, *read_names("third-party.in")],
+    "scanned.lock": read_names("scanned.in"),
     "run.lock": [*CORE, *EXTRAS["cli"], *EXTRAS["local"], *GROUPS["build"]],
     "dev.lock": [*CORE, *(each for group in [*EXTRAS.values(), *DEVELOPMENT] for each in group)],
     "docs.lock": GROUPS["docs"],

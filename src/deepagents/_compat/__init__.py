@@ -13,6 +13,7 @@ from typing import Final
 _ASYNC: Final = "deepagents.middleware.async_subagents"
 _HELPERS: Final = "deepagents._compat.helpers"
 _FILES: Final = "deepagents.middleware.filesystem"
+_RUBRIC: Final = "deepagents.middleware.rubric"
 _SKILLS: Final = "deepagents.middleware.skills"
 _VIDEO: Final = "deepagents.tools._video"
 
@@ -52,12 +53,20 @@ LEGACY_NAMES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
         _ASYNC: {
             "ASYNC_TASK_SYSTEM_PROMPT": f"{_ASYNC}.tools:ASYNC_TASK_SYSTEM_PROMPT",
         },
+        _RUBRIC: {
+            "_MAX_TRANSCRIPT_CHARS_PER_MESSAGE": f"{_RUBRIC}.grader:MAX_MESSAGE_LENGTH",
+            "_MAX_TRANSCRIPT_MESSAGES": f"{_RUBRIC}.grader:MAX_MESSAGES",
+            "_coerce_text": f"{_RUBRIC}.grader:_text",
+            "_role_label": f"{_RUBRIC}.grader:_speaker",
+            "_sanitize_for_payload": f"{_RUBRIC}.grader:_escape_closing_tags",
+        },
         _SKILLS: {
             "_alist_skills_with_errors": "deepagents._compat.skills:alist_skills_with_errors",
             "_derive_source_label": f"{_SKILLS}.load:derive_source_label",
             "_format_skills_source_error": f"{_SKILLS}.load:format_source_error",
             "_list_skills": "deepagents._compat.skills:list_skills",
             "_list_skills_with_errors": "deepagents._compat.skills:list_skills_with_errors",
+            "_parse_skill_metadata": "deepagents._compat.skills:parse_skill_metadata",
             "_pinned_skill_body": "deepagents._compat.skills:pinned_skill_body",
             "_pinned_skill_message": f"{_SKILLS}.prompt:make_pinned_message",
             "_skill_metadata_from_response": "deepagents._compat.skills:skill_metadata_from_response",

@@ -9,7 +9,7 @@ from deepagents._async import arun, run
 from deepagents.backends.handle import open_backend
 from deepagents.backends.results import FileDownloadResponse
 from deepagents.middleware.skills.load import SkillSource, load_skills, parse_answer, parse_sources
-from deepagents.middleware.skills.parse import body_of
+from deepagents.middleware.skills.parse import body_of, parse_skill
 from deepagents.middleware.skills.state import SkillMetadata
 
 Found = tuple[list[SkillMetadata], str | None]
@@ -35,6 +35,11 @@ def skill_metadata_from_response(
 ) -> SkillMetadata | None:
     """Return the skill in a backend's answer, if it holds one."""
     return parse_answer(response, path or response.path).skill
+
+
+def parse_skill_metadata(content: str, skill_path: str, directory_name: str) -> SkillMetadata | None:
+    """Return the skill in the text of a SKILL.md, if it holds one; the path has the name of the directory."""
+    return parse_skill(content.encode(), skill_path).skill
 
 
 def pinned_skill_body(skill: SkillMetadata, response: FileDownloadResponse) -> str | None:

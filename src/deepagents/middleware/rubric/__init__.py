@@ -1,5 +1,6 @@
 """Work is graded before an agent stops, and sent back while it falls short of a rubric."""
 
+from deepagents._deprecation import legacy
 from deepagents.middleware.rubric.attempt import (
     RUBRIC_GRADER_MESSAGE_SOURCE,
     CriterionEval,
@@ -27,3 +28,5 @@ __all__ = [
     "RubricResult",
     "RubricState",
 ]
+
+__getattr__ = legacy(__name__)

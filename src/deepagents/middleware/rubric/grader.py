@@ -189,8 +189,11 @@ def ask_revision(evaluation: RubricEvaluation) -> str:
 
 
 def _tag(name: str, text: str, nonce: str) -> str:
-    safe = _CLOSING.sub(r"<\\/", text)
-    return f"<{name}_{nonce}>\n{safe}\n</{name}_{nonce}>"
+    return f"<{name}_{nonce}>\n{_escape_closing_tags(text)}\n</{name}_{nonce}>"
+
+
+def _escape_closing_tags(text: str) -> str:
+    return _CLOSING.sub(r"<\\/", text)
 
 
 def write_transcript(messages: Sequence[AnyMessage], nonce: str, request_id: str | None = None) -> str:
@@ -227,16 +230,19 @@ def _latest(newest_first: Iterator[str]) -> list[str]:
 
 def _write(message: AnyMessage, nonce: str, *, is_request: bool) -> str:
     text = _text(message)
+    written = f"[{nonce}] {_speaker(message, is_request=is_request)}\n{text}"
     if isinstance(message, AIMessage):
         calls = [
             f"[{nonce}] assistant calls {_as_json(call['name'])} {_as_json(call['args'])}"
             for call in message.tool_calls
         ]
-        return "\n".join([*([f"[{nonce}] assistant\n{text}"] if text or not calls else []), *calls])
-    return f"[{nonce}] {_speaker(message, is_request=is_request)}\n{text}"
+        return "\n".join([*([written] if text or not calls else []), *calls])
+    return written
 
 
-def _speaker(message: AnyMessage, *, is_request: bool) -> str:
+def _speaker(message: AnyMessage, *, is_request: bool = False) -> str:
+    if isinstance(message, AIMessage):
+        return "assistant"
     if isinstance(message, ToolMessage):
         return f"result of {_as_json(message.name or 'a tool')} ({message.status})"
     if is_request:
