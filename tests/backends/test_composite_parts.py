@@ -19,6 +19,7 @@ from deepagents.backends.results import (
     FileUploadResponse,
     LsResult,
 )
+from deepagents.errors import AwaitableOnly
 from deepagents.testing import ScriptedModel, call
 from tests.backends.flat_backend import FlatBackend
 from tests.backends.in_graph import in_graph
@@ -322,7 +323,8 @@ def test_rules_bind_a_backend_of_which_one_form_knows_them(tmp_path: Path) -> No
 
     assert paths(asyncio.run(composite.als("/r", allowed=rules))) == ["/r/open"]
     assert asyncio.run(composite.aread("/r/secret", allowed=rules)).code == "permission_denied"
-    assert composite.read("/r/open", allowed=rules).code == "not_supported"
+    with pytest.raises(AwaitableOnly, match="only aread"):
+        composite.read("/r/open", allowed=rules)
 
 
 def test_rules_bind_transfers(call_mode: CallMode) -> None:

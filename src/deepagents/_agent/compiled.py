@@ -21,7 +21,7 @@ from langgraph.graph.state import CompiledStateGraph
 
 from deepagents._state.channels import LatestValue
 from deepagents._state.run_end import aending, ending
-from deepagents._state.runtime import channels_of, has_newer_events, stream_through
+from deepagents._state.runtime import channels_of, has_newer_events, is_saved_from_outside, stream_through
 from deepagents._version import __version__
 from deepagents.backends.state import show_file_updates
 from deepagents.middleware.subagents.task import TASK
@@ -119,10 +119,12 @@ class AgentGraph(CompiledStateGraph[Any, Any, Any, Any]):
     def _check_run(self, given: Any, config: RunnableConfig | None) -> None:
         _check_input(given, channels_of(self) or {})
         # LangGraph only asks whether anything is configured, and a run of ours always configures something.
-        configs = (ensure_config(config), self.config or RunnableConfig())
-        named = any("thread_id" in each.get("configurable", {}) for each in configs)
-        if not named and isinstance(cast(Any, self).checkpointer, BaseCheckpointSaver):
-            raise ValueError(_NO_THREAD)
+        if isinstance(cast(Any, self).checkpointer, BaseCheckpointSaver) and not is_saved_from_outside(
+            config
+        ):
+            configs = (ensure_config(config), self.config or RunnableConfig())
+            if not any("thread_id" in each.get("configurable", {}) for each in configs):
+                raise ValueError(_NO_THREAD)
 
     def _name_output_keys(self, options: dict[str, Any]) -> dict[str, Any]:
         named = options.get("output_keys")

@@ -143,6 +143,11 @@ def running_saver() -> BaseCheckpointSaver[Any] | None:
     return cast("BaseCheckpointSaver[Any]", saver) if isinstance(saver, BaseCheckpointSaver) else None
 
 
+def is_saved_from_outside(config: RunnableConfig | None) -> bool:
+    """Return whether a run with this config is part of another, which decides whether it is saved."""
+    return _SAVER in ensure_config(config).get("configurable", {})
+
+
 class Step(NamedTuple):
     """Where the saver of the running graph keeps the step that a task is part of."""
 
