@@ -6,6 +6,7 @@ import os
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, Final
@@ -296,7 +297,7 @@ def make_agent(
     skills = show_reached(project.skills()) if project else None
     hooks = None
     if setup and setup.settings.hooks:
-        hooks = Hooks(setup.settings.hooks, setup.project, find_shell(backend), notify)
+        hooks = Hooks(setup.settings.hooks, setup.project, partial(find_shell, policy), notify)
     around = [*around_calls, *around_tools(hooks)]
     subagents, notices = make_subagents(
         setup.agents.values() if setup else (), model, around, policy.interrupt_on
@@ -326,14 +327,22 @@ def make_agent(
     )
 
 
-def find_shell(backend: FilesystemBackend) -> Any:
-    """Return what runs hooks and the shell lines of commands: the agent's backend, if it can run commands.
+def find_shell(policy: Policy) -> Any:
+    """Return what runs hooks and the shell lines of commands, which nobody is asked about.
 
-    Else it is a sandbox, or the shell of this person where there is none: what is run was trusted.
+    It is a sandbox, also where the agent's own commands run without one: the agent may have changed what
+    these lines run. Where all commands run unasked, it is the shell of the agent, and where there is no
+    sandbox, that of this person.
     """
-    if backend.capabilities().execute:
+    backend = policy.backend
+    runs_unasked = policy.confined or policy.mode == "full" or policy.yes
+    if runs_unasked and backend.capabilities().execute:
         return backend
-    return make_shell(backend.cwd) if find_no_sandbox(backend.cwd) else make_sandbox(backend.cwd)
+    if find_no_sandbox(backend.cwd):
+        return make_shell(backend.cwd)
+    made = make_sandbox(backend.cwd)
+    made.access_of = policy.access_of
+    return made
 
 
 def find_command(text: str, setup: Setup) -> tuple[FileCommand | None, str]:
@@ -342,7 +351,7 @@ def find_command(text: str, setup: Setup) -> tuple[FileCommand | None, str]:
     return setup.commands.get(name) if text.startswith("/") else None, arguments
 
 
-async def expand_command(text: str, setup: Setup, backend: FilesystemBackend) -> str:
+async def expand_command(text: str, setup: Setup, policy: Policy) -> str:
     """Return what is sent for a text: that of a command from a file, where it begins with one.
 
     Raises:
@@ -353,7 +362,7 @@ async def expand_command(text: str, setup: Setup, backend: FilesystemBackend) ->
         return text
 
     async def run(line: str) -> str:
-        return (await find_shell(backend).aexecute(line)).output.strip()
+        return (await find_shell(policy).aexecute(line)).output.strip()
 
     return await expand(command, arguments.strip(), setup.project.directory, run)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from shlex import quote
+from shlex import quote, shlex
 
 from deepagents.errors import UnknownModel
 from deepagents.models import resolve_model
@@ -16,7 +16,7 @@ from deepagents_cli.models_here import LOCAL, find_missing
 from deepagents_cli.plugins import read_hooks
 from deepagents_cli.project import Project
 from deepagents_cli.settings import read_project, read_user
-from deepagents_cli.setup import Setup, describe_untrusted, load_setup, words_of
+from deepagents_cli.setup import Setup, describe_untrusted, load_setup
 from deepagents_local import DEFAULT_MODEL, need_weights
 
 
@@ -64,7 +64,7 @@ def _hooks(setup: Setup) -> Iterator[Check]:
     """Check that the programs of hooks are there."""
     for hook in setup.settings.hooks:
         what = f"{hook.event} {hook.command}"
-        program = next((each for each in words_of(hook.command) if "=" not in each), "")
+        program = next((each for each in _words_of(hook.command) if "=" not in each), "")
         # It only looks the name up, as the shell that runs the hook will.
         looked_up = ["sh", "-c", 'command -v -- "$1"', "sh", program]
         done = subprocess.run(looked_up, cwd=setup.project.directory, capture_output=True, check=False)
@@ -90,3 +90,14 @@ def _model_of(who: str, name: str, environment: Mapping[str, str]) -> Iterator[C
 
 def _wrong(name: str, notices: Iterable[str]) -> Iterator[Check]:
     return (Check(name, "missing", each, "mend it as this says, or move the file away") for each in notices)
+
+
+def _words_of(command: str) -> list[str]:
+    """Return the words of a command line."""
+    # As a shell splits, so that the name in `./check.sh;` is found.
+    words = shlex(command, posix=True, punctuation_chars=True)
+    words.whitespace_split, words.commenters = True, ""
+    try:
+        return list(words)
+    except ValueError:
+        return command.split()

@@ -17,7 +17,6 @@ from deepagents_cli.confined import run_with_input
 from deepagents_cli.plugins import as_claude_code
 from deepagents_cli.project import Project
 from deepagents_cli.settings import Hook
-from deepagents_cli.setup import scripts_digest
 from deepagents_cli.terminal import cut, one_line
 
 Result: TypeAlias = ToolMessage | Command[Any]
@@ -34,34 +33,29 @@ _BY_HOOK: Final = "hook"
 
 
 class Hooks:
-    """Runs hooks with the commands of a backend; of one that fails otherwise, `notify` hears."""
+    """Runs hooks with the shell that `find_shell` returns; of one that fails otherwise, `notify` hears."""
 
     def __init__(
         self,
         hooks: Iterable[Hook],
         project: Project,
-        backend: SandboxBackendProtocol,
+        find_shell: Callable[[], SandboxBackendProtocol],
         notify: Callable[[str], None],
     ) -> None:
-        self._backend = backend
+        self._find_shell = find_shell
         self._notify = notify
         self._project = project
-        self._hooks = [(hook, self._digest(hook)) for hook in hooks]
+        self._hooks = [*hooks]
 
-    def of(self, event: str, tool: str = "") -> list[tuple[Hook, str]]:
+    def of(self, event: str, tool: str = "") -> list[Hook]:
         """Return the hooks of an event, and of a tool where it is about one."""
         return [
-            (hook, digest)
-            for hook, digest in self._hooks
-            if hook.event == event and (not hook.tools or tool in hook.tools)
+            each for each in self._hooks if each.event == event and (not each.tools or tool in each.tools)
         ]
 
     async def refusal(self, event: str, facts: Mapping[str, Any], tool: str = "") -> str | None:
         """Run the hooks of an event, one after the other; return why the first that refuses does."""
-        for hook, digest in self.of(event, tool):
-            # The agent may have changed a script that was trusted as it was.
-            if self._digest(hook) != digest:
-                return f"{one_line(hook.command)} has changed since this began; start again to use it"
+        for hook in self.of(event, tool):
             given = {"event": event, "directory": str(self._project.directory), **facts}
             given |= as_claude_code(event, given) if hook.plugin else {}
             ended = await self._run(hook, json.dumps(_clip(given), default=str))
@@ -73,11 +67,8 @@ class Hooks:
                 self._notify(f"the hook {hook.command!r} ended with {ended.exit_code}: {output}")
         return None
 
-    def _digest(self, hook: Hook) -> str:
-        return scripts_digest(hook.command, self._project.directory, self._project.root)
-
     async def _run(self, hook: Hook, given: str) -> ExecuteResponse:
-        return await run_with_input(self._backend, hook.command, given, _SECONDS)
+        return await run_with_input(self._find_shell(), hook.command, given, _SECONDS)
 
 
 class ToolHooks(AgentMiddleware[Any, Any, Any]):

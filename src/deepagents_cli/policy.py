@@ -273,7 +273,9 @@ class Policy:
         if mode == "full":
             return CommandAccess(Rules(), True, PROTECTED)
         if mode == "plan":
-            rules = command_rules(self._needs(command), self._own_rules, read_only_in=self._directories())
+            rules = command_rules(
+                self._needs(command), self._own_rules, read_only_in=tuple(map(str, self.places))
+            )
             return CommandAccess(rules, False)
         # What it names of these, a person was asked about.
         freed = find_protected(command, self._directories())

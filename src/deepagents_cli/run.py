@@ -113,7 +113,7 @@ def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
         )
         try:
             if task:
-                task = runner.run(expand_command(task, setup, backend))
+                task = runner.run(expand_command(task, setup, policy))
             started = RunStarted(thread, task, model_label(chosen), str(directory), resumed=resumed)
             instructions = {"plan": f"{PLANNING} Your answer is the plan."}.get(access.mode, "")
             agent = make_agent(

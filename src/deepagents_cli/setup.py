@@ -8,14 +8,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from pathlib import Path
-from shlex import shlex
-from typing import Any, Final
+from typing import Any
 
 from deepagents_cli.file_agents import FileAgent, find_agents, without_model
 from deepagents_cli.file_commands import FileCommand, find_commands
 from deepagents_cli.plugins import read_hooks
-from deepagents_cli.project import Project, read_bytes
+from deepagents_cli.project import Project
 from deepagents_cli.settings import (
     Chosen,
     Hook,
@@ -28,11 +26,7 @@ from deepagents_cli.settings import (
     read_user,
     widens,
 )
-from deepagents_cli.terminal import cut, one_line
-
-_LONGEST_SHOWN: Final = 1_000
-_LONGEST_SCRIPT: Final = 1 << 20
-"""Bytes."""
+from deepagents_cli.terminal import clean, one_line
 
 
 @dataclass(frozen=True)
@@ -44,9 +38,10 @@ class Item:
     what: str
 
     def show(self) -> dict[str, str]:
-        """Return it as lines for a terminal; with what was cut off counted."""
-        name, what = (cut(one_line(each), _LONGEST_SHOWN) for each in (self.name, self.what))
-        return {"kind": self.kind, "name": name, "what": what}
+        """Return it for a terminal, whole: what was not shown cannot be trusted. Its lines stay lines."""
+        first, *others = map(one_line, clean(self.what).split("\n"))
+        what = "\n".join([first, *(f"    {each}" for each in others)])
+        return {"kind": self.kind, "name": one_line(self.name), "what": what}
 
 
 @dataclass(frozen=True)
@@ -80,7 +75,7 @@ def load_setup(
     agents, notices = find_agents(project)
     commands, further = find_commands(project)
     items = [*_find_items(projects, agents, commands)]
-    digest = _digest(items, project)
+    digest = _digest(items)
     own = merge(user)
     trusted = trust or not items or _is_trusted(own, project, digest)
     settings = merge(user, projects, trusted=trusted)
@@ -104,19 +99,6 @@ def describe_untrusted(setup: Setup) -> str | None:
     listed = ", ".join(f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in counts.items())
     directory = one_line(str(setup.project.directory))
     return f"not used until you trust this directory: {listed}; see them with: deepagents trust {directory}"
-
-
-def scripts_digest(command: str, directory: Path, root: Path) -> str:
-    """Return a digest of the project's files that a command line names."""
-    found = sha256()
-    for word in words_of(command):
-        try:
-            content = read_bytes(directory / word, root, _LONGEST_SCRIPT)
-        # Most words are no files.
-        except (OSError, ValueError):
-            content = b""
-        found.update(sha256(content).digest())
-    return found.hexdigest()
 
 
 def _find_items(
@@ -155,25 +137,17 @@ def _runs_more(command: FileCommand) -> bool:
     return bool(command.shell or command.model)
 
 
-def _digest(items: Sequence[Item], project: Project) -> str:
-    """Return what changes whenever something else would run."""
-    scripts = [scripts_digest(item.what, project.directory, project.root) for item in items]
+def _digest(items: Sequence[Item]) -> str:
+    """Return what changes with the list.
+
+    Not with the scripts that it names: nobody can tell all that a line runs, and a script changes often. It
+    runs in the sandbox, as what the agent writes does.
+    """
     listed = [[item.kind, item.name, item.what] for item in items]
-    return sha256(json.dumps([listed, scripts]).encode()).hexdigest()
+    return sha256(json.dumps(listed).encode()).hexdigest()
 
 
 def _is_trusted(settings: Settings, project: Project, digest: str) -> bool:
     """A subdirectory of a trusted repository is trusted too, as long as it brings nothing else."""
     places = {project.directory.resolve(), project.root.resolve()}
     return any(each.digest == digest and each.directory in places for each in settings.trusted)
-
-
-def words_of(command: str) -> list[str]:
-    """Return the words of a command line."""
-    # As a shell splits, so that the name in `./check.sh;` is found.
-    words = shlex(command, posix=True, punctuation_chars=True)
-    words.whitespace_split, words.commenters = True, ""
-    try:
-        return list(words)
-    except ValueError:
-        return command.split()

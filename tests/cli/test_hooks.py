@@ -94,15 +94,21 @@ def test_subagents_are_asked_about_too(
     assert not (directory / "new.md").exists()
 
 
-def test_a_script_that_the_agent_changed_is_not_run(cli: Command, directory: Path, settings: Path) -> None:
-    (directory / "check.sh").write_text("exit 0")
-    settings.write_text("hooks.before_tool = ['sh ./check.sh']")
-    change = call("edit_file", file_path="check.sh", old_string="exit 0", new_string="touch ran")
+@needs_sandbox
+@pytest.mark.parametrize("mode", ["auto", "full"])
+def test_a_hook_runs_what_the_agent_wrote_as_freely_as_a_command_that_nobody_is_asked_about(
+    cli: Command, directory: Path, settings: Path, tmp_path: Path, mode: str
+) -> None:
+    (directory / ".env").write_text("KEY=1")
+    settings.write_text("""hooks.end_of_turn = ['cd . && make -s check']""")
+    rule = f"check:\n\ttouch ran; touch {tmp_path}/outside; cp .env seen; true\n"
+    model = ScriptedModel(call("write_file", file_path="Makefile", content=rule), "Done.")
 
-    _, model = run(cli, change, EDIT, "Done.", options=("--shell",))
+    ended = cli.run("go", "--shell", "--mode", mode, model=model)
 
-    assert not (directory / "ran").exists()
-    assert "sh ./check.sh has changed since this began" in model.asked[2].messages[-1].text
+    assert (directory / "ran").exists(), ended.err
+    assert (tmp_path / "outside").exists() == (mode == "full")
+    assert (directory / "seen").exists() == (mode == "full")
 
 
 def test_huge_arguments_are_cut_for_a_hook(cli: Command, directory: Path, settings: Path) -> None:

@@ -117,7 +117,7 @@ def test_what_can_run_of_a_plugin_of_a_project_waits_for_trust(
     ]
     assert len(load(home, directory).settings.hooks) == 2
 
-    write(top / "scripts/check.sh", "touch ran")
+    write(top / "commands/run.md", "Now !`cat /etc/hostname`")
     assert not load(home, directory).trusted
 
 

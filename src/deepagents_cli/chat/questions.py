@@ -123,7 +123,7 @@ def read_question(message: Mapping[str, Any]) -> Pending:
         case "trust":
             title = f"Do you trust {one_line(str(message.get('directory', '')))}? It brings what can run:"
             items = [f"{each['kind']} {each['name']}: {each['what']}" for each in message.get("items", ())]
-            return Pending("trust", message, title, [one_line(each) for each in items], may="yn")
+            return Pending("trust", message, title, clean("\n".join(items)).split("\n"), may="yn")
         case _:
             edit = cast("Mapping[str, Any]", message.get("edit") or {})
             lines = clean(str(edit.get("text", ""))).split("\n")

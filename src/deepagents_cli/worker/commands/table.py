@@ -57,7 +57,7 @@ async def _run(talk: Talk, message: Message) -> Answer:
         return answer
     place = talk.workplace
     if brought := place.setup.commands.get(name):
-        text = await expand_command(f"/{name} {arguments}", place.setup, place.policy.backend)
+        text = await expand_command(f"/{name} {arguments}", place.setup, place.policy)
         talk.made[text] = brought
         return {"send": text}
     raise CommandError(f"There is no command /{one_line(name)}; /help lists them")
