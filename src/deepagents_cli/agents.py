@@ -328,7 +328,7 @@ def make_agent(
 
 
 def find_shell(policy: Policy) -> Any:
-    """Return what runs hooks and the shell lines of commands, which nobody is asked about.
+    """Return what runs hooks and the shell lines of commands, which run without a question.
 
     It is a sandbox, also where the agent's own commands run without one: the agent may have changed what
     these lines run. Where all commands run unasked, it is the shell of the agent, and where there is no

@@ -14,7 +14,7 @@ from deepagents_cli.errors import CommandError
 from deepagents_cli.file_tools import EDITS, approvals_in
 from deepagents_cli.guarded import kind_of
 from deepagents_cli.markdown import MarkdownFile, find_files
-from deepagents_cli.project import Project, read_text
+from deepagents_cli.project import Project, read_resolved
 from deepagents_cli.terminal import one_line
 
 Run: TypeAlias = Callable[[str], Awaitable[str]]
@@ -120,14 +120,15 @@ def _with_variables(line: str, values: list[str], arguments: str) -> str:
 
 def _with_file(command: FileCommand, given: str, directory: Path) -> str:
     name = given.rstrip(".,;:!?)")
-    path = directory / name
+    # Once, so that what is read is what was looked at.
+    path = (directory / name).resolve()
     if not path.is_file():
         return f"@{given}"
     # The person has typed the name of a command, and not that of the file.
-    if not command.trusted and kind_of(path.resolve().as_posix(), writes=False):
+    if not command.trusted and kind_of(path.as_posix(), writes=False):
         raise CommandError(f"/{command.name} names @{name}, which looks like a secret; type it yourself")
     try:
-        text = read_text(path, directory, _LONGEST_FILE)
+        text = read_resolved(path, directory.resolve(), _LONGEST_FILE).decode()
     except (OSError, ValueError) as error:
         raise CommandError(f"/{command.name} names @{name}, which is not read: {error}") from error
     return f'<file path="{name}">\n{text.rstrip()}\n</file>{given.removeprefix(name)}'

@@ -9,12 +9,15 @@ import re
 import stat
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from secrets import token_hex
 from shlex import quote
 from typing import Any, Final, cast
+
+from deepagents.backends._directory import open_directory
 
 _INSTRUCTIONS: Final = ("AGENTS.md", "CLAUDE.md")
 _FOLDERS: Final = (".claude", ".deepagents")
@@ -248,10 +251,24 @@ def read_bytes(path: Path, place: Path, most: int) -> bytes:
     Raises:
         OSError, ValueError: saying why it is not read.
     """
-    if not _stays_in(path, place):
+    return read_resolved(path.resolve(), place.resolve(), most)
+
+
+def read_resolved(real: Path, top: Path, most: int) -> bytes:
+    """Read a file below a directory, both with their links resolved; one that has appeared since is refused.
+
+    Raises:
+        OSError: saying why it is not read.
+    """
+    if not real.is_relative_to(top):
         raise OSError("it is a link that leads elsewhere")
-    # A pipe in its place would never end.
-    with open(path, "rb", opener=_open_at_once) as file:
+    with ExitStack() as held:
+        here = held.enter_context(open_directory(top))
+        for name in real.relative_to(top).parts[:-1]:
+            here = here.child(name)
+            held.callback(here.close)
+        file = held.enter_context(os.fdopen(here.open(real.name), "rb"))
+        # A pipe in its place would never end.
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError("it is no file")
         if len(content := file.read(most + 1)) > most:
@@ -279,10 +296,6 @@ def write_whole(path: Path, content: bytes, mode: int | None = None) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-
-
-def _open_at_once(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _printable(path: Path) -> str:

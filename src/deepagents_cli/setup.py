@@ -140,7 +140,7 @@ def _runs_more(command: FileCommand) -> bool:
 def _digest(items: Sequence[Item]) -> str:
     """Return what changes with the list.
 
-    Not with the scripts that it names: nobody can tell all that a line runs, and a script changes often. It
+    Not with the scripts that it names: no text tells all that a line runs, and a script changes often. It
     runs in the sandbox, as what the agent writes does.
     """
     listed = [[item.kind, item.name, item.what] for item in items]

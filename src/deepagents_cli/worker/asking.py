@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from asyncio import Future, get_running_loop
+from asyncio import Future, Lock, get_running_loop
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final, TypeAlias, cast
@@ -21,7 +21,8 @@ from deepagents_cli.worker.steering import PLAN
 Say: TypeAlias = Callable[[str, Message], None]
 
 HOST: Final = "host"
-"""The name of a question that is about no call of a tool."""
+FILE: Final = "file"
+"""Names of questions that are about no call of a tool."""
 SCOPES: Final[tuple[Scope, ...]] = ("session", "directory", "everywhere")
 _PLAN_CHOICES: Final[Sequence[Choice]] = (
     {"value": "ask", "label": "Carry it out, asking", "detail": "you approve each change", "usable": True},
@@ -42,6 +43,7 @@ class Asking:
         self._say = say
         self._policy = policy
         self._set_mode = set_mode
+        self._one_by_one = Lock()
         self._open: tuple[str, Future[Any]] | None = None
         self._shown: tuple[ApprovalRequest, str | None] | None = None
         self._edited: ApprovalRequest | None = None
@@ -67,25 +69,21 @@ class Asking:
     async def ask_about_host(self, host: str) -> bool:
         """Ask whether commands may reach a host from now on; return the answer."""
         rule: Rule = {"rule": f"host: {host}", "label": f"commands reach {host}"}
-        question = {
-            "agent": None,
-            "name": HOST,
-            "call_id": None,
-            "line": None,
-            "title": f"wants its commands to reach {host}",
-            "details": ["A command was kept from it. If you agree, commands reach it in this session."],
-            "language": "text",
-            "choices": ["approve", "reject"],
-            "edit": None,
-            "rules": [rule],
-            "edited": False,
-        }
-        given = await self._ask("ask", question)
+        title = f"wants its commands to reach {host}"
+        details = "A command was kept from it. If you agree, commands reach it in this session."
+        given = await self._ask("ask", {**_about_no_call(HOST, title, details), "rules": [rule]})
         if given["decision"].get("type") != "approve":
             return False
         remember: Mapping[str, Any] = given.get("remember") or {}
         self._keep(rule["rule"], remember.get("scope"))
         return True
+
+    async def ask_about_file(self, name: str) -> bool:
+        """Ask whether the model may read a file that was attached and looks like a secret."""
+        details = "If you do not agree, your message is sent without it."
+        title = f"is to get {one_line(name)}, which looks like it holds secrets"
+        given = await self._ask("ask", _about_no_call(FILE, title, details))
+        return given["decision"].get("type") == "approve"
 
     def take(self, ask: str, value: Any) -> None:
         """Take what the person answered; an answer to what no longer waits is dropped."""
@@ -136,15 +134,16 @@ class Asking:
                 return f"The person does not approve the plan yet. They say: {wish}"
 
     async def _ask(self, kind: str, message: Message) -> Any:
-        self._asked += 1
-        key = f"ask-{self._asked}"
-        future: Future[Any] = get_running_loop().create_future()
-        self._open = key, future
-        try:
-            self._say(kind, {"id": key, **message})
-            return await future
-        finally:
-            self._open = None
+        async with self._one_by_one:
+            self._asked += 1
+            key = f"ask-{self._asked}"
+            future: Future[Any] = get_running_loop().create_future()
+            self._open = key, future
+            try:
+                self._say(kind, {"id": key, **message})
+                return await future
+            finally:
+                self._open = None
 
     def _report(self, ask: str, request: ApprovalRequest, made: Decision, by: str) -> None:
         if by == "person" or made["type"] == "reject":
@@ -182,6 +181,22 @@ class Asking:
             "edit": None if question.edit is None else asdict(question.edit),
             "rules": [{"rule": each.rule, "label": each.label} for each in question.rules],
         }
+
+
+def _about_no_call(name: str, title: str, details: str) -> dict[str, Any]:
+    return {
+        "agent": None,
+        "name": name,
+        "call_id": None,
+        "line": None,
+        "title": title,
+        "details": [details],
+        "language": "text",
+        "choices": ["approve", "reject"],
+        "edit": None,
+        "rules": [],
+        "edited": False,
+    }
 
 
 async def answers_of(asking: Asking, waiting: Sequence[Waiting]) -> tuple[list[Any], dict[str, Any]]:

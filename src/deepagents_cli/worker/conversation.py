@@ -6,6 +6,7 @@ import logging
 from asyncio import Future, Queue, Task, create_task, get_running_loop, sleep, to_thread
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from time import monotonic
 from typing import Any, Final
 
@@ -23,7 +24,7 @@ from deepagents_cli.session import Session, messages_in
 from deepagents_cli.terminal import clean, one_line
 from deepagents_cli.threads import InUse
 from deepagents_cli.worker.asking import Asking, Say
-from deepagents_cli.worker.attachments import read_attachments
+from deepagents_cli.worker.attachments import find_attachments, looks_like_secret, read_attachments
 from deepagents_cli.worker.changes import Changes
 from deepagents_cli.worker.commands import carry_out, find_skills, list_commands
 from deepagents_cli.worker.hosts import Hosts
@@ -257,12 +258,19 @@ class Conversation:
         text: str = message.get("text") or ""
         attached: list[str] = message.get("attachments") or []
         if text.strip() or attached:
-            content = await to_thread(read_attachments, text, attached, self.workplace)
+            found = find_attachments(attached, self.workplace)
+            agreed = {name: path for name, path in found.items() if await self._may_attach(name, path)}
+            content = await to_thread(read_attachments, text, agreed, self.workplace)
             # Not in the event loop: the saver may be in the middle of a change, which needs the loop.
             await to_thread(self.workplace.threads.note, self.thread, self.workplace.directory, text)
             self.name = self.name or one_line(text)[:80]
             await self.inbox.put(text, content, self.made.pop(text, None))
         self.turns.begin()
+
+    async def _may_attach(self, name: str, path: Path) -> bool:
+        if self.mode == "full" or not looks_like_secret(name, path):
+            return True
+        return await self.asking.ask_about_file(name)
 
     def _approve(self, command: FileCommand | None) -> None:
         """Let through what the command approves whose text the agent reads."""

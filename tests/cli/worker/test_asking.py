@@ -205,3 +205,30 @@ def test_subagents_that_wait_at_once_are_asked_about_one_after_the_other(
     assert len({each["agent"] for each in asked}) == len(names)
     written = {each["title"].rpartition(" ")[2] for each in (asked[0], asked[2])}
     assert {each.name for each in directory.iterdir()} == {"notes.md", *written}
+
+
+def test_a_file_that_looks_like_a_secret_is_attached_once_the_person_agrees(
+    worker: Worker, server: OpenAIServer, directory: Path
+) -> None:
+    (directory / ".env").write_text("KEY=canary")
+    (directory / "link").symlink_to(".env")
+    server.then(call("write_file", file_path="a.md", content="x"), "Read.", "Again.")
+    worker.open()
+    for name, agreed in ((".env", "reject"), ("link", "approve")):
+        worker.say(f"see @{name}", name, "notes.md")
+        asked = worker.wait("ask")
+        assert asked["title"] == f"is to get {name}, which looks like it holds secrets"
+        worker.send("decide", ask=asked["id"], decision={"type": agreed}, remember=None)
+        if agreed == "reject":
+            # What waits of a call is asked about after that, and not lost.
+            call_asked = worker.wait("ask")
+            worker.say("see @.env too", ".env")
+            worker.send("decide", ask=call_asked["id"], decision={"type": "reject"}, remember=None)
+            also = worker.wait("ask")
+            assert (also["name"], server.requests[-1].last.count("canary")) == ("file", 0)
+            worker.send("decide", ask=also["id"], decision={"type": "reject"}, remember=None)
+            worker.wait("idle")
+    worker.wait("idle")
+    sent = [each.last for each in server.requests]
+    assert "second line" in sent[0]
+    assert ["canary" in each for each in sent] == [*[False] * (len(sent) - 1), True]
