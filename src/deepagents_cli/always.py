@@ -17,19 +17,24 @@ from deepagents_cli.settings import Permission
 Kind: TypeAlias = Literal["command", "commands", "edit", "edits", "delete", "read", "host"]
 
 _RUNS_OTHERS: Final = frozenset({
-    ".", "alias", "ash", "awk", "bash", "builtin", "busybox", "bwrap", "case", "chroot", "command",
-    "coproc", "csh", "dash", "doas", "do", "ed", "elif", "else", "env", "eval", "ex", "exec", "expect",
-    "export", "fish", "flock", "for", "function", "gawk", "gdb", "if", "ionice", "java", "ksh", "lua",
-    "mawk", "nawk", "nice", "node", "nohup", "npx", "nsenter", "parallel", "perl", "php", "pkexec", "pwsh",
-    "python", "python3", "ruby", "script", "sed", "select", "setarch", "setpriv", "setsid", "sh", "socat",
-    "source", "ssh", "start-stop-daemon", "stdbuf", "strace", "su", "sudo", "systemd-run", "taskset",
-    "tclsh", "then", "time", "timeout", "trap", "unshare", "until", "uvx", "vi", "vim", "watch", "while",
-    "xargs", "xterm", "zsh",
+    ".", "alias", "ash", "awk", "bash", "builtin", "bunx", "busybox", "bwrap", "case", "chroot", "command",
+    "coproc", "csh", "dash", "deno", "do", "doas", "ed", "elif", "else", "emacs", "env", "eval", "ex", "exec",
+    "expect", "export", "fish", "flock", "for", "function", "gawk", "gdb", "if", "ionice", "ipython", "java",
+    "julia", "ksh", "lua", "mawk", "mksh", "nawk", "nice", "node", "nodejs", "nohup", "npx", "nsenter", "nu",
+    "nvim", "osascript", "parallel", "perl", "php", "pkexec", "pwsh", "pypy", "python", "rbash", "rscript",
+    "ruby", "script", "sed", "select", "setarch", "setpriv", "setsid", "sh", "socat", "source", "ssh",
+    "start-stop-daemon", "stdbuf", "strace", "su", "sudo", "systemd-run", "taskset", "tclsh", "then", "time",
+    "timeout", "trap", "ts-node", "tsx", "unshare", "until", "uvx", "vi", "vim", "watch", "while", "xargs",
+    "xterm", "zsh",
 })  # fmt: skip
-"""Programs and words of the shell that run what their arguments say: how a command begins tells nothing."""
+"""Programs and words of the shell that run what their arguments say: how a command begins tells nothing.
+
+No such list is complete, so rules about how commands begin hold in the sandbox alone.
+"""
+_VERSION: Final = re.compile(r"-?\d[\d.]*$")
 _HAS_VERBS: Final = frozenset({
     "apt", "brew", "bun", "cargo", "conda", "docker", "gh", "git", "go", "gradle", "helm", "hg", "kubectl",
-    "make", "mvn", "npm", "pdm", "pip", "pip3", "pipx", "pnpm", "podman", "poetry", "rustup", "svn",
+    "make", "mvn", "npm", "pdm", "pip", "pipx", "pnpm", "podman", "poetry", "rustup", "svn",
     "systemctl", "terraform", "uv", "yarn",
 })  # fmt: skip
 """Programs of which the second word says what they do."""
@@ -195,7 +200,7 @@ def _begins(words: Sequence[str], prefix: str) -> bool:
 
 def _check_prefix(words: Sequence[str]) -> Sequence[str] | None:
     """Return the words of a prefix, if they say what a command does."""
-    program = words[0].rpartition("/")[2]
+    program = _VERSION.sub("", words[0].rpartition("/")[2]).casefold()
     if program in _RUNS_OTHERS or "=" in words[0] or not program:
         return None
     if program in _HAS_VERBS and (

@@ -183,7 +183,8 @@ class Policy:
         facts = self._facts(spec, request.args, _key(request.tool_call_id, request.name, request.args))
         if spec.effect == "run":
             command = str(request.args.get(spec.summary_arguments[0], ""))
-            return offers_for_command(command, exactly=bool(facts.guarded & EXACTLY))
+            exactly = bool(facts.guarded & EXACTLY) or not self.confined
+            return offers_for_command(command, exactly=exactly)
         path = facts.paths[0] if len(facts.paths) == 1 else None
         if path is None or not path.isprintable():
             return []

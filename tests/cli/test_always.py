@@ -65,8 +65,9 @@ def test_options_that_run_other_programs_are_no_arguments(prefix: str, command: 
 
 
 @pytest.mark.parametrize(
-    "prefix", ["git", "env", "sudo ls", "bash", "xargs", "python", "npm run", "A=1 git log", "uv run", "-"]
-)
+    "prefix", ["git", "env", "sudo ls", "bash", "xargs", "python", "npm run", "A=1 git log", "uv run", "-",
+               "python3.11", "/usr/bin/node20", "perl5.36", "Rscript", "nvim", "deno"]
+)  # fmt: skip
 def test_a_prefix_that_can_run_anything_is_no_rule(prefix: str) -> None:
     covered = covers(prefix, f"{prefix} x")
     offered = [each.rule for each in offers_for_command(f"{prefix} --x y", exactly=False)]

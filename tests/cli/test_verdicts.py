@@ -53,3 +53,12 @@ def test_each_mode_has_its_answer(name: str, facts: Facts, answers: tuple[str, .
 )
 def test_a_rule_lets_through_what_it_names(rule: str, name: str, facts: Facts, kind: str) -> None:
     assert decide(SPECS[name], {"command": "make"}, "ask", [read_rule(rule)], facts).kind == kind
+
+
+def test_how_a_command_begins_is_a_rule_in_the_sandbox_alone() -> None:
+    rules = [read_rule("commands: wget")]
+
+    def kind(facts: Facts) -> str:
+        return decide(SPECS["execute"], {"command": "wget -O hook x"}, "ask", rules, facts).kind
+
+    assert (kind(CONFINED), kind(Facts())) == ("allow", "ask")
