@@ -1,7 +1,7 @@
 """Learn how many files of a repository have changed, which only git itself can tell.
 
-A repository can name programs that git runs. They run in a sandbox here in which nothing can be changed and
-no network is reached, and of what comes out only two numbers are taken.
+A repository can name programs that git runs. Those that are known are turned off, and git runs in a sandbox
+here in which nothing can be changed and no network is reached; of what comes out only two numbers are taken.
 """
 
 from __future__ import annotations
@@ -21,11 +21,19 @@ from deepagents_cli.agents import find_no_sandbox
 from deepagents_cli.project import Project
 
 _SECONDS: Final = 1
-_COUNT: Final = (
-    "GIT_OPTIONAL_LOCKS=0 git -c core.fsmonitor=false status --porcelain --ignore-submodules=all "
-    ">/tmp/status 2>/dev/null || exit 3\n"
-    "grep -vc '^??' /tmp/status; grep -c '^??' /tmp/status; exit 0"
-)
+_COUNT: Final = """
+n=0
+while IFS= read -r key; do
+  export "GIT_CONFIG_KEY_$n=$key" "GIT_CONFIG_VALUE_$n="
+  n=$((n + 1))
+done <<END
+$(echo core.fsmonitor; git config --name-only --get-regexp '^filter[.]')
+END
+export GIT_CONFIG_COUNT=$n GIT_OPTIONAL_LOCKS=0 GIT_NO_LAZY_FETCH=1
+git status --porcelain --ignore-submodules=all >/tmp/status 2>/dev/null || exit 3
+grep -vc '^??' /tmp/status; grep -c '^??' /tmp/status; exit 0
+"""
+"""Without the filters of attributes: what one returns could tell, by the count, what is in a secret."""
 
 
 class Repository:

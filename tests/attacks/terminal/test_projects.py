@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -15,6 +16,7 @@ from deepagents.testing import ScriptedModel
 from deepagents_cli.chat import WORKER
 from deepagents_cli.project import Project
 from deepagents_cli.setup import Setup, load_setup
+from deepagents_cli.worker.repository import Repository
 from tests.cli.conftest import Command
 from tests.cli.test_sandbox import needs_sandbox
 
@@ -241,3 +243,29 @@ def test_a_crowd_of_files_is_read_in_part_and_that_is_said(home: Path, directory
 
     assert not setup.commands
     assert "holds more than 2,000 names; the rest is left out" in setup.notices[-1]
+
+
+@needs_sandbox
+def test_no_filter_of_it_tells_by_the_state_of_git_what_is_in_a_secret(home: Path, directory: Path) -> None:
+    def git(*words: str) -> None:
+        subprocess.run(["git", *words], cwd=directory, check=True, capture_output=True)
+
+    write(directory / ".env", "KEY=1")
+    write(directory / ".gitignore", ".env")
+    git("init", "--quiet")
+    git("add", "-A")
+    git("-c", "user.name=x", "-c", "user.email=x@y", "commit", "--quiet", "-m", "first")
+    for driver in ("plain", "a=b.c"):
+        git("config", f"filter.{driver}.clean", "grep -q KEY=1 .env && echo changed || cat")
+        git("config", f"filter.{driver}.required", "true")
+    write(directory / ".git/info/attributes", "notes.md filter=plain\n.gitignore filter=a=b.c")
+    for name in ("notes.md", ".gitignore"):
+        os.utime(directory / name, (1, 1))
+
+    async def look() -> str | None:
+        repository = Repository(Project(directory, home), lambda: None)
+        repository.look()
+        await repository.close()
+        return repository.state
+
+    assert asyncio.run(look()) == "clean"
