@@ -96,7 +96,8 @@ def _details(
 
 
 def _text(content: bytes | None) -> str | None:
-    return None if content is None else content.decode("utf-8", "replace")
+    # What is no text stays apart from what replaces it, and is shown as an escape.
+    return None if content is None else content.decode("utf-8", "surrogateescape")
 
 
 def _describe_deletion(request: ApprovalRequest, policy: Policy) -> list[str]:

@@ -239,5 +239,14 @@ def test_a_question_says_how_long_a_command_may_go_on(directory: Path) -> None:
     assert title == "wants to run a command without the sandbox, in the background, for up to 86400 seconds"
 
 
+def test_a_question_shows_bytes_that_are_no_text_and_what_becomes_of_them(directory: Path) -> None:
+    (directory / "notes.md").write_bytes(b"caf\xe9\n")
+    asked = about("write_file", file_path="/notes.md", content="caf\ufffd\n")
+
+    details = make_question(asked, Policy(make_files(directory), directory)).details
+
+    assert details[-2:] == ["-caf\\udce9", "+caf\ufffd"]
+
+
 def about(name: str, **arguments: Any) -> ApprovalRequest:
     return ApprovalRequest("1", name, arguments, tool_call_id=name)

@@ -163,6 +163,7 @@ def test_a_connection_takes_one_request_and_no_second_one_behind_it(site: Site) 
         ("0x5d.0xb8.0xd7.0xe", "it is not among the allowed hosts"),
         ("1572395790", "it is not among the allowed hosts"),
         ("a..wild.example", "this is no host name"),
+        ("*.wild.example", "this is no host name"),
         ("good.example..", "this is no host name"),
         ("x%00.wild.example", "this is no host name"),
         ("user@x.wild.example", ""),

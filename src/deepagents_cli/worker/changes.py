@@ -99,7 +99,8 @@ class Changes(AgentMiddleware[Any, Any, Any]):
             content = read_bytes(real, place, _LARGEST)
         except OSError:
             return Held(None, known=False)
-        return Held(None, known=False) if b"\0" in content else Held(content.decode("utf-8", "replace"))
+        is_text = b"\0" not in content
+        return Held(content.decode("utf-8", "backslashreplace") if is_text else None, known=is_text)
 
 
 def _diff(before: Held, after: Held, name: str) -> list[str]:

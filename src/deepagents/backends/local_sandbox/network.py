@@ -18,7 +18,7 @@ Resolve: TypeAlias = Callable[[str, int], Sequence[str]]
 PORTS: Final = (80, 443)
 _LABEL: Final = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
 _LONGEST_NAME: Final = 253
-_NAME: Final = re.compile(rf"(\*\.)?{_LABEL}(\.{_LABEL})*")
+_NAME: Final = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 # Addresses of this machine, of its networks and of its provider: what the machine may reach and strangers may
 # not (IANA's special-purpose registries; Azure's and Alibaba's metadata services lie outside of them or in
 # 100.64/10).
@@ -58,7 +58,7 @@ class HostRule:
             ConfigError: for anything else.
         """
         host, port = split_authority(text, 0)
-        is_known = _address(host) is not None or _NAME.fullmatch(host)
+        is_known = _address(host) is not None or _NAME.fullmatch(host.removeprefix("*."))
         if not is_known or port is None or host == "*":
             raise ConfigError(
                 "network must hold host names such as 'example.org' or '*.example.org', with ':port' or "
