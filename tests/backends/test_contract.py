@@ -21,7 +21,7 @@ from deepagents.backends import (
     StateBackend,
     StoreBackend,
 )
-from deepagents.backends.filesystem.search import find_ripgrep
+from deepagents.backends.programs import find_ripgrep
 from deepagents.backends.protocol import BackendProtocol
 from deepagents.testing.contract import BackendContract, Called
 from deepagents.testing.contract.allowing import AllowingContract

@@ -7,6 +7,7 @@ import re
 import tempfile
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,9 @@ from deepagents.backends import FilesystemBackend
 from deepagents.backends._bytes import temporary_name
 from deepagents.backends._directory import BY_HANDLE, HandleDirectory, open_directory
 from deepagents.backends._query import Query
-from deepagents.backends.filesystem.search import Found, Search, find_ripgrep, search
+from deepagents.backends.filesystem.search import Found, Search, search
 from deepagents.backends.filesystem.walk import walk
+from deepagents.backends.programs import find_ripgrep
 from tests.backends.sandboxes import rooted
 
 NAMES = [
@@ -70,7 +72,7 @@ def plant(root: Path, files: dict[str, bytes]) -> Path:
 
 def find(root: Path, wanted: Search, ripgrep: str | None = None, by_handle: bool = BY_HANDLE) -> Found:
     with open_directory(root, by_handle=by_handle) as base:
-        return search(base, wanted, ripgrep, root)
+        return search(base, replace(wanted, ripgrep=ripgrep), root)
 
 
 def lines(found: Found) -> list[tuple[str, int, str]]:

@@ -24,7 +24,7 @@ def test_lines_end_as_they_did(text: str) -> None:
     [
         ("'vi", "No closing quotation"),
         ("/no/such/program", "No such file or directory"),
-        (" ", "Permission denied"),
+        (" ", "no program ''"),
         ("false", "it ended with code 1"),
         ("cp /bin/sh", "no text"),
     ],

@@ -46,7 +46,7 @@ def run(arguments: Namespace, *, model: Any = None, worker: Sequence[str] = WORK
 
 def _converse(opening: Mapping[str, Any], worker: Sequence[str], typed: int) -> int:
     # The worker first: both processes import what they need at the same time.
-    from deepagents_cli.chat.link import start_worker
+    from deepagents_cli.chat.link import start_worker, writable_in
 
     link = start_worker(worker, opening, raw=True)
     import asyncio
@@ -58,7 +58,8 @@ def _converse(opening: Mapping[str, Any], worker: Sequence[str], typed: int) -> 
         present = {"thread": thread or opening["thread"], "mode": mode or opening["mode"]}
         return start_worker(worker, {**opening, **present}, raw=True)
 
-    return asyncio.run(Screen(start_again, link, Path(opening["directory"]), typed).run())
+    directory = Path(opening["directory"])
+    return asyncio.run(Screen(start_again, link, directory, typed, writable_in(opening)).run())
 
 
 def _open(arguments: Namespace) -> dict[str, Any]:

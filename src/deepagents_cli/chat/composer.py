@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
+
+from deepagents.backends.programs import find_program
 
 _FOLDED_LINES: Final = 8
 _FOLDED_LENGTH: Final = 1000
@@ -28,8 +29,14 @@ _PATIENCE: Final = 3.0
 class Composer:
     """Keeps what stands behind the marks in the input line."""
 
-    def __init__(self, directory: Path, environment: Mapping[str, str] = os.environ) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        changeable: Sequence[Path] = (),
+        environment: Mapping[str, str] = os.environ,
+    ) -> None:
         self._directory = directory
+        self._changeable = (directory, *changeable)
         self._environment = environment
         self._pasted: dict[str, str] = {}
         self._pictures: dict[str, str] = {}
@@ -49,9 +56,10 @@ class Composer:
     def paste_picture(self) -> str | None:
         """Attach the picture that is in the clipboard; `None` where there is none, or no program for it."""
         for variable, command in _CLIPBOARDS:
-            if (variable and not self._environment.get(variable)) or not shutil.which(command[0]):
+            if variable and not self._environment.get(variable):
                 continue
-            if picture := _run(command):
+            program = find_program(command[0], self._changeable)
+            if program and (picture := _run((program, *command[1:]))):
                 handle, name = tempfile.mkstemp(prefix="deepagents-", suffix=".png")
                 with os.fdopen(handle, "wb") as file:
                     file.write(picture)

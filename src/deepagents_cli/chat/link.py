@@ -141,6 +141,11 @@ def _remove_old(logs: Path) -> None:
                 log.unlink()
 
 
+def writable_in(opening: Mapping[str, Any]) -> list[Path]:
+    """Return the directories that were named for the agent to change."""
+    return [Path(each) for each in opening["options"].get("write") or ()]
+
+
 def start_worker(command: Sequence[str], opening: Mapping[str, Any], *, raw: bool = False) -> Link:
     """Start a worker and have it open a thread.
 

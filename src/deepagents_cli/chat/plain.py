@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from deepagents_cli.chat.composer import Composer
 from deepagents_cli.chat.conversation import Conversation
-from deepagents_cli.chat.link import Link, start_worker
+from deepagents_cli.chat.link import Link, start_worker, writable_in
 from deepagents_cli.chat.picker import Picker
 from deepagents_cli.chat.questions import Pending
 from deepagents_cli.chat.render import Renderer
@@ -35,16 +35,18 @@ _WORDS: Final = {"y": "yes", "n": "no", "e": "edit", "r": "reply", "a": "always"
 def talk(opening: Mapping[str, Any], worker: Sequence[str]) -> int:
     """Talk by lines until the person leaves; return the exit code."""
     link = start_worker(worker, opening)
-    return asyncio.run(_Plain(link, Path(opening["directory"])).run())
+    return asyncio.run(_Plain(link, Path(opening["directory"]), writable_in(opening)).run())
 
 
 class _Plain:
-    def __init__(self, link: Link, directory: Path) -> None:
+    def __init__(self, link: Link, directory: Path, writable: Sequence[Path]) -> None:
         self._link = link
         self._talk = Conversation(
             link.send, set_theme=self._ignore_theme, leave=self._leave, stop_key="Ctrl-C"
         )
-        self._composer = Composer(directory)
+        self._settings = merge(read_user(Path.home()))
+        self._changeable = (directory, *(writable or self._settings.write))
+        self._composer = Composer(directory, self._changeable)
         look = replace(find_look(), colours=False, styled=False, prompt="> ", done="ok", failed="!!")
         self._renderer = Renderer(look, min(_WIDTH, get_terminal_size().columns))
         self._next: Callable[[str], None] | None = None
@@ -175,14 +177,14 @@ class _Plain:
 
     def _edit(self, question: Pending) -> None:
         text, suffix = question.edited_text()
-        editor = find_editor(merge(read_user(Path.home())).editor)
+        editor = find_editor(self._settings.editor)
         if not editor:
             self._edited = []
             self._print(*text.split("\n"))
             self._read_next("Type the new text; a line that holds only a dot ends it:", self._edited_line)
             return
         try:
-            self._talk.edit(edit_text(editor, text, suffix))
+            self._talk.edit(edit_text(editor, text, suffix, self._changeable))
         except ValueError as error:
             self._print(f"Not taken: {error}")
             self._ask()

@@ -7,7 +7,7 @@ import gc
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
@@ -57,13 +57,17 @@ class Entry:
 class Screen:
     """Draws a conversation with prompt_toolkit, and hands it what the person does."""
 
-    def __init__(self, start: Start, link: Link, directory: Path, typed: int) -> None:
+    def __init__(
+        self, start: Start, link: Link, directory: Path, typed: int, writable: Sequence[Path] = ()
+    ) -> None:
         self.talk = Conversation(link.send, set_theme=self._set_theme, leave=self.leave)
         self.entry: Entry | None = None
         self.note = ""
         self._link = link
         self._start = start
-        self._composer = Composer(directory)
+        self._settings = merge(read_user(Path.home()))
+        self._changeable = (directory, *(writable or self._settings.write))
+        self._composer = Composer(directory, self._changeable)
         self.input = Buffer(
             history=open_history(state_dir(), lambda text: self._composer.expand(text)[0]),
             completer=ThreadedCompleter(ChatCompleter(lambda: self.talk.commands, Files(directory))),
@@ -74,7 +78,6 @@ class Screen:
             on_text_changed=lambda _: self._forget_interrupt(),
         )
         self.line = Buffer(multiline=True, name="line", on_text_changed=lambda _: self._filter())
-        self._settings = merge(read_user(Path.home()))
         self.renderer = Renderer(find_look(self._settings.theme), 80)
         self._patience = Patience(self._ready_to_answer)
         self._output = open_output()
@@ -326,7 +329,7 @@ class Screen:
         self._away = True
         try:
             async with in_terminal():
-                edited = await asyncio.to_thread(edit_text, editor, text, suffix)
+                edited = await asyncio.to_thread(edit_text, editor, text, suffix, self._changeable)
         except ValueError as error:
             self.talk.transcript.add("error", f"Not taken: {error}")
         else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
 import subprocess
 from collections.abc import Generator
@@ -15,6 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
 
+from deepagents.backends.programs import find_program
 from deepagents_server.config import Ages
 from deepagents_server.database.engine import open_database
 from deepagents_server.database.migrations import STEPS, check_version, version_of
@@ -101,7 +101,7 @@ def _copy(url: str, part: Path) -> None:
 
 
 def _dump(url: str, part: Path) -> None:
-    program = shutil.which("pg_dump")
+    program = find_program("pg_dump", [Path.cwd()])
     if not program:
         raise ServeError(
             "To copy a PostgreSQL, pg_dump is needed; install PostgreSQL's client programs, or let your "

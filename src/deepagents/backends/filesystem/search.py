@@ -7,14 +7,11 @@ worth opening, and the lines are always taken from them here.
 from __future__ import annotations
 
 import os
-import shutil
 import stat
-import sys
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache
 from itertools import islice
 from pathlib import Path
 
@@ -43,6 +40,7 @@ class Search:
     """One search: what for, in which files, and how much of it. Each phase may take `seconds`.
 
     `allowed` is asked for paths from the start of the search; `passed_over` is such a path, of a directory.
+    `ripgrep` is that program, where there is one to help.
     """
 
     query: Query
@@ -52,6 +50,7 @@ class Search:
     seconds: float = 15.0
     allowed: Known | None = None
     passed_over: str | None = None
+    ripgrep: str | None = None
 
 
 @dataclass(slots=True)
@@ -137,15 +136,15 @@ def _search(start: ResolvedPath, wanted: Search) -> tuple[Found, bool]:
             # By the open directory, so that the file cannot be replaced by a link after the check.
             return search_file(entry.above, entry.name, wanted), True
     with start.directory() as (directory, real, allowed):
-        return search(directory, replace(wanted, allowed=allowed), find_ripgrep(), real), False
+        return search(directory, replace(wanted, allowed=allowed), real), False
 
 
-def search(base: Directory, wanted: Search, ripgrep: str | None = None, real: Path | None = None) -> Found:
+def search(base: Directory, wanted: Search, real: Path | None = None) -> Found:
     """Search below `base`, which is at the path `real` when ripgrep shall help."""
     found = Found()
     if "\n" in wanted.query.pattern and not wanted.query.expression:
         return found
-    if candidates := _ask_ripgrep(wanted, ripgrep, real):
+    if candidates := _ask_ripgrep(wanted, real):
         files, is_complete = candidates
         names = (os.fsdecode(name).replace(os.sep, "/") for name in files)
         paths = sorted(filter(wanted.glob, names) if wanted.glob else names)
@@ -165,14 +164,14 @@ def search_file(base: Directory, name: str, wanted: Search) -> Found:
     return found
 
 
-def _ask_ripgrep(wanted: Search, ripgrep: str | None, real: Path | None) -> tuple[set[bytes], bool] | None:
+def _ask_ripgrep(wanted: Search, real: Path | None) -> tuple[set[bytes], bool] | None:
     needle = wanted.query.needle
-    if not (ripgrep and real and needle):
+    if not (wanted.ripgrep and real and needle):
         return None
     # ripgrep reads all there is. Where a part is denied, its time would tell whether a guess is in there.
     if wanted.allowed is not None and not wanted.allowed.all_below(""):
         return None
-    return find_candidates(ripgrep, real, needle, wanted.largest, time.monotonic() + wanted.seconds)
+    return find_candidates(wanted.ripgrep, real, needle, wanted.largest, time.monotonic() + wanted.seconds)
 
 
 def _search_each(base: Directory, paths: Iterable[str], wanted: Search, found: Found) -> None:
@@ -254,9 +253,3 @@ def _may_hold(fd: int, needle: bytes | None) -> bool:
         if not block or looked_through >= _MOST_LOOKED_THROUGH:
             return bool(block)
     return True
-
-
-@cache
-def find_ripgrep() -> str | None:
-    """Find the program on the search path, or next to this Python, where its wheel puts it."""
-    return shutil.which("rg") or shutil.which("rg", path=str(Path(sys.executable).parent))

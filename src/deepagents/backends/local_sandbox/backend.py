@@ -33,6 +33,7 @@ from deepagents.backends.local_sandbox.limits import CommandLimits, ControlGroup
 from deepagents.backends.local_sandbox.macos import run_under_seatbelt
 from deepagents.backends.local_sandbox.mounts import HOME, Descriptors, View
 from deepagents.backends.local_sandbox.network import HostRule, HostRules
+from deepagents.backends.local_sandbox.obeyed import find_obeyed
 from deepagents.backends.local_sandbox.platforms import find_confinement, find_not_held
 from deepagents.backends.local_sandbox.seatbelt import Seatbelt
 from deepagents.backends.local_sandbox.seccomp import build_filter
@@ -41,7 +42,7 @@ from deepagents.backends.local_shell.background import Background, BackgroundCom
 from deepagents.backends.local_shell.commands import DEFAULT_EXECUTE_TIMEOUT, Commands, Start, check_variables
 from deepagents.backends.local_shell.process import Control, Ended, run_command
 from deepagents.backends.operations import Operation
-from deepagents.backends.protocol import OnOutput
+from deepagents.backends.protocol import Allowed, OnOutput
 from deepagents.backends.results import ExecuteResponse
 from deepagents.errors import ConfigError
 from deepagents.permissions import CommandAccess
@@ -109,7 +110,7 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
             )
         self._program: Bubblewrap | Seatbelt = found
         self._given = find_given(self.cwd, readable, writable)
-        self._writable = [path for path, mode in self._given.items() if mode == "writable"]
+        self._changeable = [path for path, mode in self._given.items() if mode == "writable"]
         self._protected = parse_protected(protected)
         self._network = network
         self._rules = _host_rules(network, self.may_reach)
@@ -120,11 +121,6 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
             _positive("disk", disk) or _DEFAULT_DISK,
         )
         self._paths = MountedPaths(self.cwd, self._given)
-        kept = self._protected if self.protects_from_tools else ()
-        self._may_change = MayChange(
-            {str(path): mode for path, mode in self._given.items()},
-            [str(top / each) for top in self._writable for each in kept],
-        )
         self._commands = Commands(self._start, timeout, max_output_bytes)
         self._background = Background(self._start)
         self._session = Session(self._confine, self._look, max_output_bytes) if session else None
@@ -207,7 +203,15 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
         resolved = super()._resolve(op, path)
         if op.right == "read":
             return resolved
-        return replace(resolved, allowed=replace(self._may_change, further=resolved.allowed))
+        return replace(resolved, allowed=self._find_may_change(resolved.allowed))
+
+    def _find_may_change(self, further: Allowed | None = None) -> MayChange:
+        kept = self._protected if self.protects_from_tools else ()
+        return MayChange(
+            {str(path): mode for path, mode in self._given.items()},
+            [str(top / each) for top in self._changeable for each in find_obeyed(top, kept).paths],
+            further,
+        )
 
     def close(self) -> None:
         """End all commands that run in the background, and the session."""
@@ -272,7 +276,7 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
             options += ("--seccomp", descriptors.hold(build_filter(no_shared_memory=no_shared_memory)))
             # Nothing of a command line is hidden from other processes, so the options are not on it.
             packed = descriptors.hold(b"".join(os.fsencode(each) + b"\0" for each in options))
-            watchdog = Watchdog(self._limits, self._writable, watches_processes=not controllers.is_complete)
+            watchdog = Watchdog(self._limits, self._changeable, watches_processes=not controllers.is_complete)
             ended = run_command(
                 (
                     *group.enter(), bubblewrap.path, "--args", packed, "--",

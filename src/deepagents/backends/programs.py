@@ -1,0 +1,32 @@
+"""Find programs that are run outside of any sandbox: never one that an agent may have written."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def find_program(name: str, changeable: Sequence[Path] = (), further: Sequence[Path] = ()) -> str | None:
+    """Find a program on the search path, then in `further` directories; in none that is `changeable`.
+
+    Relative entries of the search path are passed over: what they mean follows from where one stands. What a
+    link leads to must be out of reach as well.
+    """
+    kept_out = [each.resolve() for each in changeable]
+    for directory in (*map(Path, os.get_exec_path()), *further):
+        found = shutil.which(name, path=str(directory)) if directory.is_absolute() else None
+        if found and not any(
+            Path(each).is_relative_to(top)
+            for top in kept_out
+            for each in (os.path.normpath(found), os.path.realpath(found))
+        ):
+            return found
+    return None
+
+
+def find_ripgrep(changeable: Sequence[Path] = ()) -> str | None:
+    """Find ripgrep, also next to this Python, where its wheel puts it."""
+    return find_program("rg", changeable, [Path(sys.executable).parent])

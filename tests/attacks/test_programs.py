@@ -1,0 +1,93 @@
+"""What library and terminal start on this machine is never a program that an agent could have written."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from deepagents import create_deep_agent
+from deepagents.backends import FilesystemBackend, LocalSandbox
+from deepagents.backends.programs import find_program
+from deepagents.testing import ScriptedModel, call, calls
+from deepagents_cli.chat.composer import Composer
+from deepagents_cli.editor import edit_text
+from tests.conftest import CallMode
+from tests.sandbox.users import UNAVAILABLE
+
+needs_sandbox = pytest.mark.skipif(UNAVAILABLE is not None, reason=str(UNAVAILABLE))
+
+
+@pytest.fixture(name="project")
+def _project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make a project whose directories come first on the search path: by name, by link, by a relative one."""
+    project = tmp_path / "project"
+    for each in (".venv/bin", "node_modules/.bin", "tools"):
+        (project / each).mkdir(parents=True)
+    (project / "notes").write_text("a needle\n")
+    (tmp_path / "linked").symlink_to(project / "tools")
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own/rg").symlink_to(project / "tools/rg")
+    monkeypatch.chdir(project)
+    first = ("node_modules/.bin", project / ".venv/bin", tmp_path / "linked", tmp_path / "own")
+    monkeypatch.setenv("PATH", os.pathsep.join([*map(str, first), os.environ["PATH"]]))
+    return project
+
+
+def plant(project: Path, name: str, owned: Path) -> None:
+    for each in (".venv/bin", "node_modules/.bin", "tools"):
+        program = project / each / name
+        program.write_text(f"#!/bin/sh\necho {name} >> {owned}\n")
+        program.chmod(0o755)
+
+
+@needs_sandbox
+def test_a_search_runs_nothing_that_a_confined_command_has_written(project: Path, tmp_path: Path) -> None:
+    owned = tmp_path / "owned"
+    with LocalSandbox(project) as sandbox:
+        script = f"#!/bin/sh\\nid >> {owned}\\n"
+        for each in (".venv/bin", "node_modules/.bin", "tools"):
+            planted = sandbox.execute(f"printf '{script}' > {each}/rg; chmod +x {each}/rg")
+            assert planted.exit_code == 0
+        found = sandbox.grep("needle")
+
+    assert [each["text"] for each in found.matches or []] == ["a needle"]
+    assert not owned.exists()
+
+
+def test_a_search_runs_nothing_that_the_file_tools_have_written(
+    project: Path, tmp_path: Path, call_mode: CallMode
+) -> None:
+    owned = tmp_path / "owned"
+    plant(project, "rg", tmp_path / "nothing")
+    script = f"#!/bin/sh\nid >> {owned}\n"
+    paths = ("/.venv/bin/rg", "/node_modules/.bin/rg", "/tools/rg")
+    written = calls(*(("write_file", {"file_path": each, "content": script}) for each in paths))
+    model = ScriptedModel(written, call("grep", pattern="needle", path="/"), "Done.")
+    agent = create_deep_agent(model, backend=FilesystemBackend(project))
+
+    call_mode.invoke(agent, {"messages": "Look for the needle."})
+
+    assert (project / "tools/rg").read_text() == script
+    assert not owned.exists()
+
+
+def test_keys_of_the_terminal_start_no_program_of_the_directory(project: Path, tmp_path: Path) -> None:
+    owned = tmp_path / "owned"
+    for name in ("wl-paste", "xclip", "pngpaste", "vi-of-the-project"):
+        plant(project, name, owned)
+
+    pasted = Composer(project, (), {"DISPLAY": ":0", "WAYLAND_DISPLAY": "w"}).paste_picture()
+    with pytest.raises(ValueError, match="no program .* outside of what the agent can change"):
+        edit_text("vi-of-the-project", "text", ".txt", (project,))
+
+    assert pasted is None
+    assert not owned.exists()
+
+
+def test_a_program_is_found_behind_those_that_are_passed_over(project: Path, tmp_path: Path) -> None:
+    plant(project, "sh", tmp_path / "owned")
+
+    assert find_program("sh", [project]) in ("/bin/sh", "/usr/bin/sh", "/usr/local/bin/sh")
+    assert find_program("sh", [tmp_path / "elsewhere"]) == str(project / ".venv/bin/sh")
