@@ -52,6 +52,10 @@ def call(number, *arguments):
 # A slow machine gets time where it comes; in a sandbox, where it must not, a second is enough.
 _LATE = "for each in $(seq {tries}); do sleep 0.1; test -e late && break; done; test -e late"
 
+# What git runs when it asks what has changed.
+_RUNS = "printf '[core]\\n\\tfsmonitor = \"touch {top}/ran; false\"\\n\\tworktree = .\\n'"
+_STATUS = "git status >/dev/null 2>&1; test -e {top}/ran && rm {top}/ran"
+
 READING = [
     sh("read a file beside the workspace", "cat {out}/secret.txt"),
     sh("read by a relative path", "cat ../outside/secret.txt"),
@@ -504,6 +508,73 @@ REPOSITORY = [
         "plant a link in the place of a directory on the way",
         "mv .git old 2>/dev/null; ln -sfn {out} .git",
         "ls .git/; cat .git/secret.txt",
+    ),
+    sh(
+        "change the settings of a repository of another name",
+        f"{_RUNS} >> .bare/config; {_RUNS} > .bare/config.worktree",
+        check=_STATUS,
+        setup="rm -rf .git; git init -q --separate-git-dir .bare .",
+    ),
+    sh(
+        "plant a hook in a repository of another name",
+        "rm -rf .bare/hooks; mkdir .bare/hooks; echo x > .bare/hooks/pre-commit",
+        check="test -e .bare/hooks/pre-commit",
+        setup="rm -rf .git; git init -q --separate-git-dir .bare .",
+    ),
+    sh(
+        "make the directory itself a repository",
+        f"mkdir -p objects refs; echo ref: refs/heads/main > HEAD; {_RUNS} > config; echo repositoryformatversion=0 >> config",
+        check=_STATUS,
+        setup="rm -rf .git",
+    ),
+    sh(
+        "change the settings of a directory that is a repository itself",
+        f"{_RUNS} >> config",
+        check=_STATUS,
+        setup="rm -rf .git; git init -q --bare .; git config core.bare false; git config core.worktree .",
+    ),
+    sh(
+        "plant a hook where git was told to look for them",
+        "echo x > hooks/pre-commit; mv hooks old; mkdir hooks; echo x > hooks/pre-commit",
+        check="test -e hooks/pre-commit",
+        setup="mkdir hooks; git config core.hooksPath hooks",
+    ),
+    sh(
+        "plant a hook that a tool for hooks calls",
+        "echo x > .husky/pre-commit",
+        check="test -e .husky/pre-commit",
+        setup="mkdir -p .husky/_; git config core.hooksPath .husky/_",
+    ),
+    sh(
+        "change settings that are included",
+        f"{_RUNS} > settings; {_RUNS} > missing",
+        check=_STATUS,
+        setup="touch settings; git config include.path ../settings; git config --add include.path ../missing",
+    ),
+    sh(
+        "have git run a program in a submodule",
+        f"git init -q sub; cd sub; git -c user.name=a -c user.email=a@b commit -q --allow-empty -m a; {_RUNS} >> .git/config",
+        "git add sub",
+        check=_STATUS,
+    ),
+    sh(
+        "have git run a program in a submodule of a submodule, listed where another index is kept",
+        "git init -q sub; git init -q sub/sub; cd sub/sub; git -c user.name=a -c user.email=a@b commit -q --allow-empty -m a; "
+        f"cd ..; git add sub; git -c user.name=a -c user.email=a@b commit -q -m a; {_RUNS} >> sub/.git/config; "
+        "cd ..; git add sub; git update-index --split-index",
+        check=_STATUS,
+    ),
+    sh(
+        "change the settings of a submodule",
+        f"{_RUNS} >> sub/.git/config; mv sub/.git x; {_RUNS} >> x/config; mv x sub/.git",
+        check=_STATUS,
+        setup="git init -q sub; git -C sub -c user.name=a -c user.email=a@b commit -q --allow-empty -m a; git add sub",
+    ),
+    sh(
+        "lead a worktree elsewhere to other settings",
+        f"git init -q evil; {_RUNS} >> evil/.git/config; echo ../../../evil/.git > .git/worktrees/linked/commondir",
+        check="git -C {top}/linked status >/dev/null 2>&1; rm -rf {top}/linked; test -e {top}/ran && rm {top}/ran",
+        setup="git -c user.name=a -c user.email=a@b commit -q --allow-empty -m a; git worktree add -q {top}/linked 2>/dev/null",
     ),
 ]
 

@@ -233,7 +233,7 @@ def _attempt(
         backend = session or LocalSandbox(built.workspace, timeout=20, session=kind == "session", **options)
     built.received.clear()
     if attack["setup"]:
-        subprocess.run(["/bin/sh", "-c", attack["setup"]], cwd=built.workspace, check=True)
+        subprocess.run(["/bin/sh", "-c", built.fill(attack["setup"])], cwd=built.workspace, check=True)
     output = ""
     for command in attack["commands"]:
         output += backend.execute(built.fill(command)).output + "\n"

@@ -72,7 +72,7 @@ class MayChange:
     """An `Allowed` for changes: nothing protected, nothing outside of what is writable."""
 
     given: Mapping[str, Mode]
-    protected: Sequence[str]
+    protected: Sequence[str] = ()
     further: Allowed | None = None
 
     def __call__(self, path: str) -> bool:

@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
+from deepagents.backends.local_sandbox.obeyed import Obeyed, find_new_repositories, find_obeyed
+
 # What `git init` and `git clone` write, and what runs nothing. Other keys of a new configuration are dropped:
 # git on the host would run what core.fsmonitor, core.hooksPath, filters and aliases name.
 _GIT_KEYS: Final = re.compile(
@@ -27,8 +29,6 @@ _GIT_KEYS: Final = re.compile(
     re.IGNORECASE,
 )
 _MOST_OF_A_CONFIG: Final = 65_536
-# Git would fail at an empty one, so no placeholder can stand for it; what is made there is removed.
-_NEVER_EMPTY: Final = (".git/config", ".git/commondir", ".git/config.worktree")
 # An empty directory, which git does not see, that nobody may write in; the sticky bit tells it from the
 # user's.
 _PLACEHOLDER: Final = 0o1555
@@ -83,13 +83,15 @@ class Protection:
     missing: list[Path] = field(default_factory=list[Path])
     unborn: list[str] = field(default_factory=list[str])
     links: dict[str, str] = field(default_factory=dict[str, str])
+    protected: Sequence[str] = ()
+    obeyed: Obeyed = field(default_factory=Obeyed)
     _noted: Sequence[Path] = ()
 
     @classmethod
     def look(cls, root: Path, protected: Sequence[str]) -> Protection:
         """Look at what is there of the protected paths; no link on the way is followed."""
-        found = cls(root)
-        for relative in protected:
+        found = cls(root, protected=protected, obeyed=find_obeyed(root, protected))
+        for relative in found.obeyed.paths:
             # What a running command made is removed at its end, and with it the mount of another one on it.
             if running_unborn().has(root / relative):
                 found.unborn.append(relative)
@@ -104,7 +106,7 @@ class Protection:
             try:
                 status = os.lstat(f"{self.root}/{part}")
             except OSError:
-                if is_last and relative not in _NEVER_EMPTY:
+                if is_last and self.obeyed.paths.get(relative, True):
                     self.missing.append(self.root / part)
                 else:
                     self.unborn.append(relative)
@@ -172,6 +174,11 @@ class Protection:
         for relative in self.unborn:
             with suppress(OSError):
                 self._remove_new(relative)
+        in_git = [each.removeprefix(".git/") for each in self.protected if each.startswith(".git/")]
+        for git in find_new_repositories(self.root, self.obeyed.repositories) if in_git else ():
+            for name in in_git:
+                with suppress(OSError):
+                    self._remove_new(f"{git}/{name}", git)
 
     def _hold_placeholder(self, path: Path) -> int | None:
         """Make a placeholder, or take the one that is there; return its lock, which keeps it from removal.
@@ -212,7 +219,7 @@ class Protection:
                 remove(directory, name)
             os.symlink(target, name, dir_fd=directory)
 
-    def _remove_new(self, relative: str) -> None:
+    def _remove_new(self, relative: str, repository: str = ".git") -> None:
         """Remove what was made of a path that was not there, were it a link or a file on the way to it."""
         parts = relative.split("/")
         # Mostly nothing was made, and this raises. What a command has closed is opened below.
@@ -223,7 +230,8 @@ class Protection:
                 is_last = count == len(parts)
                 if not is_last and stat.S_ISDIR(os.lstat(name, dir_fd=directory).st_mode):
                     continue
-                is_kept = is_last and relative == ".git/config" and _keep_safe_keys(directory, name)
+                is_config = is_last and relative == f"{repository}/config"
+                is_kept = is_config and _keep_safe_keys(directory, name)
                 if not is_kept and "/".join(parts[:count]) not in self.links:
                     remove(directory, name)
                 return
