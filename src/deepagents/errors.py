@@ -12,6 +12,7 @@ HarnessError
 ├─ ToolFailure(code, text)          the model may read it; never ends the run
 ├─ BackendError(code, text)         inside a backend; becomes a result or a ToolFailure
 ├─ LimitExceeded(code, text)        a call that may not be made any more; becomes a result of the agent
+├─ BrokenAnswer(kind, text)         answers of a model broke off again and again
 └─ ScriptError (also AssertionError)  a scripted model was asked for more, or less, than its script holds
 """
 
@@ -40,6 +41,7 @@ ErrorCode = Literal[
     "unknown_subagent",
     "tool_failed",
     "not_run",
+    "incomplete_answer",
     "limit_reached",
     "cancelled",
     "result_lost",
@@ -110,6 +112,14 @@ class LimitExceeded(CodedError):
 
     def __init__(self, text: str) -> None:
         super().__init__("limit_reached", text)
+
+
+class BrokenAnswer(HarnessError):
+    """Answers of a model broke off one behind the other; `kind` is how the last one did."""
+
+    def __init__(self, kind: str, text: str) -> None:
+        super().__init__(text)
+        self.kind = kind
 
 
 class ScriptError(HarnessError, AssertionError):

@@ -90,6 +90,18 @@ class ModelFailed(_OfAgent):
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerBroken(_OfAgent):
+    """An answer of a model broke off, and none of its calls is run.
+
+    `kind` is "length" at a limit of tokens, "filtered" by the provider or refused, "no_end" in a stream that
+    stopped before its end, and "malformed" where the arguments of a call are not whole JSON.
+    """
+
+    type: ClassVar[str] = "answer_broken"
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
 class ToolCalled(_OfAgent):
     """The model asks for a tool."""
 
@@ -285,11 +297,15 @@ class Custom(_OfAgent):
 
 @dataclass(frozen=True, slots=True)
 class FinalAnswer(_Event):
-    """The main agent has answered; a structured answer stands next to its text."""
+    """The main agent has answered; a structured answer stands next to its text.
+
+    `broken` is the `kind` of an `AnswerBroken`, where this answer is not whole.
+    """
 
     type: ClassVar[str] = "final_answer"
     text: str
     structured: Any = None
+    broken: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +326,7 @@ class RunFailed(_Event):
 
 
 _OfRuns: TypeAlias = RunStarted | RunStopped | RunFailed | FinalAnswer
-_OfModels: TypeAlias = Token | Reasoning | ModelFailed | ContextCompacted | LimitNear | LimitReached | Usage
+_OfModels: TypeAlias = Token | Reasoning | ModelFailed | AnswerBroken | ContextCompacted | LimitNear | LimitReached | Usage
 _OfTools: TypeAlias = ToolCalled | ToolFinished | PlanChanged | Custom
 _OfCommands: TypeAlias = CommandOutput | CommandEnded | HostRefused
 _OfOthers: TypeAlias = SubagentStarted | SubagentFinished | TaskChanged

@@ -10,6 +10,7 @@ from typing import IO, Any, Final
 from rich.console import Console
 
 from deepagents.events import (
+    AnswerBroken,
     ApprovalGiven,
     CommandEnded,
     CommandOutput,
@@ -33,6 +34,7 @@ from deepagents.events import (
     ToolFinished,
     Usage,
 )
+from deepagents.models.endings import describe_break
 from deepagents.tools import ToolSpec, specs_by_name
 from deepagents_cli.diffs import name_in
 from deepagents_cli.spending import Spending
@@ -370,6 +372,8 @@ def notice_line(event: Event) -> str | None:
             line = "older messages were summed up"
         case ModelFailed(error=error):
             line = f"the model failed: {one_line(error)}"
+        case AnswerBroken(kind=kind):
+            line = f"the answer {describe_break(kind)}"
         case LimitNear() | LimitReached():
             how = "near" if isinstance(event, LimitNear) else "reached"
             line = f"limit of {_words(event.kind)} is {how}: {event.spent:,g} of {event.limit:,g}"

@@ -19,6 +19,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from deepagents.errors import UnknownModel
 from deepagents.events import Event, FinalAnswer, LimitReached, RunStarted
+from deepagents.models.endings import describe_break
 from deepagents_cli.agents import (
     Access,
     choose_backend,
@@ -57,8 +58,11 @@ class _Watch:
         self._schema = schema
         self.structured: Any = None
         self.reached: LimitReached | None = None
+        self.broken: str | None = None
 
     def __call__(self, event: Event) -> None:
+        if isinstance(event, FinalAnswer):
+            self.broken = event.broken
         match event:
             case LimitReached(agent=None):
                 self.reached = event
@@ -204,6 +208,8 @@ def _report_end(watch: _Watch, again: str, refused: int, arguments: Namespace) -
         flag = FLAGS[reached.kind]
         complain(f'stopped at {flag} {reached.limit:g}, with the work not finished. {again} "Go on."')
         return Exit.LIMITED
+    if watch.broken:
+        raise CommandError(f'the answer {describe_break(watch.broken)}. {again} "Go on."')
     if refused:
         calls = "1 call was" if refused == 1 else f"{refused} calls were"
         way = "--mode full lets secrets and .git through too" if arguments.yes else "allow changes with --yes"

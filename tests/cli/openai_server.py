@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from queue import Queue
 from threading import Event, Lock, Thread
@@ -52,7 +52,9 @@ class Reply:
     """An answer: a text, calls of tools, or both.
 
     `every` are the seconds between two words; `hold` is waited for behind the first word; `status` other than
-    200 fails with the text; `usage` is (input, output) tokens, counted where it is left out.
+    200 fails with the text, and `headers` come with it; `usage` is (input, output) tokens, counted where it
+    is left out; `finish` is why the answer ends. `cut` breaks a stream off behind so many of its pieces, of
+    which each character of a call's arguments is one; `stream` is sent as it is instead.
     """
 
     text: str = ""
@@ -60,7 +62,11 @@ class Reply:
     every: float = 0.0
     hold: Event | None = None
     status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
     usage: tuple[int, int] | None = None
+    finish: str | None = None
+    cut: int | None = None
+    stream: bytes | None = None
 
 
 Answer: TypeAlias = str | Reply | Callable[[Request], str | Reply]
@@ -149,7 +155,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _reply(self, request: Request, reply: Reply) -> None:
         number = len(self.script.requests)
         if reply.status != 200:
-            self._send(reply.status, {"error": {"message": reply.text, "type": "server_error", "code": None}})
+            error = {"message": reply.text, "type": "server_error", "code": None}
+            self._send(reply.status, {"error": error}, reply.headers)
         elif request.body.get("stream"):
             self._stream(request, reply, number)
         else:
@@ -159,7 +166,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.end_headers()
+        if reply.stream is not None:
+            self.wfile.write(reply.stream)
+            return
         for at, chunk in enumerate(_chunks(request, reply, number)):
+            if at == reply.cut:
+                return
             self.wfile.write(f"data: {json.dumps(chunk)}\n\n".encode())
             self.wfile.flush()
             if at == 1 and reply.hold:
@@ -172,13 +184,17 @@ class _Handler(BaseHTTPRequestHandler):
         while not (self.script.closing.is_set() or hold.wait(0.05)):
             continue
 
-    def _send(self, status: int, answer: Mapping[str, Any]) -> None:
+    def _send(
+        self, status: int, answer: Mapping[str, Any], headers: Mapping[str, str] | None = None
+    ) -> None:
         body = json.dumps(answer).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
         # The client tries again on most failures unless the server says that it should not.
         self.send_header("x-should-retry", "false")
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
 
@@ -204,7 +220,11 @@ def _chunks(request: Request, reply: Reply, number: int) -> Iterator[dict[str, A
     for word in _words(reply.text) if reply.text else ():
         yield chunk({"content": word})
     for at, made in enumerate(_tool_calls(reply, number)):
-        yield chunk({"tool_calls": [{"index": at, **made}]})
+        function, arguments = made["function"], made["function"]["arguments"]
+        pieces = [arguments] if reply.cut is None else ["", *arguments]
+        yield chunk({"tool_calls": [{"index": at, **made, "function": {**function, "arguments": pieces[0]}}]})
+        for piece in pieces[1:]:
+            yield chunk({"tool_calls": [{"index": at, "function": {"arguments": piece}}]})
     yield chunk({}, _finish(reply))
     yield {**head, "choices": [], "usage": _usage(request, reply)}
 
@@ -219,7 +239,7 @@ def _head(request: Request, number: int, kind: str) -> dict[str, Any]:
 
 
 def _finish(reply: Reply) -> str:
-    return "tool_calls" if reply.calls else "stop"
+    return reply.finish or ("tool_calls" if reply.calls else "stop")
 
 
 def _tool_calls(reply: Reply, number: int) -> list[dict[str, Any]]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from langchain_core.messages import AIMessage
 
 from deepagents.backends import LocalSandbox
-from deepagents.testing import ScriptedModel
-from tests.cli.conftest import Command
+from deepagents.testing import ScriptedModel, call
+from tests.cli.conftest import Command, Ended
 
 
 def test_done_is_zero(cli: Command) -> None:
@@ -51,6 +52,30 @@ def test_an_error_of_the_model_is_one_sentence(cli: Command) -> None:
 
 def test_an_error_without_words_is_named(cli: Command) -> None:
     assert cli.run("hello", model=ScriptedModel(TimeoutError())).err == "deepagents: TimeoutError\n"
+
+
+def test_an_answer_that_broke_off_is_no_success(cli: Command) -> None:
+    def ended(*options: str) -> Ended:
+        half = AIMessage("Half an answ", response_metadata={"finish_reason": "length"})
+        return cli.run("hello", *options, model=ScriptedModel(half))
+
+    quiet, printed, lines = ended("-q"), ended(), ended("--json")
+
+    assert [each.code for each in (quiet, printed, lines)] == [1, 1, 1]
+    assert quiet.out == "Half an answ\n"
+    assert quiet.err.startswith("deepagents: the answer was cut off at a limit of tokens. Go on with: deepagents")
+    assert "the answer was cut off" in printed.out
+    assert lines.of_kind("answer_broken")[0]["kind"] == lines.of_kind("final_answer")[0]["broken"] == "length"
+
+
+def test_a_task_whose_broken_call_was_made_again_is_done(cli: Command) -> None:
+    arguments = {"file_path": "/notes.md", "content": "hal"}
+    half = call("write_file", **arguments).model_copy(update={"response_metadata": {"finish_reason": "length"}})
+
+    ended = cli.run("hello", "--auto", model=ScriptedModel(half, "I did not write it."))
+
+    assert (ended.code, ended.err) == (0, "")
+    assert (cli.directory / "notes.md").read_text() == "first line\nsecond line\n"
 
 
 def test_debug_shows_where_it_happened(cli: Command) -> None:

@@ -75,15 +75,14 @@ def test_one_of_two_is_rejected_and_the_other_runs(decisions: Any) -> None:
     assert history_faults(model.asked[1].messages[1:]) == []
 
 
-@pytest.mark.parametrize("decisions", [(), (APPROVE,)])
-def test_a_malformed_call_with_the_id_of_a_good_one_is_told_apart(decisions: Any) -> None:
+def test_a_malformed_call_with_the_id_of_a_good_one_is_told_apart() -> None:
     good = ToolCall(name="send", args={"to": "Ada"}, id="1")
     bad = InvalidToolCall(name="send", args="{", id="1", error="no end", type="invalid_tool_call")
-    messages, model = ran(AIMessage("", tool_calls=[good], invalid_tool_calls=[bad]), *decisions)
+    messages, model = ran(AIMessage("", tool_calls=[good], invalid_tool_calls=[bad]))
 
     first, second = ids(messages)
     assert first == "1" != second
-    assert answers(messages)[first] == "sent to Ada"
+    assert "nothing of it was run" in answers(messages)[first]
     assert "could not be parsed" in answers(messages)[second]
     assert history_faults(model.asked[1].messages[1:]) == []
 

@@ -28,7 +28,7 @@ from langgraph_sdk.errors import NotFoundError
 
 from deepagents import Limits, Price, create_deep_agent
 from deepagents.backends import LocalSandbox, LocalShellBackend
-from deepagents.testing import ScriptedModel, call, calls
+from deepagents.testing import Asked, ScriptedModel, call, calls
 
 
 class State(TypedDict):
@@ -253,7 +253,13 @@ priced = create_deep_agent(
     ScriptedModel(always=lambda asked: "Two guineas."),
     limits=Limits(model_calls=9, prices={"*": Price(1000, 1000)}),
 )
-deep = create_deep_agent(ScriptedModel(always=lambda asked: "Thirteen metres."))
+def _answer_tides(asked: Asked) -> AIMessage | str:
+    if asked.last != "How long is the tale?":
+        return "Thirteen metres."
+    return AIMessage("Once upon a", response_metadata={"finish_reason": "length"})
+
+
+deep = create_deep_agent(ScriptedModel(always=_answer_tides))
 
 
 def _note(asked: Any) -> Any:

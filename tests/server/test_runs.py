@@ -54,6 +54,20 @@ async def test_a_deep_agent_is_served(client: LangGraphClient) -> None:
     assert last(values) == "Thirteen metres."
 
 
+async def test_an_answer_that_broke_off_is_no_success(client: LangGraphClient) -> None:
+    thread = (await client.threads.create())["thread_id"]
+
+    events = [each async for each in client.runs.stream(thread, "deep", input=say("How long is the tale?"))]
+
+    assert events[-1].event == "error"
+    assert events[-1].data["message"] == "The answer was cut off at a limit of tokens."
+    kept: Any = await client.threads.get(thread)
+    assert (kept["status"], last(kept["values"])) == ("error", "Once upon a")
+    assert [run["status"] for run in await client.runs.list(thread)] == ["error"]
+    again = await client.runs.wait(thread, "deep", input=say("How high is the tide?"))
+    assert last(again) == "Thirteen metres."
+
+
 async def test_a_failure_is_shown_without_its_trace(client: LangGraphClient) -> None:
     thread = (await client.threads.create())["thread_id"]
 

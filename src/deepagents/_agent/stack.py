@@ -15,6 +15,7 @@ from deepagents._agent.build import Build
 from deepagents._agent.factories import Factory
 from deepagents.errors import StackError
 from deepagents.middleware._base import Middleware, join_layers
+from deepagents.middleware.patch_tool_calls.broken import BrokenAnswerMiddleware
 from deepagents.middleware.patch_tool_calls.middleware import PatchToolCallsMiddleware
 from deepagents.middleware.prompt_caching import STAND_INS
 from deepagents.middleware.tool_errors import ToolErrorMiddleware, ToolOriginMiddleware
@@ -120,6 +121,11 @@ STACK: Final[tuple[Slot | Position, ...]] = (
         "HumanInTheLoopMiddleware",
         factories.approval,
         "asks about the calls that the model made, before any of them runs",
+    ),
+    Slot(
+        "BrokenAnswerMiddleware",
+        factories.always(BrokenAnswerMiddleware),
+        "runs no call of an answer that broke off, before anything sees its calls",
     ),
     Slot(
         "UnsupportedContentMiddleware",

@@ -15,7 +15,7 @@ from contextvars import copy_context
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, cast
 
-from langchain_core.callbacks import BaseCallbackManager
+from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import ensure_config, var_child_runnable_config
@@ -267,6 +267,24 @@ def emit(kind: EmittedType, /, **about: object) -> None:
     """Write an event to the stream of mode `custom` of the running graph; outside of a run do nothing."""
     if in_graph():
         get_stream_writer()(LibraryEvent({"type": kind, **about}))
+
+
+@contextmanager
+def called_back(handler: BaseCallbackHandler) -> Generator[None]:
+    """Let a callback hear of all that is called meanwhile."""
+    config = ensure_config()
+    callbacks = config.get("callbacks")
+    if isinstance(callbacks, BaseCallbackManager):
+        callbacks = callbacks.copy()
+        # The first: where one raises, as at a limit, LangChain never awaits what stands behind it.
+        callbacks.handlers.insert(0, handler)
+    else:
+        callbacks = [handler, *(callbacks or ())]
+    token = var_child_runnable_config.set({**config, "callbacks": callbacks})
+    try:
+        yield
+    finally:
+        var_child_runnable_config.reset(token)
 
 
 def emit_anywhere() -> Emit:

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from deepagents._state.runtime import LibraryEvent
 from deepagents.events import (
+    AnswerBroken,
     ApprovalNeeded,
     ApprovalRequest,
     Custom,
@@ -31,6 +32,7 @@ from deepagents.events import (
     Usage,
     from_dict,
 )
+from deepagents.models.endings import break_of
 from deepagents.observe.roster import MAIN, Author, Namespace, Roster, is_for_middleware
 
 Chunk: TypeAlias = tuple[Namespace, str, Any]
@@ -156,6 +158,8 @@ class Observer:
             if not isinstance(message, AIMessage):
                 continue
             yield from _read_usage(message, author)
+            if kind := break_of(message):
+                yield AnswerBroken(kind, **author)
             for event in self._see_calls(message, author):
                 if form is None or event.call_id not in settled:
                     self._calls[event.agent, event.call_id] = event
@@ -263,7 +267,7 @@ def _final(message: AIMessage, form: Any) -> FinalAnswer:
     elif isinstance(form, Mapping):
         plain = dict(cast("Mapping[str, Any]", form))
     in_words = "" if form is None else json.dumps(plain, default=str, ensure_ascii=False)
-    return FinalAnswer(message.text or in_words, plain)
+    return FinalAnswer(message.text or in_words, plain, break_of(message))
 
 
 def _result(

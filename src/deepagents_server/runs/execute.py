@@ -11,11 +11,13 @@ from typing import Any, Final, cast
 from uuid import UUID
 
 import sqlalchemy as sa
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langgraph.errors import GraphRecursionError
 from langgraph.types import StateSnapshot
 from sqlalchemy.exc import DataError
 
+from deepagents.errors import BrokenAnswer
+from deepagents.models.endings import break_of, describe_break
 from deepagents.tools.execute import COMMAND_RECORD
 from deepagents_server.database import Database
 from deepagents_server.database.engine import Row
@@ -177,7 +179,7 @@ class Attempt:
     async def outcome(self, status: Ending, error: BaseException | None = None) -> Outcome:
         """Look at what the thread holds now."""
         if status == "success" and self._values is not None:
-            return Outcome("success", "idle", self._values, {})
+            return _judge(Outcome("success", "idle", self._values, {}))
         try:
             async with self._graphs.open(self.run["graph_id"], self._config()) as graph:
                 state = await graph.aget_state(self._thread_config())
@@ -191,7 +193,9 @@ class Attempt:
         interrupts = show_interrupts(state)
         waits = "interrupted" if state.tasks else "idle"
         thread_status = "error" if status == "error" else waits
-        return Outcome(status, thread_status, values, interrupts, show_error(error) if error else None)
+        return _judge(
+            Outcome(status, thread_status, values, interrupts, show_error(error) if error else None)
+        )
 
     async def undo(self) -> Outcome:
         """Delete the checkpoints of the run; return what the thread holds without them."""
@@ -250,6 +254,17 @@ class Attempt:
     async def leave(self) -> None:
         """Stop without an end: the run goes on elsewhere, or after a restart."""
         await self._events.close(self.run_id, self.token, ended=False)
+
+
+def _judge(outcome: Outcome) -> Outcome:
+    """Return an outcome as an error where the last answer of an agent broke off."""
+    held = cast(dict[str, Any], outcome.values) if isinstance(outcome.values, dict) else {}
+    last: Any = (held.get("messages") or [None])[-1]
+    kind = break_of(last) if isinstance(last, BaseMessage) else None
+    if outcome.status != "success" or kind is None:
+        return outcome
+    error = show_error(BrokenAnswer(kind, f"The answer {describe_break(kind)}."))
+    return replace(outcome, status="error", thread_status="error", error=error)
 
 
 def visible_values(graph: Graph, values: Any) -> Any:

@@ -59,6 +59,7 @@ from deepagents.middleware.approval.questions import (
     warn_without_checkpointer,
     word_refusals,
 )
+from deepagents.models.endings import break_of
 from deepagents.permissions import Rules
 from deepagents.tools import specs_by_name
 from deepagents.tools._tool import failure_message, names_of_tools
@@ -148,7 +149,7 @@ class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]
             warn_without_checkpointer(request.messages)
         report_decisions(state)
         response = await inner(handler, request)
-        calls = [call for each in response.result if isinstance(each, AIMessage) for call in each.tool_calls]
+        calls = _last_calls({"messages": response.result})
         asking = [call for call in calls if call["name"] in self.interrupt_on]
         if not asking:
             return response if state.get(HELD) is None else keeping(response, (), {HELD: None})
@@ -166,6 +167,8 @@ class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]
         no_checkpointer = explain_no_checkpointer() if self.interrupt_on else None
         decided: dict[str, Record] = {}
         calls = _last_calls(state)
+        if not calls:
+            return self._finish({}, (), decided, state) or None
         langchain = self._ask_once(state, decided)
         problem: str | None = None
         with answers_to_questions() as find_answer:
@@ -310,8 +313,10 @@ def _refuse_unknown_tool(request: Any, call: Call) -> ToolResult | None:
 
 
 def _last_calls(state: Mapping[str, Any]) -> Sequence[Any]:
+    """Return the calls that wait to be run: those of an answer that broke off never are."""
     answers = (each for each in reversed(state["messages"]) if isinstance(each, AIMessage))
-    return last.tool_calls if (last := next(answers, None)) else ()
+    last = next(answers, None)
+    return () if last is None or break_of(last) else last.tool_calls
 
 
 def _find_asked(langchain: LangChainApproval, calls: Sequence[Call]) -> Sequence[Call]:

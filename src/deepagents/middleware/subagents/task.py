@@ -37,6 +37,7 @@ from deepagents.errors import ConfigError, ToolFailure
 from deepagents.middleware._requests import TASK_NAME
 from deepagents.middleware.subagents.fork import FORKED, REFUSAL, make_forked_history
 from deepagents.middleware.subagents.merge import diff_state, same
+from deepagents.models.endings import Break, break_of, describe_break
 from deepagents.tools._tool import Runtime, ToolOutput, ToolSpec
 
 SUBAGENT_RESPONSE_FORMAT_CONFIG_KEY: Final = "__deepagents_subagent_response_format"
@@ -226,7 +227,18 @@ async def _task(context: Delegation, description: str, subagent_type: str) -> To
     update = diff_state(
         context.select_shared_state(), returned, running_channels(), getattr(runnable, "channels", {})
     )
-    return ToolOutput(report + _warn_of_conflicts(update, str(context.runtime.tool_call_id)), update=update)
+    report += _warn_of_conflicts(update, str(context.runtime.tool_call_id))
+    if kind := _find_break(result):
+        report += f"\n\n[This is not all of it: the answer of the subagent {describe_break(kind)}.]"
+        return ToolOutput(report, update=update, code="incomplete_answer")
+    return ToolOutput(report, update=update)
+
+
+def _find_break(result: Mapping[str, Any]) -> Break | None:
+    """Return how the last answer of a subagent broke off."""
+    messages: Any = result.get("messages")
+    last: object = messages[-1] if messages and isinstance(messages, list) else None
+    return break_of(last) if isinstance(last, BaseMessage) else None
 
 
 def _warn_of_conflicts(update: Mapping[str, Any], call_id: str) -> str:
