@@ -48,6 +48,7 @@ ERROR_MEANINGS: dict[ErrorCode, str] = {
     "io_error": "the operating system refused for another reason",
     "unknown_subagent": "no subagent has that name",
     "tool_failed": "a tool raised an exception that has no code",
+    "incomplete_answer": "the model's answer with this call broke off, or the answer of a subagent did",
     "not_run": "a call waited for a person's decision, and none came that could be used",
     "cancelled": "a run was cancelled while a call ran; it may have taken effect",
     "result_lost": "a run ended before the result of a call was recorded; it may have taken effect",

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Iterable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for_futures
@@ -177,6 +178,11 @@ def collect_threads() -> Generator[list[Future[Any]]]:
         yield threads
     finally:
         _left_threads.reset(token)
+
+
+def sleep(seconds: float) -> IOCall[None]:
+    """Wait so many seconds."""
+    return IOCall(lambda: time.sleep(seconds), lambda: asyncio.sleep(seconds))
 
 
 def in_thread(work: Callable[[], T]) -> IOCall[T]:

@@ -90,6 +90,17 @@ class ModelFailed(_OfAgent):
 
 
 @dataclass(frozen=True, slots=True)
+class ModelRetry(_OfAgent):
+    """A model that failed is asked again in so many seconds; `retry` counts from 1 to `retries`."""
+
+    type: ClassVar[str] = "model_retry"
+    reason: str
+    seconds: float
+    retry: int
+    retries: int
+
+
+@dataclass(frozen=True, slots=True)
 class AnswerBroken(_OfAgent):
     """An answer of a model broke off, and none of its calls is run.
 
@@ -326,12 +337,13 @@ class RunFailed(_Event):
 
 
 _OfRuns: TypeAlias = RunStarted | RunStopped | RunFailed | FinalAnswer
-_OfModels: TypeAlias = Token | Reasoning | ModelFailed | AnswerBroken | ContextCompacted | LimitNear | LimitReached | Usage
+_OfModels: TypeAlias = Token | Reasoning | ModelFailed | ModelRetry | AnswerBroken | Usage
+_OfContexts: TypeAlias = ContextCompacted | LimitNear | LimitReached
 _OfTools: TypeAlias = ToolCalled | ToolFinished | PlanChanged | Custom
 _OfCommands: TypeAlias = CommandOutput | CommandEnded | HostRefused
 _OfOthers: TypeAlias = SubagentStarted | SubagentFinished | TaskChanged
 _OfPeople: TypeAlias = ApprovalNeeded | QuestionAsked | ApprovalGiven
-Event: TypeAlias = _OfRuns | _OfModels | _OfTools | _OfCommands | _OfOthers | _OfPeople
+Event: TypeAlias = _OfRuns | _OfModels | _OfContexts | _OfTools | _OfCommands | _OfOthers | _OfPeople
 """Any event of a run."""
 
 

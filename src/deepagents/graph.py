@@ -70,7 +70,7 @@ def create_deep_agent(
     name: str | None = None,
     cache: BaseCache[Any] | None = None,
     limits: Limits | None = None,
-    model_retries: int = 0,
+    model_retries: int | None = None,
     fallback_models: Sequence[str | BaseChatModel] = (),
 ) -> CompiledStateGraph[Any, Any, Any, Any]:
     """Create an agent that plans, works on files and delegates, as an ordinary compiled LangGraph graph.
@@ -108,7 +108,7 @@ def create_deep_agent(
         cache: LangGraph node cache.
         limits: what the agent and all its descendants may use together (see `docs/concepts/limits.md`).
         model_retries: how often a call of a model is made again when its failure may pass; subagents too
-            (see `docs/concepts/models.md`).
+            (see `docs/concepts/models.md`). Default: `DEEPAGENTS_MODEL_RETRIES`, else 0.
         fallback_models: which models are asked, in order, when a call has failed for good; subagents too.
 
     Raises:

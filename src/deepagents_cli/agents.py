@@ -12,6 +12,7 @@ from secrets import token_hex
 from typing import Any, Final
 
 from langchain.agents.middleware import AgentMiddleware
+from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -42,6 +43,7 @@ from deepagents_cli.settings import NOTHING_SET, Permission, Settings, merge, re
 from deepagents_cli.settings_file import add_permission, remove_permission
 from deepagents_cli.setup import Setup
 from deepagents_cli.threads import state_dir
+from deepagents_cli.values import default_retries
 
 _NO_MODEL: Final = (
     "There is no model to use: set a provider's key, such as ANTHROPIC_API_KEY, and start again; or name a "
@@ -61,7 +63,7 @@ def choose_model(name: str | None, settings: Settings = NOTHING_SET) -> BaseChat
     named = name or os.environ.get("DEEPAGENTS_MODEL") or settings.model
     if not named:
         try:
-            chosen = default_model()
+            chosen = default_model(resolve_patiently)
         except UnknownModel as error:
             # The library's sentence is for programs too, and long.
             raise UnknownModel(_NO_MODEL) from error
@@ -77,7 +79,13 @@ def choose_model(name: str | None, settings: Settings = NOTHING_SET) -> BaseChat
         from deepagents_local import DEFAULT_MODEL, need_weights
 
         need_weights(rest or DEFAULT_MODEL)
-    return resolve_model(named)
+    return resolve_patiently(named)
+
+
+def resolve_patiently(name: str) -> BaseChatModel:
+    """Make a model whose package does not ask again itself, unseen: the agent does, and says so."""
+    quiet = {"max_retries": 0} if name.partition(":")[0] in ("anthropic", "openai") else {}
+    return resolve_model(name, partial(init_chat_model, **quiet))
 
 
 def model_label(model: BaseChatModel) -> str:
@@ -324,6 +332,7 @@ def make_agent(
         interrupt_on=policy.interrupt_on(),
         permissions=policy.permissions(),
         limits=limits,
+        model_retries=default_retries(),
     )
 
 

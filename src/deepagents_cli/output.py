@@ -10,33 +10,25 @@ from typing import IO, Any, Final
 from rich.console import Console
 
 from deepagents.events import (
-    AnswerBroken,
     ApprovalGiven,
     CommandEnded,
     CommandOutput,
-    ContextCompacted,
-    Custom,
     Event,
     FinalAnswer,
-    HostRefused,
-    LimitNear,
-    LimitReached,
-    ModelFailed,
     PlanChanged,
     RunFailed,
     RunStarted,
     SubagentFinished,
     SubagentStarted,
-    TaskChanged,
     Todo,
     Token,
     ToolCalled,
     ToolFinished,
     Usage,
 )
-from deepagents.models.endings import describe_break
 from deepagents.tools import ToolSpec, specs_by_name
 from deepagents_cli.diffs import name_in
+from deepagents_cli.notices import notice_line
 from deepagents_cli.spending import Spending
 from deepagents_cli.terminal import clean, one_line, style_text
 
@@ -359,37 +351,6 @@ def result_line(
         return _count(len(lines), spec.result_unit)
     more = f" (+{_count(len(lines) - 1, 'line')})" if len(lines) > 1 else ""
     return f"{one_line(lines[0])}{more}" if lines else ""
-
-
-def notice_line(event: Event) -> str | None:
-    """Describe what happened to a run apart from its steps; `None` for what is shown otherwise or never.
-
-    The command line and the conversation both show these sentences.
-    """
-    line = None
-    match event:
-        case ContextCompacted():
-            line = "older messages were summed up"
-        case ModelFailed(error=error):
-            line = f"the model failed: {one_line(error)}"
-        case AnswerBroken(kind=kind):
-            line = f"the answer {describe_break(kind)}"
-        case LimitNear() | LimitReached():
-            how = "near" if isinstance(event, LimitNear) else "reached"
-            line = f"limit of {_words(event.kind)} is {how}: {event.spent:,g} of {event.limit:,g}"
-        case HostRefused(text=text):
-            line = one_line(text)
-        case TaskChanged(name=name, status=status):
-            line = f"{one_line(name)}, elsewhere: {one_line(status)}"
-        case Custom(data={"type": "rubric_evaluation_end", "result": str(result)}):
-            line = f"graded: {_words(result)}"
-        case _:
-            pass
-    return line
-
-
-def _words(name: str) -> str:
-    return one_line(name.replace("_", " "))
 
 
 def _count(number: int, noun: str) -> str:

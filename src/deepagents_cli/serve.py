@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from dataclasses import replace
 from functools import partial
@@ -12,7 +13,7 @@ from typing import Any, Final
 from deepagents_cli.db import add_ages
 from deepagents_cli.errors import CommandError, Exit
 from deepagents_cli.other_commands import add_debug
-from deepagents_cli.values import read_count, read_number
+from deepagents_cli.values import RETRIES, default_retries, read_count, read_number
 
 _OF_SERVERS: Final = ("connections", "allow_anyone", "operator")
 
@@ -132,6 +133,8 @@ def run(arguments: argparse.Namespace, *, model: Any = None) -> int:
             owner_limit=arguments.runs_per_owner,
             **({name: getattr(arguments, name) for name in _OF_SERVERS if arguments.command == "serve"}),
         )
+        # Agents that say nothing of it, in the modules that are loaded now, ask again as often.
+        os.environ.setdefault(RETRIES, str(default_retries()))
         if arguments.command == "worker":
             asyncio.run(work(config, settings, partial(_say, "Working as"), arguments.move_from))
             return Exit.DONE

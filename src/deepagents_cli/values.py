@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from argparse import ArgumentTypeError
 from typing import Final
@@ -14,6 +15,16 @@ _N: Final = "[0-9]{1,9}"
 _TIME: Final = re.compile(
     rf"(?:(?P<d>{_N})d)?(?:(?P<h>{_N})h)?(?:(?P<m>{_N})m)?(?:(?P<s>{_N})s)?|(?P<bare>{_N})"
 )
+
+
+RETRIES: Final = "DEEPAGENTS_MODEL_RETRIES"
+_USUAL_RETRIES: Final = 8
+"""With waits of up to 30 seconds they outlast two minutes in which a provider is overloaded."""
+
+
+def default_retries() -> int:
+    """Return how often a failed call of a model is made again, by the environment or as usual."""
+    return int(os.environ.get(RETRIES) or _USUAL_RETRIES)
 
 
 def read_count(text: str) -> int:

@@ -16,7 +16,8 @@ from pydantic import BaseModel
 from deepagents import create_deep_agent
 from deepagents.backends import FilesystemBackend
 from deepagents.errors import BrokenAnswer
-from deepagents.events import AnswerBroken, FinalAnswer, ToolFinished
+from deepagents.events import AnswerBroken, FinalAnswer, ModelRetry, ToolFinished
+from deepagents.models.failures import may_pass
 from deepagents.testing import ScriptedModel, call, calls, history_faults
 from tests.cli.openai_server import OpenAIServer, Reply, Request, serving
 from tests.conftest import CallMode
@@ -90,7 +91,9 @@ def test_a_stream_that_stops_in_a_call_never_writes_half_a_file(call_mode: CallM
     ids=lambda each: "-".join(map(str, each.values())) if isinstance(each, dict) else each,
 )
 def test_no_call_of_a_broken_answer_runs_whatever_its_provider_calls_that(kind: str, told: Any) -> None:
-    broken = with_metadata(calls(("write_file", {"file_path": "/a", "content": "hal"}), ("ls", {"path": "/"})), **told)
+    broken = with_metadata(
+        calls(("write_file", {"file_path": "/a", "content": "hal"}), ("ls", {"path": "/"})), **told
+    )
     with ScriptedModel(broken, "Sorry.") as model:
         result = create_deep_agent(model).invoke(GO)
 
@@ -118,7 +121,9 @@ def test_no_call_of_a_broken_answer_runs_whatever_its_provider_calls_that(kind: 
 )
 def test_an_answer_that_ends_well_or_never_says_is_run(call_mode: CallMode, told: Any) -> None:
     for run in (call_mode.invoke, call_mode.stream):
-        with ScriptedModel(with_metadata(call("write_file", file_path="/a", content="all"), **told), "Done.") as model:
+        with ScriptedModel(
+            with_metadata(call("write_file", file_path="/a", content="all"), **told), "Done."
+        ) as model:
             run(create_deep_agent(model), GO)
         assert model.asked[1].messages[-1].status == "success"
 
@@ -131,7 +136,10 @@ def test_arguments_that_are_no_whole_json_run_no_call_of_their_answer(call_mode:
         r'{"index":1,"id":"2","type":"function","function":{"name":"write_file",'
         r'"arguments":"{\"file_path\":\"/a\",\"content\":\"hal"}}]}'
     )
-    lines = (f'{head}"delta":{delta},"finish_reason":null}}]}}', f'{head}"delta":{{}},"finish_reason":"tool_calls"}}]}}')
+    lines = (
+        f'{head}"delta":{delta},"finish_reason":null}}]}}',
+        f'{head}"delta":{{}},"finish_reason":"tool_calls"}}]}}',
+    )
     body = "".join(f"data: {line}\n\n" for line in (*lines, "[DONE]")).encode()
     with serving(Reply(stream=body), "Sorry.") as server:
         result = call_mode.invoke(create_deep_agent(asking(server, streaming=True)), GO)
@@ -142,7 +150,14 @@ def test_arguments_that_are_no_whole_json_run_no_call_of_their_answer(call_mode:
 
 
 def test_a_stream_of_anthropic_without_its_end_runs_nothing(call_mode: CallMode) -> None:
-    start = {"id": "m", "type": "message", "role": "assistant", "model": "c", "content": [], "stop_reason": None}
+    start = {
+        "id": "m",
+        "type": "message",
+        "role": "assistant",
+        "model": "c",
+        "content": [],
+        "stop_reason": None,
+    }
     events: list[dict[str, Any]] = [
         {"type": "message_start", "message": {**start, "usage": {"input_tokens": 1, "output_tokens": 1}}},
         {"type": "content_block_start", "index": 0}
@@ -158,7 +173,9 @@ def test_a_stream_of_anthropic_without_its_end_runs_nothing(call_mode: CallMode)
         stop,
         {"type": "message_stop"},
     ]
-    bodies = ["".join(f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in each) for each in (events, text)]
+    bodies = [
+        "".join(f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in each) for each in (events, text)
+    ]
     with serving(*(Reply(stream=body.encode()) for body in bodies)) as server:
         address: Any = {"base_url": server.address.removesuffix("/v1"), "api_key": "none"}
         model = ChatAnthropic(model_name="c", max_retries=0, streaming=True, **address)
@@ -170,13 +187,33 @@ def test_a_stream_of_anthropic_without_its_end_runs_nothing(call_mode: CallMode)
     assert result["messages"][-1].text == "Sorry."
 
 
+def test_a_stream_that_stops_is_asked_for_again_where_that_was_wanted(call_mode: CallMode) -> None:
+    overloaded = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+    late = Reply(stream=f"event: error\ndata: {json.dumps(overloaded)}\n\n".encode())
+    with serving(
+        Reply("Half an answer", cut=2), "All of it.", Reply("Half an answer", cut=2), late
+    ) as server:
+        patient = create_deep_agent(asking(server), model_retries=1)
+        events = call_mode.observe(patient, GO)
+        hasty = call_mode.observe(create_deep_agent(asking(server)), GO)
+        address: Any = {"base_url": server.address.removesuffix("/v1"), "api_key": "none"}
+        claude = ChatAnthropic(model_name="c", max_retries=0, streaming=True, **address)
+        with pytest.raises(Exception, match="Overloaded") as raised:
+            call_mode.invoke(create_deep_agent(claude), GO)
+
+    assert may_pass(raised.value)
+    assert [each.reason for each in events if isinstance(each, ModelRetry)] == ["the answer broke off"]
+    assert events[-1] == FinalAnswer("All of it.")
+    assert hasty[-1] == FinalAnswer("Half", broken="no_end")
+
+
 @pytest.mark.parametrize("kind", ["length", "filtered"])
 def test_calls_that_break_off_again_and_again_end_the_run(call_mode: CallMode, kind: str) -> None:
     told = {"length": "max_tokens", "filtered": "refusal"}[kind]
     broken = with_metadata(call("write_file", file_path="/a", content="hal"), stop_reason=told)
-    with ScriptedModel(broken, broken, call("ls", path="/"), broken, broken, broken) as model:
-        with pytest.raises(BrokenAnswer, match="3 answers of the model in a row broke off") as raised:
-            call_mode.invoke(create_deep_agent(model), GO)
+    model = ScriptedModel(broken, broken, call("ls", path="/"), broken, broken, broken)
+    with model, pytest.raises(BrokenAnswer, match="3 answers of the model in a row broke off") as raised:
+        call_mode.invoke(create_deep_agent(model), GO)
 
     assert raised.value.kind == kind
 

@@ -81,7 +81,10 @@ TESTED_BY: dict[str, str] = {
     "deepagents/backends/local_sandbox/session.py": "sandbox/test_session.py",
     "deepagents/backends/local_sandbox/session_inside.py": "sandbox/test_session.py",
     "deepagents/graph.py": "agents/test_create_deep_agent.py",
+    "deepagents/middleware/retries.py": "middleware/test_fallback.py",
     "deepagents/middleware/tool_exclusion.py": "agents/test_create_deep_agent.py",
+    "deepagents/models/endings.py": "agents/test_broken_answers.py",
+    "deepagents_cli/notices.py": "cli/test_output.py",
 }
 """Public modules that are tested through another; private ones are held by coverage."""
 

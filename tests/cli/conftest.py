@@ -68,6 +68,8 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     place = tmp_path / "state"
     monkeypatch.setenv("DEEPAGENTS_STATE", str(place))
     monkeypatch.setenv("DEEPAGENTS_SETTINGS", str(tmp_path / "settings.toml"))
+    # What fails here fails at once.
+    monkeypatch.setenv("DEEPAGENTS_MODEL_RETRIES", "0")
     monkeypatch.setattr("sys.stdin", io.StringIO())
     return place
 

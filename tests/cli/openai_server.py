@@ -184,9 +184,7 @@ class _Handler(BaseHTTPRequestHandler):
         while not (self.script.closing.is_set() or hold.wait(0.05)):
             continue
 
-    def _send(
-        self, status: int, answer: Mapping[str, Any], headers: Mapping[str, str] | None = None
-    ) -> None:
+    def _send(self, status: int, answer: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> None:
         body = json.dumps(answer).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")

@@ -10,6 +10,8 @@ from langchain_core.messages import AIMessage
 from deepagents.backends import LocalSandbox
 from deepagents.testing import ScriptedModel, call
 from tests.cli.conftest import Command, Ended
+from tests.cli.openai_server import Reply, serving
+from tests.cli.openai_server import call as call_tool
 
 
 def test_done_is_zero(cli: Command) -> None:
@@ -63,19 +65,41 @@ def test_an_answer_that_broke_off_is_no_success(cli: Command) -> None:
 
     assert [each.code for each in (quiet, printed, lines)] == [1, 1, 1]
     assert quiet.out == "Half an answ\n"
-    assert quiet.err.startswith("deepagents: the answer was cut off at a limit of tokens. Go on with: deepagents")
+    assert quiet.err.startswith(
+        "deepagents: the answer was cut off at a limit of tokens. Go on with: deepagents"
+    )
     assert "the answer was cut off" in printed.out
     assert lines.of_kind("answer_broken")[0]["kind"] == lines.of_kind("final_answer")[0]["broken"] == "length"
 
 
 def test_a_task_whose_broken_call_was_made_again_is_done(cli: Command) -> None:
     arguments = {"file_path": "/notes.md", "content": "hal"}
-    half = call("write_file", **arguments).model_copy(update={"response_metadata": {"finish_reason": "length"}})
+    half = call("write_file", **arguments).model_copy(
+        update={"response_metadata": {"finish_reason": "length"}}
+    )
 
     ended = cli.run("hello", "--auto", model=ScriptedModel(half, "I did not write it."))
 
     assert (ended.code, ended.err) == (0, "")
     assert (cli.directory / "notes.md").read_text() == "first line\nsecond line\n"
+
+
+@pytest.mark.parametrize("patience", [None, "3"])
+def test_a_task_outlasts_a_minute_of_overload(
+    cli: Command, monkeypatch: pytest.MonkeyPatch, patience: str | None
+) -> None:
+    monkeypatch.delenv("DEEPAGENTS_MODEL_RETRIES")
+    if patience:
+        monkeypatch.setenv("DEEPAGENTS_MODEL_RETRIES", patience)
+    busy = Reply("Overloaded.", status=529, headers={"retry-after": "0"})
+    with serving(call_tool("ls", path="/"), *[busy] * 6, "Here I am.") as server:
+        monkeypatch.setenv("DEEPAGENTS_LOCAL_SERVER", server.address)
+        ended = cli.run("hello", "--json", "--model", "local-server:scripted")
+
+    waits = [(each["reason"], each["seconds"], each["retries"]) for each in ended.of_kind("model_retry")]
+    assert waits == [("the model is overloaded", 0, int(patience or 8))] * int(patience or 6)
+    assert (ended.code, len(server.requests)) == ((1, 5) if patience else (0, 8))
+    assert len(ended.of_kind("tool_called")) == 1
 
 
 def test_debug_shows_where_it_happened(cli: Command) -> None:

@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from deepagents.events import (
+    AnswerBroken,
     ApprovalGiven,
     ApprovalNeeded,
     CommandEnded,
@@ -23,6 +24,7 @@ from deepagents.events import (
     LimitNear,
     LimitReached,
     ModelFailed,
+    ModelRetry,
     PlanChanged,
     QuestionAsked,
     Reasoning,
@@ -39,7 +41,8 @@ from deepagents.events import (
     Usage,
 )
 from deepagents_cli.chat.transcript import Transcript
-from deepagents_cli.output import Printer, call_line, notice_line, result_line, write_json
+from deepagents_cli.notices import notice_line
+from deepagents_cli.output import Printer, call_line, result_line, write_json
 from deepagents_cli.spending import Spending
 from tests.cli.conftest import Command
 from tests.cli.scenarios import greets, writes_a_file
@@ -56,6 +59,7 @@ EACH: tuple[Event, ...] = (
     SubagentStarted("helper", "dig", "3", "helper"),
     SubagentFinished("helper", "3", "success", "dug", "helper"),
     TaskChanged("task-1", "helper", "success"),
+    ModelRetry("the model is overloaded", 8.0, 4, 8), AnswerBroken("length"),
     ApprovalNeeded(()), QuestionAsked("i1", "Which?"), ApprovalGiven("i1", "ls", "approve"),
 )  # fmt: skip
 SILENT = {

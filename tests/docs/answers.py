@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from langchain_core.messages import AIMessage
+
 from deepagents.testing import call
 from tests.docs.provider import Answers
 
@@ -167,6 +169,7 @@ ANSWERS: Mapping[str, Mapping[str, Answers]] = {
             call("ls", path="/"),
             "The files cannot be reached.",
             call("divide", a=1, b=0),
+            AIMessage("Once upon a time there", response_metadata={"stop_reason": "max_tokens"}),
         ]
     },
     "docs/concepts/older-versions.md": {"*": [call("ls", path="/"), "/a.md and /b.md."]},

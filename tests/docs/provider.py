@@ -95,7 +95,9 @@ def _message(request: Request, answer: str | AIMessage) -> dict[str, Any]:
         "role": "assistant",
         "model": request["model"],
         "content": content,
-        "stop_reason": "tool_use" if message.tool_calls else "end_turn",
+        "stop_reason": message.response_metadata.get(
+            "stop_reason", "tool_use" if message.tool_calls else "end_turn"
+        ),
         "stop_sequence": None,
         "usage": {"input_tokens": len(json.dumps(request)) // 4, "output_tokens": 20},
     }

@@ -253,7 +253,7 @@ def test_a_refusal_with_no_summarizer_leads_to_extracts() -> None:
 @pytest.mark.parametrize("marker", MARKERS)
 def test_what_providers_say_of_a_request_that_is_too_long_is_known(marker: str) -> None:
     assert is_overflow(_error(f"Error code: 400 - {marker.upper()} (request id 7)", status_code=400))
-    assert is_overflow(_error(marker, status_code=500))
+    assert is_overflow(_error(marker, status_code=500)) is (" " in marker)
     assert is_overflow(_error("refused", body={"error": {"code": marker}}))
     assert not is_overflow(_error(marker, status_code=429))
     assert not is_overflow(_error(marker))

@@ -12,6 +12,7 @@ from deepagents import events
 from deepagents._state.runtime import EmittedType
 from deepagents.events import (
     VERSION,
+    AnswerBroken,
     ApprovalGiven,
     ApprovalNeeded,
     ApprovalRequest,
@@ -25,6 +26,7 @@ from deepagents.events import (
     LimitNear,
     LimitReached,
     ModelFailed,
+    ModelRetry,
     PlanChanged,
     QuestionAsked,
     Reasoning,
@@ -46,6 +48,8 @@ EXAMPLES: list[Event] = [
     RunStarted("t1", "tidy up", "anthropic:some", "/files"),
     Reasoning("Let me see."),
     ModelFailed("TimeoutError"),
+    ModelRetry("the model is overloaded", 8.0, 4, 8),
+    AnswerBroken("length"),
     TaskChanged("t", "researcher", "running"),
     ContextCompacted(agent="researcher"),
     LimitNear("tokens", 1_000.0, 900.0),

@@ -253,6 +253,8 @@ priced = create_deep_agent(
     ScriptedModel(always=lambda asked: "Two guineas."),
     limits=Limits(model_calls=9, prices={"*": Price(1000, 1000)}),
 )
+
+
 def _answer_tides(asked: Asked) -> AIMessage | str:
     if asked.last != "How long is the tale?":
         return "Thirteen metres."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from types import MappingProxyType
@@ -131,12 +132,20 @@ def check_values(*, system_prompt: Any, limits: Any, name: Any) -> None:
         raise ConfigError(f"name must be a string, got {name!r}")
 
 
+RETRIES_VARIABLE: Final = "DEEPAGENTS_MODEL_RETRIES"
+
+
 def check_retries(given: Any) -> int:
-    """Return how often a failed call of a model is made again.
+    """Return how often a failed call of a model is made again; `None` leaves it to the environment.
 
     Raises:
         ConfigError: for anything but a whole number of 0 or more.
     """
+    if given is None:
+        named = os.environ.get(RETRIES_VARIABLE, "0")
+        if not named.isdecimal():
+            raise ConfigError(f"{RETRIES_VARIABLE} must be a whole number of 0 or more, got {named!r}")
+        return int(named)
     if isinstance(given, bool) or not isinstance(given, int) or given < 0:
         raise ConfigError(f"model_retries must be a whole number of 0 or more, got {given!r}")
     return given

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias, cast
 
-from langchain.agents.middleware import ModelFallbackMiddleware, ModelRetryMiddleware
+from langchain.agents.middleware import ModelFallbackMiddleware
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 
@@ -33,6 +33,7 @@ from deepagents.middleware.limits import LimitsMiddleware
 from deepagents.middleware.memory import MemoryMiddleware
 from deepagents.middleware.patch_tool_calls.middleware import AskAgainMiddleware
 from deepagents.middleware.prompt_caching import PromptCachingMiddleware
+from deepagents.middleware.retries import ModelRetryMiddleware
 from deepagents.middleware.skills import SkillsMiddleware
 from deepagents.middleware.skills.load import source_path
 from deepagents.middleware.subagents.fork import REFUSAL, ForkedContextMiddleware
@@ -42,7 +43,7 @@ from deepagents.middleware.summarization import create_summarization_middleware
 from deepagents.middleware.summarization.middleware import under_rules
 from deepagents.middleware.todos import TODO_PROMPT, WRITE_TODOS, TodoListMiddleware
 from deepagents.middleware.tool_exclusion import ToolExclusionMiddleware
-from deepagents.models.failures import is_overflow, may_pass
+from deepagents.models.failures import is_overflow
 from deepagents.permissions import Rules
 from deepagents.tools import FILE_TOOLS
 
@@ -302,7 +303,7 @@ def retries(build: Build, given: Given) -> Middleware | None:
     times = build.plan.model_retries
     if given or not times:
         return given
-    return ModelRetryMiddleware(max_retries=times, retry_on=may_pass, on_failure="error")
+    return ModelRetryMiddleware(times)
 
 
 def caching(kind: type[PromptCachingMiddleware]) -> Factory:

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 from langchain_core.messages import AIMessage, BaseMessage
 
 Break: TypeAlias = Literal["length", "filtered", "no_end", "malformed"]
-"""How an answer broke off: at a limit of tokens, by a filter, before its end, or in calls that are no JSON."""
+"""How one broke off: at a limit of tokens, by a filter, before its end, or in calls that are not JSON."""
 
 BROKEN: Final = "broken"
 """Where an answer that broke off says how, in `response_metadata`."""
@@ -38,15 +38,15 @@ def find_break(message: AIMessage, *, streamed: bool) -> Break | None:
 
     Silence means nothing, except in a stream of a provider whose streams end with a reason.
     """
-    told: Mapping[str, Any] = message.response_metadata
-    details: object = told.get("incomplete_details")
+    metadata: Mapping[str, Any] = message.response_metadata
+    details: object = metadata.get("incomplete_details")
     more = cast("Mapping[str, Any]", details).get("reason") if isinstance(details, Mapping) else None
-    reasons = [str(each).lower() for each in (*map(told.get, _SAYS), more) if each]
+    reasons = [str(each).lower() for each in (*map(metadata.get, _SAYS), more) if each]
     for kind, pattern in _PATTERNS.items():
         if any(map(pattern.fullmatch, reasons)):
             return kind
-    also_says = _ALWAYS_SAY.get(str(told.get("model_provider")))
-    return "no_end" if streamed and not reasons and also_says and told.get(also_says) else None
+    also_says = _ALWAYS_SAY.get(str(metadata.get("model_provider")))
+    return "no_end" if streamed and not reasons and also_says and metadata.get(also_says) else None
 
 
 def break_of(message: BaseMessage) -> Break | None:

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from math import isnan
+from random import uniform
 from typing import Any, Final, cast
 
-from langchain_core.exceptions import ContextOverflowError, ModelError
+from langchain_core.exceptions import (
+    ContextOverflowError,
+    ModelConnectionError,
+    ModelError,
+    ModelRateLimitError,
+    ModelTimeoutError,
+)
 from pydantic import ValidationError
 
 from deepagents.errors import HarnessError
@@ -16,6 +26,13 @@ _FAULTS: Final = (
     *(NotImplementedError, TypeError, ValidationError),
 )
 """Mistakes in a program, which are there the next time as well."""
+_NO_CREDIT: Final = "insufficient_quota"
+"""The code by which OpenAI says that an account is used up, with the status of a rate limit."""
+_LONGEST_BACKOFF: Final = 30.0
+LONGEST_WAIT: Final = 300.0
+"""Seconds: where a provider asks for more, a person is to decide."""
+_RATE_LIMIT: Final = 429
+_OVERLOADED: Final = frozenset({503, 529})
 _TOO_LARGE: Final = 413
 # Refused for another reason, though the text may speak of tokens: keys, missing models, rate limits.
 _OTHER_STATUS: Final = frozenset({401, 403, 404, 408, 409, 429})
@@ -27,6 +44,7 @@ MARKERS: Final = (
     "contextwindowexceedederror",
     "maximum context length",
     "exceeds the context length",
+    "exceeded model token limit",
     "exceeds the context window",
     "exceed the context window",
     "exceeds the model's context",
@@ -44,6 +62,8 @@ MARKERS: Final = (
     "input token count exceeds",
     "prompt is too long",
     "prompt too long",
+    "prompt 超长",
+    "range of input length should be",
     "request entity too large",
     "request exceeds the maximum size",
     "request_too_large",
@@ -53,18 +73,61 @@ MARKERS: Final = (
     "string_above_max_length",
     "model_max_prompt_tokens_exceeded",
 )
-"""In lower case: OpenAI, Anthropic, Google, Bedrock, Mistral, Cohere, Groq, xAI, LiteLLM, llama.cpp,
-LM Studio, Ollama, vLLM, TGI."""
+"""In lower case: OpenAI, Anthropic, Google, Bedrock, Mistral, Cohere, Groq, xAI, Zhipu, Moonshot, Qwen,
+LiteLLM, llama.cpp, LM Studio, Ollama, vLLM, TGI."""
 
 
 def may_pass(error: Exception) -> bool:
     """Return whether the same request, made again, may well be answered."""
+    if getattr(error, "code", None) == _NO_CREDIT:
+        return False
     if isinstance(error, ModelError):
         return error.is_retryable
     status = status_of(error)
-    if status is None:
+    # A stream that began well may tell of a failure later.
+    if status is None or status < 400:
         return not isinstance(error, _FAULTS)
     return status in _PASSING or status >= 500
+
+
+def choose_wait(error: Exception | None, retry: int) -> float:
+    """Return the seconds before the next try: what the provider asks for, else twice as long as before."""
+    asked = None if error is None else _read_retry_after(error)
+    if asked is not None and not isnan(asked):
+        return max(asked, 0.0)
+    # Not all who were refused at one time are to come back at one time.
+    return min(2.0**retry, _LONGEST_BACKOFF) * uniform(0.75, 1.25)
+
+
+def _read_retry_after(error: Exception) -> float | None:
+    headers: Any = getattr(getattr(error, "response", None), "headers", None)
+    if not isinstance(headers, Mapping):
+        return None
+    given = cast("Mapping[str, str]", headers)
+    try:
+        if "retry-after-ms" in given:
+            return float(given["retry-after-ms"]) / 1000
+        return float(given["retry-after"]) if "retry-after" in given else None
+    except ValueError:
+        pass
+    try:
+        return (parsedate_to_datetime(given["retry-after"]) - datetime.now(UTC)).total_seconds()
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def describe_failure(error: Exception) -> str:
+    """Say in a few words why a model is asked again."""
+    status = status_of(error)
+    if isinstance(error, ModelRateLimitError) or status == _RATE_LIMIT:
+        return "the rate limit is reached"
+    if status in _OVERLOADED:
+        return "the model is overloaded"
+    if isinstance(error, ModelTimeoutError | TimeoutError):
+        return "the model did not answer in time"
+    if isinstance(error, ModelConnectionError | ConnectionError):
+        return "the model cannot be reached"
+    return f"the model failed: {type(error).__name__}"
 
 
 def status_of(error: BaseException) -> int | None:
@@ -122,4 +185,10 @@ def _is_refusal(error: BaseException) -> bool:
     if status in _OTHER_STATUS or (status is None and body is None and not hasattr(error, "response")):
         return False
     text = f"{error} {body!r}"[:_MOST_TEXT].lower()
-    return any(marker in text for marker in MARKERS)
+    # A server that fails says so in a sentence if it means this; a bare code may be of anything.
+    known = MARKERS if status is None or status < 500 else filter(_is_sentence, MARKERS)
+    return any(marker in text for marker in known)
+
+
+def _is_sentence(marker: str) -> bool:
+    return " " in marker

@@ -32,7 +32,6 @@ from deepagents.events import (
     Usage,
     from_dict,
 )
-from deepagents.models.endings import break_of
 from deepagents.observe.roster import MAIN, Author, Namespace, Roster, is_for_middleware
 
 Chunk: TypeAlias = tuple[Namespace, str, Any]
@@ -42,6 +41,8 @@ _CallKey: TypeAlias = tuple[str | None, str]
 _MODEL_NODE: Final = "model"
 _TOOL_NODE: Final = "tools"
 _INTERRUPT: Final = "__interrupt__"
+_BROKEN: Final = "broken"
+"""Where an answer that broke off says how."""
 
 
 class Observer:
@@ -158,7 +159,7 @@ class Observer:
             if not isinstance(message, AIMessage):
                 continue
             yield from _read_usage(message, author)
-            if kind := break_of(message):
+            if kind := message.response_metadata.get(_BROKEN):
                 yield AnswerBroken(kind, **author)
             for event in self._see_calls(message, author):
                 if form is None or event.call_id not in settled:
@@ -267,7 +268,7 @@ def _final(message: AIMessage, form: Any) -> FinalAnswer:
     elif isinstance(form, Mapping):
         plain = dict(cast("Mapping[str, Any]", form))
     in_words = "" if form is None else json.dumps(plain, default=str, ensure_ascii=False)
-    return FinalAnswer(message.text or in_words, plain, break_of(message))
+    return FinalAnswer(message.text or in_words, plain, message.response_metadata.get(_BROKEN))
 
 
 def _result(

@@ -87,7 +87,8 @@ class Transcript:
         """Take an event; `line` is its call, result or notice in one line, and `details` its diff."""
         kind = str(event.get("type"))
         failure, self._failure = self._failure, ""
-        if failure:
+        # The line about the next try says why.
+        if failure and kind != "model_retry":
             self.add("notice", failure)
         match kind:
             case "tool_called":

@@ -18,7 +18,8 @@ from deepagents.models.traits import input_window
 from deepagents_cli.diffs import name_in
 from deepagents_cli.errors import CommandError, choose_exit_code, describe_error, explain_error, is_for_people
 from deepagents_cli.file_commands import FileCommand
-from deepagents_cli.output import call_line, notice_line, result_line
+from deepagents_cli.notices import notice_line
+from deepagents_cli.output import call_line, result_line
 from deepagents_cli.protocol import Message, Mode, PastMessage
 from deepagents_cli.session import Session, messages_in
 from deepagents_cli.terminal import clean, one_line

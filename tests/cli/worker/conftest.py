@@ -202,6 +202,7 @@ def start(server: OpenAIServer, directory: Path, state: Path, tmp_path: Path) ->
         "HOME": str(tmp_path / "home"),
         # The process that workers are forked from has those of its first test.
         "DEEPAGENTS_SETTINGS": str(tmp_path / "settings.toml"),
+        "DEEPAGENTS_MODEL_RETRIES": "",
     }
     with ExitStack() as stack:
 

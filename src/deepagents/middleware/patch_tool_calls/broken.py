@@ -47,7 +47,9 @@ class BrokenAnswerMiddleware(BaseMiddleware):
             return response
         answer = _with_mark(answer, kind)
         if answer.tool_calls and kind != "malformed" and _count_broken(request.messages) >= _MOST - 1:
-            raise BrokenAnswer(kind, f"{_MOST} answers of the model in a row broke off: it {describe_break(kind)}")
+            raise BrokenAnswer(
+                kind, f"{_MOST} answers of the model in a row broke off; the last {describe_break(kind)}"
+            )
         results = [_result(call, kind) for call in answer.tool_calls]
         return replace(response, result=[answer, *results], structured_response=None)
 
@@ -70,7 +72,7 @@ class StreamWatch(BaseCallbackHandler):
         **more: Any,
     ) -> None:
         """Keep a piece that holds a part of a call."""
-        message = chunk.message if isinstance(chunk, ChatGenerationChunk) else None
+        message: object = getattr(chunk, "message", None)
         if isinstance(message, AIMessageChunk):
             self.streamed = True
             if message.tool_call_chunks:
