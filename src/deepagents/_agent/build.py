@@ -13,6 +13,7 @@ from langchain_core.tools import BaseTool
 
 from deepagents._agent.artifacts import separate_artifacts
 from deepagents._agent.plan import AgentPlan, plan_background, plan_subagents
+from deepagents._agent.schemas import mend_tool
 from deepagents.middleware._base import Middleware
 from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.subagents.spec import ToolLike
@@ -70,8 +71,8 @@ class Build:
 
     @cached_property
     def tools(self) -> list[ToolLike]:
-        """The caller's tools, with the descriptions that the profile gives them."""
-        return self.describe(self.plan.tools)
+        """The caller's tools, with schemas that can be sent and the descriptions that the profile gives them."""
+        return [mend_tool(each) for each in self.describe(self.plan.tools)]
 
     def describe(self, tools: Sequence[ToolLike]) -> list[ToolLike]:
         """Return tools with the descriptions that the profile gives them."""
