@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from deepagents import create_deep_agent
 from deepagents.backends import FilesystemBackend, StateBackend
+from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.summarization import SummarizationMiddleware
 from deepagents.testing import WindowedModel, call
 from tests.agents.busy import look_up, text
@@ -95,3 +97,34 @@ def test_clipping_old_arguments_puts_a_summary_off(blocks: bool) -> None:
     assert clipped.summaries == []
     assert clipped.turns[-1].tokens < 0.85 * 16_000
     assert run().summaries != []
+
+
+def characters(messages: Sequence[BaseMessage]) -> int:
+    return sum(len(each.text) for each in messages)
+
+
+def compacted_by_characters(history: list[BaseMessage], **when: Any) -> list[BaseMessage]:
+    """Ask an agent whose context is counted in characters of its messages; return what the model was shown."""
+    model = WindowedModel("Done.", window=10_000_000, honesty=None, strict=False)
+    own = SummarizationMiddleware(model=model, backend=StateBackend(), token_counter=characters, **when)
+    agent: Any = create_agent(model, [look_up], middleware=[FilesystemMiddleware(system_prompt=""), own])
+    agent.invoke({"messages": history})
+    return model.turns[-1].messages
+
+
+@pytest.mark.parametrize("keep", [201, 401, 1601, 5001])
+def test_a_counter_of_messages_alone_keeps_what_it_was_asked_to(keep: int) -> None:
+    history: list[BaseMessage] = [
+        kind(f"{at:03}{'x' * 97}") for at in range(100) for kind in (HumanMessage, AIMessage)
+    ]
+    summary, *kept = compacted_by_characters(history, trigger=("tokens", 10_000), keep=("tokens", keep))
+
+    assert "Summary" in summary.text
+    assert keep - 200 <= characters(kept) <= keep
+
+
+def test_a_short_history_is_compacted_when_its_own_counter_says_so() -> None:
+    history: list[BaseMessage] = [HumanMessage("a" * 40), AIMessage("b" * 40), HumanMessage("c" * 40)]
+    shown = compacted_by_characters(history, trigger=("tokens", 100), keep=("messages", 1))
+
+    assert [each.text for each in shown[1:]] == ["c" * 40]

@@ -71,7 +71,7 @@ class Build:
 
     @cached_property
     def tools(self) -> list[ToolLike]:
-        """The caller's tools, with schemas that can be sent and the descriptions that the profile gives them."""
+        """The caller's tools, as they can be sent, with the descriptions that the profile gives them."""
         return [mend_tool(each) for each in self.describe(self.plan.tools)]
 
     def describe(self, tools: Sequence[ToolLike]) -> list[ToolLike]:

@@ -1,7 +1,7 @@
 """Make JSON Schemas of tools from elsewhere into such that LangChain can put into a request.
 
-LangChain puts what a `$ref` names in its place. A property of that name, or a reference to nothing, ends a run
-there, and definitions that each name another twice grow without end.
+LangChain puts what a `$ref` names in its place. There a property of that name or a reference to nothing ends
+a run, and definitions that each name another twice grow without end.
 """
 
 from __future__ import annotations

@@ -284,7 +284,10 @@ class ContextCompactor:
 
     def _estimate(self, context: Context, messages: Sequence[AnyMessage]) -> int:
         prompt = [] if context.system is None else [context.system]
-        return self.counter.estimate([*prompt, *messages]) + self.counter.estimate_tools(context.tools)
+        # The size that this is compared with has the tools in it, unless a counter of messages alone gave it.
+        counts_tools = self.counter.takes_tools or context.first_reported
+        tools = self.counter.estimate_tools(context.tools) if counts_tools else 0
+        return self.counter.estimate([*prompt, *messages]) + tools
 
     def _tokens_with(self, context: Context, messages: Sequence[AnyMessage]) -> int:
         """Return the size of the context with other messages, their estimate scaled as it is for these."""

@@ -52,7 +52,7 @@ class ContextCounter:
         usual: object = getattr(counter, "func", counter)
         self._is_usual = usual is count_tokens_approximately
         self._approximate: TokenCounter = counter if self._is_usual else count_tokens_approximately
-        self._takes_tools = self._is_usual or _takes_tools(counter)
+        self.takes_tools = self._is_usual or _takes_tools(counter)
         self._takes_parts = True
         self._known_tools: tuple[Sequence[Any], int] = ((), 0)
         self._known_fixed: tuple[SystemMessage | None, Sequence[Any], int] | None = None
@@ -137,7 +137,7 @@ class ContextCounter:
         self, messages: Sequence[AnyMessage], system: SystemMessage | None, tools: Sequence[Any]
     ) -> int:
         everything = list(messages) if system is None else [system, *messages]
-        if self._takes_tools:
+        if self.takes_tools:
             return self._counter(everything, tools=list(tools))
         return self._counter(everything)
 
