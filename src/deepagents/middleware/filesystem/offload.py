@@ -20,6 +20,7 @@ from deepagents.middleware._offload import (
     save_text,
     split_content,
 )
+from deepagents.tools import specs_by_name
 
 OFFLOADED_TO: Final = "lc_evicted_to"
 """Where `additional_kwargs` of a message hold the path of the file that its text was saved to."""
@@ -35,6 +36,8 @@ The first {shown:,} of its {whole:,} characters follow; the rest is lost. To see
 
 {start}"""
 _REASON_LENGTH: Final = 200
+
+_OWN_TOOLS: Final = frozenset(specs_by_name())
 
 Change: TypeAlias = Callable[[Any], Awaitable[Any]]
 
@@ -69,7 +72,7 @@ class ResultOffload:
             notice = _OUT_OF_REACH.format(sample=preview(text))
         marks = {**message.additional_kwargs, OFFLOADED_TO: path}
         changed = {"content": join_content(notice, others), "additional_kwargs": marks}
-        return message.model_copy(update={**changed, **_with_path(message.artifact, path)})
+        return message.model_copy(update={**changed, **_with_path(message, path)})
 
     def _cut(self, text: str, failure: ToolFailure) -> str:
         start = text[: self.threshold]
@@ -83,9 +86,10 @@ def _was_truncated(message: ToolMessage) -> bool:
     return isinstance(artifact, dict) and cast("dict[str, Any]", artifact).get("truncated") is True
 
 
-def _with_path(artifact: Any, path: str) -> dict[str, Any]:
-    """Return the artifact with the path in it; one that is no dict belongs to its tool alone."""
-    if artifact is None or isinstance(artifact, dict):
+def _with_path(message: ToolMessage, path: str) -> dict[str, Any]:
+    """Return the artifact with the path in it; that of a tool from elsewhere belongs to this tool alone."""
+    artifact: Any = message.artifact
+    if artifact is None or (isinstance(artifact, dict) and message.name in _OWN_TOOLS):
         return {"artifact": {**cast("dict[str, Any]", artifact or {}), "output_file": path}}
     return {}
 
