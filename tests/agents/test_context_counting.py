@@ -104,7 +104,7 @@ def characters(messages: Sequence[BaseMessage]) -> int:
 
 
 def compacted_by_characters(history: list[BaseMessage], **when: Any) -> list[BaseMessage]:
-    """Ask an agent whose context is counted in characters of its messages; return what the model was shown."""
+    """Ask an agent whose context is counted in characters of messages; return what the model was shown."""
     model = WindowedModel("Done.", window=10_000_000, honesty=None, strict=False)
     own = SummarizationMiddleware(model=model, backend=StateBackend(), token_counter=characters, **when)
     agent: Any = create_agent(model, [look_up], middleware=[FilesystemMiddleware(system_prompt=""), own])
