@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import sys
+
+if __name__ == "__main__" and not sys.flags.safe_path:
+    # With -m, Python looks for modules in the directory first, and a project may have some of any name.
+    sys.path.pop(0)
+
 from collections.abc import Sequence
 from contextlib import nullcontext
 from importlib import import_module
