@@ -32,7 +32,7 @@ from deepagents_cli.confined import AskedShell, Files, GuardedSandbox
 from deepagents_cli.errors import CommandError, Exit, complain
 from deepagents_cli.file_agents import make_subagents
 from deepagents_cli.file_commands import FileCommand, expand
-from deepagents_cli.guarded import OwnFiles
+from deepagents_cli.guarded import OwnFiles, kind_of
 from deepagents_cli.hooks import Hooks, around_tools, around_turns
 from deepagents_cli.models_here import LOCAL
 from deepagents_cli.policy import Policy
@@ -303,6 +303,12 @@ def make_agent(
         return list(filter(None, (_as_reached(each, backend) for each in paths)))
 
     skills = show_reached(project.skills()) if project else None
+    memory: list[Path] = []
+    for each in project.memory() if project else ():
+        if kind_of(each.resolve().as_posix(), writes=False) == "secrets":
+            notify(f"{each} is not read: it leads to a file that looks like a secret")
+        else:
+            memory.append(each)
     hooks = None
     if setup and setup.settings.hooks:
         hooks = Hooks(setup.settings.hooks, setup.project, partial(find_shell, policy), notify)
@@ -326,7 +332,7 @@ def make_agent(
         subagents=subagents,
         backend=backend,
         system_prompt="\n\n".join(filter(None, parts)) or None,
-        memory=show_reached(project.memory()) if project else None,
+        memory=show_reached(memory) if project else None,
         skills=skills,
         checkpointer=checkpointer,
         interrupt_on=policy.interrupt_on(),

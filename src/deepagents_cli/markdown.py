@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar, cast
 
 from deepagents.middleware.skills.parse import Unreadable, read_header, split_skill
-from deepagents_cli.project import Folder, Project, read_text
+from deepagents_cli.guarded import kind_of
+from deepagents_cli.project import Folder, Project, read_resolved
 from deepagents_cli.terminal import one_line
 
 _MOST_ENTRIES: Final = 2_000
@@ -92,7 +93,10 @@ def _list_files(folder: Path, notices: list[str]) -> Iterator[tuple[str, Path]]:
 
 
 def _read(kind: str, name: str, path: Path, folder: Folder, *, trusted: bool) -> MarkdownFile:
-    text = read_text(path, folder.place, _LONGEST)
+    real = path.resolve()
+    text = read_resolved(real, folder.place.resolve(), _LONGEST).decode()
+    if kind_of(real.as_posix(), writes=False) == "secrets":
+        raise Unreadable("it leads to a file that looks like a secret")
     if folder.plugin:
         text = folder.plugin.fill(text)
     fields: Mapping[str, Any] = {}

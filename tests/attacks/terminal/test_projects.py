@@ -144,6 +144,19 @@ def test_no_link_shows_a_file_of_the_person(cli: Command, home: Path, directory:
     assert ended.err.count("is a link that leads elsewhere") == 3
 
 
+def test_no_link_shows_a_secret_of_the_directory(cli: Command, home: Path, directory: Path) -> None:
+    write(directory / ".env", "---\nname: env\ndescription: hunter2\n---\nhunter2")
+    for name in ("AGENTS.md", ".deepagents/agents/a.md", ".claude/commands/a.md"):
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory / name).symlink_to(directory / ".env")
+    model = ScriptedModel("Hello.")
+
+    ended = cli.run("/a", model=model)
+
+    assert "hunter2" not in str(model.asked) + ended.out + ended.err
+    assert ended.err.count("leads to a file that looks like a secret") == 3
+
+
 def test_no_text_of_it_steers_the_terminal(cli: Command, home: Path, directory: Path) -> None:
     name = STEER.replace("\x1b]0;owned\x07", "")
     write(directory / f".deepagents/plugins/{name}/hooks/hooks.json", "{}")
