@@ -62,6 +62,11 @@ class GuardedSandbox(LocalSandbox):
     access_of: Callable[[str], CommandAccess | None] = staticmethod(_deny_nothing)
     reaches: Callable[[str], bool] = staticmethod(_reaches_nothing)
 
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.started: dict[str, str] = {}
+        """The commands that were started in the background, by their ids."""
+
     def may_reach(self, host: str) -> bool:
         """Return whether the policy lets commands reach a host that was not named at the start."""
         return self.reaches(host)
@@ -129,7 +134,9 @@ class GuardedSandbox(LocalSandbox):
         self, command: str, *, timeout: int | None = None, allowed: CommandAccess | None = None
     ) -> str:
         """Start a command in the background, and return its id."""
-        return super().start_command(command, timeout=timeout, allowed=self.access_of(command))
+        command_id = super().start_command(command, timeout=timeout, allowed=self.access_of(command))
+        self.started[command_id] = command
+        return command_id
 
 
 class AskedShell(LocalShellBackend):

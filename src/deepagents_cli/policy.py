@@ -39,9 +39,7 @@ from deepagents_cli.guarded import (
     is_kept_from_tools,
     kind_below,
     kind_of,
-    names_url,
     needs_of,
-    paths_outside,
 )
 from deepagents_cli.protocol import Mode, Scope
 from deepagents_cli.verdicts import ALLOW, ASK, EXACTLY, Facts, Verdict, action_of, decide
@@ -224,17 +222,6 @@ class Policy:
         self.rules[:] = [each for each in self.rules if each not in found]
         return bool(found)
 
-    def not_there_for(self, command: str) -> list[str]:
-        """Return, a line each, what a command names and does not reach in the sandbox."""
-        if not self.confined or self.mode == "full":
-            return []
-        lines: list[str] = []
-        if missing := paths_outside(command, self._directories()):
-            lines.append(f"not there for it: {', '.join(missing)} (--read DIR would give it)")
-        if self.offline and names_url(command):
-            lines.append("there is no network for it (--network HOST would give it)")
-        return lines
-
     def place_of(self, request: ApprovalRequest) -> str | None:
         """Return where on this machine the file of a call is."""
         spec = self.specs.get(request.name)
@@ -331,7 +318,11 @@ class Policy:
     def _facts(self, spec: ToolSpec, args: Mapping[str, Any], key: str) -> Facts:
         if spec.effect == "run":
             texts = [str(args.get(each, "")) for each in spec.summary_arguments]
+            if started := self.find_started(args) if spec.about_background else None:
+                texts.append(started)
             needs = frozenset[Kind]().union(*map(self._needs, texts))
+            if started and self.mode != "full" and self._begun.get(started) == "full":
+                needs |= EXACTLY
             harmless = self.mode == "plan" and self._is_harmless()
             return Facts(guarded=needs, confined=self.confined, harmless=harmless)
         path = self._own(spec, args)
@@ -345,6 +336,11 @@ class Policy:
             kinds.extend(kind_below(each, own) for each in paths)
         guarded: frozenset[Kind] = frozenset(each for each in kinds if each is not None)
         return Facts(paths, guarded, self.confined)
+
+    def find_started(self, args: Mapping[str, Any]) -> str | None:
+        """Return the command in the background that a call is about; it keeps the rights that it has."""
+        started = self.backend.started if isinstance(self.backend, GuardedSandbox) else {}
+        return started.get(str(args.get("command_id")))
 
     def _directories(self) -> tuple[str, ...]:
         """Return the directories in which confined commands find files."""

@@ -13,6 +13,7 @@ from deepagents.events import ApprovalRequest
 from deepagents.tools import ToolSpec
 from deepagents_cli.always import Offer
 from deepagents_cli.diffs import name_in, text_diff
+from deepagents_cli.guarded import names_url, paths_outside
 from deepagents_cli.policy import Policy
 from deepagents_cli.terminal import clean, one_line
 
@@ -81,7 +82,9 @@ def _details(
     if spec and spec.effect == "run":
         shown = [str(request.args.get(key, "")) for key in spec.summary_arguments]
         lines = [f"$ {line}" for text in shown for line in clean(text).removesuffix("\n").split("\n")]
-        notes = [] if spec.about_background else policy.not_there_for("\n".join(shown))
+        started = policy.find_started(request.args) if spec.about_background else None
+        notes = [f"into: {started}"] if started else []
+        notes += [] if spec.about_background else _find_missing("\n".join(shown), policy)
         return [*lines, *(f"# {one_line(each)}" for each in notes)], "sh"
     if spec and spec.effect == "delete":
         return _describe_deletion(request, policy), "text"
@@ -93,6 +96,18 @@ def _details(
         diff = text_diff(_text(before), _text(preview.after), path)
         return [clean(each) for each in diff] or ["(no line changes, at most how lines end)"], "diff"
     return clean(json.dumps(request.args, indent=2, ensure_ascii=False)).split("\n"), "json"
+
+
+def _find_missing(command: str, policy: Policy) -> list[str]:
+    """Return, a line each, what a command names and does not reach in the sandbox."""
+    if not policy.confined or policy.mode == "full":
+        return []
+    lines: list[str] = []
+    if missing := paths_outside(command, [*map(str, policy.places)]):
+        lines.append(f"not there for it: {', '.join(missing)} (--read DIR would give it)")
+    if policy.offline and names_url(command):
+        lines.append("there is no network for it (--network HOST would give it)")
+    return lines
 
 
 def _text(content: bytes | None) -> str | None:

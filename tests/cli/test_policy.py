@@ -16,6 +16,7 @@ from deepagents.events import ApprovalRequest
 from deepagents.testing import ScriptedModel, call
 from deepagents_cli.agents import make_agent, make_files, make_sandbox
 from deepagents_cli.policy import Policy
+from deepagents_cli.protocol import Mode
 from deepagents_cli.questions import make_question
 from deepagents_cli.settings import Permission
 from deepagents_cli.settings_file import add_permission
@@ -144,6 +145,33 @@ def test_what_is_asked_about_and_approved_is_done(
 
     assert ended.exit_code == 0, ended.output
     assert done[1] in (repository / ".git" / done[0]).read_text()
+
+
+@needs_sandbox
+@pytest.mark.parametrize(("started", "mode"), [("sh # .env", "auto"), ("sh", "full")])
+def test_what_is_typed_into_a_freer_command_is_asked_about(
+    repository: Path, started: str, mode: Mode
+) -> None:
+    with make_sandbox(repository) as sandbox:
+        policy = Policy(sandbox, repository, mode)
+        sandbox.access_of = policy.access_of
+        policy.judge(about("execute", command=started, background=True))
+        freer = sandbox.start_command(started)
+        policy.mode = "auto"
+        policy.judge(about("execute", command="sh -s", background=True))
+        plain = sandbox.start_command("sh -s")
+
+        def judge(command_id: str) -> str:
+            typed = about("write_command", command_id=command_id, text="cat .e*\n")
+            if command_id == freer:
+                assert make_question(typed, policy).details == [
+                    f"$ {freer}",
+                    "$ cat .e*",
+                    f"# into: {started}",
+                ]
+            return policy.judge(typed).kind
+
+        assert (judge(freer), judge(plain)) == ("ask", "allow")
 
 
 @needs_sandbox
