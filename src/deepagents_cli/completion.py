@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from deepagents_cli.args import add_plain, add_task_options, build_parser
+from deepagents_cli.environment import actions_of
 from deepagents_cli.errors import CommandError, Exit
 from deepagents_cli.other_commands import SHELLS
 from deepagents_cli.terminal import one_line
@@ -49,7 +50,7 @@ def run(arguments: argparse.Namespace, *, model: Any = None) -> int:
     # A task and a conversation need no command.
     add_task_options(parser)
     add_plain(parser)
-    for action in [action for each in find_parsers(parser) for action in _actions(each)]:
+    for action in [action for each in find_parsers(parser) for action in actions_of(each)]:
         _describe(action, shtab)
     # Its documentation has a text for each shell here, and its types have one text.
     preamble: Any = _PREAMBLE
@@ -79,18 +80,13 @@ def _describe(action: argparse.Action, shtab: Any) -> None:
 def find_parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
     """Yield a parser and those of its commands."""
     yield parser
-    for action in _actions(parser):
+    for action in actions_of(parser):
         choices = cast(object, action.choices)
         # The choices of an option may be the keys of any table.
         table: Mapping[str, object] = cast("Any", choices) if isinstance(choices, Mapping) else {}
         for below in table.values():
             if isinstance(below, argparse.ArgumentParser):
                 yield from find_parsers(below)
-
-
-def _actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
-    # There is no public list of what a parser takes.
-    return vars(parser)["_actions"]
 
 
 def _list_sessions() -> Iterator[str]:

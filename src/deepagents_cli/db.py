@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from deepagents_cli.environment import read_environment
 from deepagents_cli.errors import CommandError, Exit
 from deepagents_cli.other_commands import add_debug
 from deepagents_cli.terminal import one_line
@@ -37,11 +38,12 @@ def add_db(commands: Any) -> None:
 
 def add_database(parser: argparse.ArgumentParser) -> None:
     """Let the database be named, and a failure be shown whole."""
-    parser.add_argument(
+    named = parser.add_argument(
         "--database",
         metavar="FILE|URL",
-        help="as for `deepagents serve` (default: .deepagents/server.db)",
+        help="as for `deepagents serve`, and in the same variable (default: .deepagents/server.db)",
     )
+    read_environment([named])
     add_debug(parser)
 
 

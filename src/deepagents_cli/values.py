@@ -11,6 +11,7 @@ from deepagents.errors import ConfigError
 from deepagents.limits import Price
 
 _SECONDS: Final = {"d": 86400, "h": 3600, "m": 60, "s": 1, "bare": 1}
+_BYTES: Final = {None: 1, "kB": 1000, "MB": 1000**2, "GB": 1000**3}
 _N: Final = "[0-9]{1,9}"
 _TIME: Final = re.compile(
     rf"(?:(?P<d>{_N})d)?(?:(?P<h>{_N})h)?(?:(?P<m>{_N})m)?(?:(?P<s>{_N})s)?|(?P<bare>{_N})"
@@ -52,6 +53,22 @@ def read_seconds(text: str) -> int:
 def read_age(text: str) -> int:
     """Read a time as seconds; 0 is any age."""
     return 0 if text == "0" else read_seconds(text)
+
+
+def read_size(text: str) -> int:
+    """Read a number of bytes."""
+    found = re.fullmatch(r"([0-9]{1,9})(kB|MB|GB)?", text)
+    if not found or not (size := int(found[1]) * _BYTES[found[2]]):
+        raise ArgumentTypeError(f"{text!r} is no size; write 500kB, 100MB or 1GB")
+    return size
+
+
+def read_address(text: str) -> tuple[str, int]:
+    """Read an address to listen on; a port alone is one of this machine."""
+    host, _, port = text.rpartition(":")
+    if not re.fullmatch("[0-9]{1,5}", port):
+        raise ArgumentTypeError(f"{text!r} is no address; write 9464, or 0.0.0.0:9464")
+    return host.strip("[]") or "127.0.0.1", int(port)
 
 
 def read_price(text: str) -> Price:

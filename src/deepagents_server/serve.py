@@ -9,6 +9,7 @@ import re
 import signal
 import socket
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, Final
 
@@ -17,7 +18,6 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from deepagents_server.api import create_app
-from deepagents_server.api.bodies import MAX_BODY
 from deepagents_server.config import ServerConfig
 from deepagents_server.crons import scheduling
 from deepagents_server.database.runs import move_runs
@@ -142,11 +142,16 @@ async def serve(
 
 
 async def work(
-    config: ServerConfig, settings: Settings, ready: Callable[[str], None], move_from: str | None = None
+    config: ServerConfig,
+    settings: Settings,
+    ready: Callable[[str], None],
+    move_from: str | None = None,
+    metrics: tuple[str, int] | None = None,
 ) -> None:
     """Run agents for the servers of a database until the process is asked to end.
 
-    With `move_from`, runs that were left to another version of the code go on with this one.
+    With `move_from`, runs that were left to another version of the code go on with this one. `metrics` is
+    the address at which they are shown.
 
     Raises:
         ServeError: if the database cannot be shared.
@@ -163,8 +168,9 @@ async def work(
         if move_from is not None:
             await move_runs(server.database, settings.version, move_from)
             await server.engine.wake()
-        ready(server.engine.worker)
-        await over.wait()
+        with server.metrics.shown_at(metrics) if metrics else nullcontext():
+            ready(server.engine.worker)
+            await over.wait()
 
 
 def _on_signals(end: Callable[[], None]) -> None:
@@ -176,25 +182,29 @@ def listener(server: Server, settings: Settings) -> uvicorn.Server:
     """Make what takes connections."""
     http = type("Bounded", (BoundedProtocol,), {"patience": settings.patience})
     logging.getLogger("uvicorn.error").addFilter(_is_a_failure)
-    return uvicorn.Server(
+    answering = uvicorn.Server(
         uvicorn.Config(
             create_app(server, settings),
             # Ours has none; `http.app` of a user may.
             lifespan="on" if server.config.http.get("app") else "off",
-            log_level="warning",
+            # It logs where all others do.
+            log_config=None,
+            access_log=False,
             timeout_keep_alive=30,
             # Open streams do not keep a server from ending; their clients come back with the last event.
             timeout_graceful_shutdown=3,
             server_header=False,
             http=http,
             ws="websockets-sansio",
-            ws_max_size=MAX_BODY,
+            ws_max_size=settings.max_body,
             ws_per_message_deflate=False,
             h11_max_incomplete_event_size=_MAX_HEAD,
             # Each open stream is a connection, and so is a client that keeps one for its next request.
             limit_concurrency=settings.connections,
         )
     )
+    server.metrics.connections.set_function(lambda: len(answering.server_state.connections))
+    return answering
 
 
 def _is_a_failure(record: logging.LogRecord) -> bool:

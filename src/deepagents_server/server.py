@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from typing import Final, cast
 
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
+from starlette.requests import HTTPConnection
 
 from deepagents_server.auth import Handlers
 from deepagents_server.config import ServerConfig, apply_environment
@@ -21,8 +23,14 @@ from deepagents_server.deliveries import Deliveries
 from deepagents_server.events import EventLog
 from deepagents_server.graphs import Graphs, load_graphs, load_store
 from deepagents_server.loopback import Loopback, reachable
+from deepagents_server.metrics import Metrics
 from deepagents_server.runs import RunEngine
 from deepagents_server.webhooks import Webhooks
+
+SERVER: Final = "deepagents.server"
+"""Where `Gate` puts the server of a request's caller; without it there is no server to be had."""
+MAX_BODY: Final = 32_000_000
+"""Bytes of the body of a request, unless something else is said."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +48,8 @@ class Server:
     handlers: Handlers | None = None
     scope: Scope = field(default_factory=Scope)
     operator: str | None = None
+    max_body: int = MAX_BODY
+    metrics: Metrics = field(default_factory=Metrics)
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     """Those of the request that its runs are to find in their configuration."""
 
@@ -68,6 +78,7 @@ class Settings:
     """The owner whose `/metrics` count what belongs to anybody."""
     owner_limit: int | None = None
     """How many runs of one owner may work at once, on all servers and workers."""
+    max_body: int = MAX_BODY
 
 
 @asynccontextmanager
@@ -86,7 +97,7 @@ async def open_server(config: ServerConfig, settings: Settings) -> AsyncGenerato
         await add_system_assistants(database, graphs, config.descriptions)
         events = EventLog(database)
         webhooks, keys = Webhooks.of(config.webhooks), Keys(database)
-        deliveries = Deliveries(database, webhooks)
+        deliveries, metrics = Deliveries(database, webhooks), Metrics()
         engine = RunEngine(
             database,
             graphs,
@@ -96,11 +107,12 @@ async def open_server(config: ServerConfig, settings: Settings) -> AsyncGenerato
             settings.version,
             owner_limit=settings.owner_limit,
             on_webhook=deliveries.wake,
+            metrics=metrics,
         )
         await stack.enter_async_context(deliveries.running())
         await stack.enter_async_context(engine.running())
         server = Server(config, database, graphs, events, engine, webhooks, keys, loopback, handlers)
-        yield replace(server, operator=settings.operator)
+        yield replace(server, operator=settings.operator, max_body=settings.max_body, metrics=metrics)
 
 
 async def is_ready(server: Server) -> bool:
@@ -110,3 +122,8 @@ async def is_ready(server: Server) -> bool:
     except DBAPIError:
         return False
     return True
+
+
+def serving(request: HTTPConnection) -> Server:
+    """Return the server that a request has reached, as far as its caller may see and change it."""
+    return cast(Server, request.scope[SERVER])

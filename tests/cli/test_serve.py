@@ -14,6 +14,12 @@ from deepagents_cli.__main__ import main
         ([], "There is no 'langgraph.json'"),
         (["gone.py:agent"], "there is no file gone.py"),
         (["--database", "mysql://x", "agent.py:agent"], "is no database"),
+        (["--config", "gone.json"], "There is no 'gone.json'"),
+        (["--config", "langgraph.json", "agent.py:agent"], "leave one out"),
+        (["--tunnel"], "cloudflared tunnel --url"),
+        (["--debug-port", "5678"], "python -m debugpy --listen PORT -m deepagents serve"),
+        (["--ssl-keyfile", "key.pem"], "put a proxy that speaks TLS in front"),
+        (["--max-body", "big"], "write 500kB, 100MB or 1GB"),
     ],
 )
 def test_what_cannot_be_served_is_one_sentence(
@@ -26,7 +32,30 @@ def test_what_cannot_be_served_is_one_sentence(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "agent.py").write_text("def agent(): ...\n")
 
-    code = main(["serve", *typed])
+    try:
+        code = main(["serve", *typed])
+    except SystemExit as usage:
+        code = usage.code
 
     assert code == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_line_for_langgraph_dev_is_understood(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Harmless options are taken, with a word; the server comes as far as its configuration."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "other.json").write_text('{"graphs": {}}')
+
+    line = (
+        "serve --config other.json --host 127.0.0.1 --port 0 --no-browser --no-reload --allow-blocking "
+        "--n-jobs-per-worker 3 --studio-url https://smith.example --server-log-level INFO"
+    )
+    code = main(line.split())
+
+    said = capsys.readouterr().err
+    assert code == 2
+    assert "other.json names no graphs" in said
+    for option in ("--no-browser", "--no-reload", "--allow-blocking", "--studio-url"):
+        assert f"{option} has no effect: " in said

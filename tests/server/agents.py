@@ -16,7 +16,7 @@ from uuid import UUID
 
 import psycopg
 from langchain_core.callbacks import AsyncCallbackHandler
-from langchain_core.messages import AIMessage, AnyMessage
+from langchain_core.messages import AIMessage, AnyMessage, UsageMetadata
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.channels import DeltaChannel
@@ -262,6 +262,14 @@ def _answer_tides(asked: Asked) -> AIMessage | str:
 
 
 deep = create_deep_agent(ScriptedModel(always=_answer_tides))
+_used = UsageMetadata(input_tokens=1_000_000, output_tokens=1_000_000, total_tokens=2_000_000)
+metered = create_deep_agent(
+    ScriptedModel(
+        model_name="claude-sonnet-4-6",
+        provider="anthropic",
+        always=lambda asked: AIMessage("A lot.", usage_metadata=_used),
+    )
+)
 
 
 def _note(asked: Any) -> Any:

@@ -32,6 +32,7 @@ GRAPHS = {
         "gate",
         "deep",
         "lifter",
+        "metered",
         "mine",
         "notes",
         "obedient",
@@ -135,11 +136,13 @@ class Program:
         self._command = [*command, *(["--port", "0"] if command[0] == "serve" else [])]
         self._environ = {**os.environ, **environ}
         self._running: BaseProcess | None = None
+        self.log: Path | None = None
+        """Where standard error goes, if not to that of the tests."""
 
     def start(self) -> str:
         """Start, and return the address of a server, or the name of a worker."""
         reading, writing = FORKING.Pipe(duplex=False)
-        given = (self._command, str(self._directory), self._environ, writing)
+        given = (self._command, str(self._directory), self._environ, writing, self.log)
         self._running = FORKING.Process(target=_run, args=given)
         self._running.start()
         writing.close()
@@ -194,7 +197,16 @@ class Process(Program):
         (directory / "langgraph.json").write_text(json.dumps({"graphs": GRAPHS, **(config or {})}))
 
 
-def _run(command: Sequence[str], directory: str, environ: Mapping[str, str], writing: Connection) -> None:
+def _run(
+    command: Sequence[str],
+    directory: str,
+    environ: Mapping[str, str],
+    writing: Connection,
+    log: Path | None,
+) -> None:
+    if log:
+        os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
+        sys.stderr = os.fdopen(2, "w", buffering=1)
     os.chdir(directory)
     os.environ.clear()
     os.environ.update(environ)

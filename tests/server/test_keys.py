@@ -159,5 +159,6 @@ def test_one_owner_counts_what_belongs_to_all(url: str, place: Path) -> None:
     assert 'deepagents_threads{status="idle"} 1' in counted["alice"]
     assert "deepagents_threads{" not in counted["other"]
     assert "deepagents_threads{" in counted["olga"]
+    assert [name for name, text in counted.items() if "deepagents_requests_total" in text] == ["olga"]
     assert httpx.get(f"{url}/metrics").status_code == 401
     assert httpx.post(f"{url}/threads/search", json={}, headers=olga).json() == []

@@ -32,6 +32,7 @@ from deepagents_server.api.access import guard
 from deepagents_server.api.common import answer, refuse
 from deepagents_server.api.custom import OPTIONS, headers_for_runs, surround
 from deepagents_server.api.gate import Gate
+from deepagents_server.api.observed import Observed
 from deepagents_server.api.origins import Origins
 from deepagents_server.errors import ApiError, ServeError, cannot_be_kept, make_failure
 from deepagents_server.server import Server, Settings
@@ -75,7 +76,8 @@ def create_app(server: Server, settings: Settings) -> ASGIApp:
         },
     )
     server.loopback.app = app
-    return surround(app, server.config, ask)
+    answering = surround(app, server.config, ask)
+    return Observed(answering, server.metrics, app.routes, http.get("mount_prefix") or "")
 
 
 def routes_of(http: Mapping[str, Any]) -> list[Route | WebSocketRoute]:

@@ -14,9 +14,9 @@ from starlette.types import Message
 
 from deepagents_server.config_file import Strategy
 from deepagents_server.errors import ApiError
+from deepagents_server.server import serving
 
 Body = TypeVar("Body", bound=BaseModel)
-MAX_BODY = 32_000_000
 _MAX_DEPTH = 200
 _MAX_VALUES = 500_000
 _VALUES = (b",", b"[", b"{")
@@ -287,12 +287,12 @@ async def read_json(request: Request) -> Any:
     Raises:
         ApiError: if it is too large, too deep, no JSON, or has too many values.
     """
-    taken = bytearray()
+    taken, most = bytearray(), serving(request).max_body
     try:
         async for chunk in request.stream():
             taken += chunk
-            if len(taken) > MAX_BODY:
-                raise ApiError(413, f"A body may have {MAX_BODY:,} bytes.")
+            if len(taken) > most:
+                raise ApiError(413, f"A body may have {most:,} bytes.")
     except ClientDisconnect as error:
         raise ApiError(400, "The request ended before its body.") from error
     if not taken:

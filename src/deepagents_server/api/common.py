@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import sqlalchemy as sa
-from starlette.requests import HTTPConnection, Request
+from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Send
 from starlette.types import Scope as Asgi
@@ -16,19 +16,13 @@ from deepagents_server.api.bodies import SearchBody
 from deepagents_server.database.engine import Row
 from deepagents_server.errors import ApiError
 from deepagents_server.serialize import dump
-from deepagents_server.server import Server
+from deepagents_server.server import SERVER as SERVER
+from deepagents_server.server import serving as serving
 
-SERVER: Final = "deepagents.server"
-"""Where `Gate` puts the server of a request's caller; without it there is no server to be had."""
 _KINDS: Final = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 ASKING: Final = {"www-authenticate": "Bearer"}
 """What an answer with 401 has to have."""
 _SECURE: Final = {"x-content-type-options": "nosniff"}
-
-
-def serving(request: HTTPConnection) -> Server:
-    """Return the server that a request has reached, as far as its caller may see and change it."""
-    return cast(Server, request.scope[SERVER])
 
 
 def answer(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

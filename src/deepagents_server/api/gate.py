@@ -18,6 +18,7 @@ from deepagents_server.api.pages import show_refusal
 from deepagents_server.auth import User
 from deepagents_server.database.owners import Scope
 from deepagents_server.errors import ApiError
+from deepagents_server.logs import log_about
 from deepagents_server.loopback import OWNER
 from deepagents_server.server import Server
 
@@ -72,6 +73,8 @@ class Gate:
             shown = self._pages and error.status == 401 and path_of(scope) == "/"
             refused = show_refusal(self._server, error) if shown else refuse(scope, error)
             return await refused(scope, receive, send)
+        if caller.owner:
+            log_about(owner=caller.owner)
         server = self._server.of(caller, self._choose_headers(Headers(scope=scope)))
         known = {
             SERVER: server,

@@ -20,7 +20,8 @@ from starlette.types import Scope as Asgi
 
 from deepagents_server.api.access import MCP, ask_handlers
 from deepagents_server.api.assistants import json_schema, of_graphs
-from deepagents_server.api.bodies import MAX_BODY, parse_id, read_json, replay
+from deepagents_server.api.bodies import parse_id, read_json, replay
+from deepagents_server.api.common import serving
 from deepagents_server.api.forms import as_text, make_form, read_form
 from deepagents_server.api.runs import BEAT, check_end
 from deepagents_server.create import create_run
@@ -87,7 +88,8 @@ class _Exchange(Response):
             # No argument is also a header; without this, each call would list the tools first.
             get_tool_input_schema=lambda _: None,
         )
-        manager = StreamableHTTPSessionManager(protocol, stateless=True, max_request_body_size=MAX_BODY)
+        most = serving(self._request).max_body
+        manager = StreamableHTTPSessionManager(protocol, stateless=True, max_request_body_size=most)
         async with manager.run():
             await manager.handle_request(scope, replay(self._request, self._message), send)
 

@@ -11,7 +11,14 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 
 _HERE: Final = r"https?://(localhost|127\.0\.0\.1|\[::1\])(:[0-9]+)?"
-_EXPOSED: Final = ("content-location", "location", "retry-after", "x-pagination-total", "x-pagination-next")
+_EXPOSED: Final = (
+    "content-location",
+    "location",
+    "retry-after",
+    "x-pagination-total",
+    "x-pagination-next",
+    "x-request-id",
+)
 _METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 

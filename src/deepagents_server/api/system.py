@@ -12,7 +12,9 @@ from starlette.routing import Route
 
 from deepagents_server.api.common import answer, serving
 from deepagents_server.api.openapi import describe_once
+from deepagents_server.database.claims import first_due
 from deepagents_server.database.tables import runs, threads
+from deepagents_server.serialize import seconds_to
 from deepagents_server.server import is_ready
 
 
@@ -46,7 +48,7 @@ async def openapi(request: Request) -> Response:
 
 
 async def metrics(request: Request) -> Response:
-    """Count runs and threads, for Prometheus."""
+    """Count runs, threads and what this process does, for Prometheus."""
     server = serving(request)
     # What is no caller's own is seen by the operator alone.
     sees_all = server.operator is not None and server.scope.owner == server.operator
@@ -63,6 +65,11 @@ async def metrics(request: Request) -> Response:
         lines += [f'{name}{{status="{row["status"]}"}} {row["n"]}' for row in rows]
     lines += ["# HELP deepagents_room Runs that could begin here now.", "# TYPE deepagents_room gauge"]
     lines.append(f"deepagents_room {server.engine.room}")
+    # Without keys, nobody is somebody else.
+    if sees_all or not server.scope.owner:
+        due = await first_due(server.engine.database)
+        server.metrics.queue_age.set(max(0.0, -seconds_to(due)) if due else 0)
+        lines.append(server.metrics.show())
     return PlainTextResponse("\n".join([*lines, ""]), media_type="text/plain; version=0.0.4")
 
 

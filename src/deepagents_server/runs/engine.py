@@ -35,6 +35,8 @@ from deepagents_server.database.runs import (
 from deepagents_server.database.tables import leases, runs
 from deepagents_server.events import EventLog
 from deepagents_server.graphs import Graphs
+from deepagents_server.logs import log_about
+from deepagents_server.metrics import Metrics
 from deepagents_server.runs.execute import Attempt
 from deepagents_server.runs.liveness import BEAT, DEAD, beating, hand_back_idle, look_around, reap
 from deepagents_server.runs.workflows import RECOVERY_QUEUE, launch
@@ -87,6 +89,7 @@ class RunEngine:
     worker: str = field(default_factory=lambda: f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}")
     on_webhook: Callable[[], None] | None = None
     """Called when a run has ended of which a webhook is to hear."""
+    metrics: Metrics = field(default_factory=Metrics)
     _active: dict[str, _Active] = field(default_factory=dict[str, _Active], init=False)
     _driven: dict[str, asyncio.Task[None]] = field(default_factory=dict[str, asyncio.Task[None]], init=False)
     """Attempts that began here, by the names of their workflows."""
@@ -305,21 +308,25 @@ class RunEngine:
         if before := self._active.get(run_id):
             # A process that was asleep may be given again what it still believes to be at work on.
             before.work.cancel()
-        active = _Active(Attempt(self.database, self.graphs, self.events, *taken), workflow)
+        active = _Active(self._attempt(taken), workflow)
         self._active[run_id] = active
         self._in_background(self._heed(active))
         active.driver = self._in_background(self._see_through(active))
         return active.driver
 
+    def _attempt(self, taken: Taken) -> Attempt:
+        return Attempt(self.database, self.graphs, self.events, self.metrics, *taken)
+
     async def _see_through(self, active: _Active) -> None:
         """Let a run work until it is over, or has to go on elsewhere."""
         run_id = active.attempt.run_id
+        log_about(**active.attempt.named)
         try:
             while not await self._is_through(active):
                 _log.warning("Run %s begins again, since the database could not be used", run_id)
                 if (taken := await self._take_again(active.attempt)) is None:
                     return
-                active.begin(Attempt(self.database, self.graphs, self.events, *taken))
+                active.begin(self._attempt(taken))
                 await self._heed(active)
         finally:
             if self._active.get(run_id) is active:
@@ -363,7 +370,7 @@ class RunEngine:
         elif work.cancelled():
             outcome = await attempt.outcome("interrupted")
         elif error:
-            _log.info("Run %s failed", attempt.run_id, exc_info=error)
+            _log.warning("Run %s failed", attempt.run_id, exc_info=error)
             outcome = await attempt.outcome("error", error)
         else:
             outcome = await attempt.outcome("interrupted" if attempt.gave_way else "success")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -26,11 +27,14 @@ from deepagents_server.database.runs import Ending, finish, show_run
 from deepagents_server.database.store import graphs_of
 from deepagents_server.events import EventLog
 from deepagents_server.graphs import Graph, Graphs
+from deepagents_server.logs import log_about
 from deepagents_server.loopback import act_for
+from deepagents_server.metrics import Metrics
 from deepagents_server.runs.commands import RunCommands
 from deepagents_server.runs.spending import Spending
 from deepagents_server.runs.stream import Request, stream_graph
-from deepagents_server.serialize import dump_text, load, now, show_interrupts
+from deepagents_server.runs.usage import ModelCalls
+from deepagents_server.serialize import dump_text, load, now, seconds_to, show_interrupts
 
 _log: Final = logging.getLogger("deepagents.server")
 _ATTEMPTS: Final = 20
@@ -58,7 +62,9 @@ class Outcome:
 class Attempt:
     """One try at a run, from its last checkpoint."""
 
-    def __init__(self, database: Database, graphs: Graphs, events: EventLog, run: Row, token: int) -> None:
+    def __init__(
+        self, database: Database, graphs: Graphs, events: EventLog, metrics: Metrics, run: Row, token: int
+    ) -> None:
         self.run = run
         self.token = token
         self.kwargs: dict[str, Any] = load(run["kwargs"]) or {}
@@ -70,6 +76,13 @@ class Attempt:
         self._database = database
         self._graphs = graphs_of(graphs, run["owner"])
         self._events = events
+        self._metrics = metrics
+        self._began = time.monotonic()
+
+    @property
+    def named(self) -> Mapping[str, str]:
+        """What lines of the log say about the run."""
+        return {name: self.run[name] for name in ("run_id", "thread_id", "owner")}
 
     @property
     def run_id(self) -> str:
@@ -83,6 +96,8 @@ class Attempt:
             Exception: whatever the graph raises.
         """
         act_for(self.run["owner"])
+        log_about(**self.named)
+        self._count_begin()
         self._events.open(self.run_id, self.token, first=self.run["attempt"] == 1, keep=self._is_kept())
         await self._events.put(
             self.run_id, "metadata", {"run_id": self.run_id, "attempt": self.run["attempt"]}
@@ -94,7 +109,7 @@ class Attempt:
         config = self._config()
         COMMAND_RECORD.set(RunCommands(self._database, self.run_id, self.run["attempt"]))
         async with self._graphs.open(self.run["graph_id"], config) as graph:
-            request = Request.of(self.kwargs, config)
+            request = Request.of(self.kwargs, {**config, "callbacks": [ModelCalls(self._metrics)]})
             if self.run["attempt"] > 1:
                 state = await graph.aget_state(self._thread_config())
                 if not self._prepare_again(request, state):
@@ -104,6 +119,28 @@ class Attempt:
             async with self._spending.count():
                 await self._stream(graph, request)
             self._values = visible_values(graph, request.last_values)
+
+    @property
+    def _graph(self) -> str:
+        return self.run["graph_id"]
+
+    def _seconds_since_due(self) -> float:
+        # Another machine's clock may have said when that was.
+        return max(0.0, -seconds_to(self.run["due_at"]))
+
+    def _count_begin(self) -> None:
+        if self.run["attempt"] == 1:
+            self._metrics.run_wait.labels(self._graph).observe(self._seconds_since_due())
+        else:
+            self._metrics.run_restarts.labels(self._graph).inc()
+        _log.info("Run %s of %r begins, attempt %d", self.run_id, self._graph, self.run["attempt"])
+
+    def _count_end(self, outcome: Outcome) -> None:
+        seconds = time.monotonic() - self._began
+        self._metrics.run_seconds.labels(self._graph, outcome.status).observe(seconds)
+        if outcome.error:
+            self._metrics.run_errors.labels(self._graph, outcome.error["error"]).inc()
+        _log.info("Run %s ended after %.3f s: %s", self.run_id, seconds, outcome.status)
 
     async def _gives_way(self, graph: Graph) -> bool:
         """Tell whether a message waits for this run, and no tool call for its result."""
@@ -124,8 +161,12 @@ class Attempt:
         return bool(wanted) or self._events.is_watched(self.run["thread_id"])
 
     async def _stream(self, graph: Graph, request: Request) -> None:
+        waiting = self._metrics.first_event.labels(self._graph) if self.run["attempt"] == 1 else None
         async with aclosing(stream_graph(graph, request)) as events:
             async for name, data in events:
+                if waiting:
+                    waiting.observe(self._seconds_since_due())
+                    waiting = None
                 if self._events.wanted(self.run_id):
                     await self._events.put(self.run_id, name, data)
 
@@ -239,6 +280,8 @@ class Attempt:
             webhook=self._webhook(ended, outcome),
             rolled_back=outcome.rolled_back,
         )
+        if done:
+            self._count_end(outcome)
         if done and outcome.error:
             await self._events.put(self.run_id, "error", outcome.error)
         await self._events.close(self.run_id, self.token, ended=done)

@@ -78,12 +78,12 @@ class UsageCallback(BaseCallbackHandler):
             return
         # An estimate takes time, and without a limit of tokens or money nothing depends on it.
         limited = call.budget.is_limited("tokens", "money")
-        usage = _credible_usage(response, call.estimate_input) if limited else _find_reported(response)
+        usage = _credible_usage(response, call.estimate_input) if limited else find_usage(response)
         if usage is None:
             return
         call.budget.add("tokens", usage["input_tokens"] + usage["output_tokens"])
         if call.price is not None:
-            call.budget.add("money", _cost(usage, call.price))
+            call.budget.add("money", cost_of(usage, call.price))
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **more: Any) -> None:
         """Forget a request that failed: it was counted, and no usage of it is known."""
@@ -170,7 +170,8 @@ def _start(budget: Budget, call: CallKind) -> None:
         raise LimitExceeded(f"the limit of {format_amount(reached.kind, reached.limit)} is used up")
 
 
-def _find_reported(response: LLMResult) -> UsageMetadata | None:
+def find_usage(response: LLMResult) -> UsageMetadata | None:
+    """Return what an answer took, where its provider tells."""
     message = _message(response)
     return message.usage_metadata if isinstance(message, AIMessage) else None
 
@@ -180,7 +181,7 @@ def _credible_usage(response: LLMResult, estimate_input: Callable[[], int]) -> U
 
     A server that reports nothing real must not keep a limit from being reached.
     """
-    reported = _find_reported(response)
+    reported = find_usage(response)
     read = reported["input_tokens"] if reported else 0
     written = reported["output_tokens"] if reported else 0
     if reported and read > 0 and written > 0:
@@ -201,7 +202,8 @@ def _message(response: LLMResult) -> BaseMessage | None:
     return message if isinstance(message, BaseMessage) else None
 
 
-def _cost(usage: UsageMetadata, price: Price) -> float:
+def cost_of(usage: UsageMetadata, price: Price) -> float:
+    """Return what an answer costs."""
     details: Mapping[str, Any] = usage.get("input_token_details") or {}
     written = details.get("cache_creation") or sum(details.get(key) or 0 for key in _CACHED_FOR)
     cached = max(details.get("cache_read") or 0, 0)
