@@ -49,6 +49,7 @@ TESTED_BY: dict[str, str] = {
     "deepagents_server/database/notices.py": "server/test_workers.py",
     "deepagents_server/runs/liveness.py": "server/test_workers.py",
     "deepagents_server/runs/stream.py": "server/test_streaming.py",
+    "deepagents_server/runs/active.py": "server/test_cancel.py",
     "deepagents_server/runs/usage.py": "server/test_metrics.py",
     "deepagents/limits.py": "middleware/test_limits.py",
     "deepagents/models/registry.py": "models/test_provider_profiles.py",

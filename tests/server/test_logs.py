@@ -18,7 +18,7 @@ from tests.server.test_runs import say
 @contextmanager
 def logging(directory: Path, **environ: str) -> Generator[tuple[str, Path]]:
     """Serve, and yield the address and what is logged; it is whole when the block has ended."""
-    server = Process(directory, **environ)
+    server = Process(directory, command="serve", config=None, **environ)
     server.log = directory / "log"
     try:
         yield server.start(), server.log

@@ -37,6 +37,7 @@ from deepagents_server.events import EventLog
 from deepagents_server.graphs import Graphs
 from deepagents_server.logs import log_about
 from deepagents_server.metrics import Metrics
+from deepagents_server.runs.active import Active
 from deepagents_server.runs.execute import Attempt
 from deepagents_server.runs.liveness import BEAT, DEAD, beating, hand_back_idle, look_around, reap
 from deepagents_server.runs.workflows import RECOVERY_QUEUE, launch
@@ -50,27 +51,6 @@ _SHORT: Final = 1.0
 _RETRY: Final = 0.5
 """Seconds between two tries to reach the database."""
 _log: Final = logging.getLogger("deepagents.server")
-
-
-class _Active:
-    """A run that works in this process, and its present attempt."""
-
-    def __init__(self, attempt: Attempt, workflow: str) -> None:
-        self.workflow = workflow
-        self.driver: asyncio.Task[None] | None = None
-        self.begin(attempt)
-
-    def begin(self, attempt: Attempt) -> None:
-        """Let an attempt work."""
-        self.attempt = attempt
-        self.work = asyncio.create_task(attempt.work())
-
-    def end_early(self, why: str | None) -> None:
-        """End the attempt at its next step, or at once, as was asked for."""
-        if why == STEER:
-            self.attempt.steered = True
-        elif why:
-            self.work.cancel()
 
 
 @dataclass
@@ -90,7 +70,7 @@ class RunEngine:
     on_webhook: Callable[[], None] | None = None
     """Called when a run has ended of which a webhook is to hear."""
     metrics: Metrics = field(default_factory=Metrics)
-    _active: dict[str, _Active] = field(default_factory=dict[str, _Active], init=False)
+    _active: dict[str, Active] = field(default_factory=dict[str, Active], init=False)
     _driven: dict[str, asyncio.Task[None]] = field(default_factory=dict[str, asyncio.Task[None]], init=False)
     """Attempts that began here, by the names of their workflows."""
     _expected: set[str] = field(default_factory=set[str], init=False)
@@ -308,7 +288,7 @@ class RunEngine:
         if before := self._active.get(run_id):
             # A process that was asleep may be given again what it still believes to be at work on.
             before.work.cancel()
-        active = _Active(self._attempt(taken), workflow)
+        active = Active(self._attempt(taken), workflow)
         self._active[run_id] = active
         self._in_background(self._heed(active))
         active.driver = self._in_background(self._see_through(active))
@@ -317,7 +297,7 @@ class RunEngine:
     def _attempt(self, taken: Taken) -> Attempt:
         return Attempt(self.database, self.graphs, self.events, self.metrics, *taken)
 
-    async def _see_through(self, active: _Active) -> None:
+    async def _see_through(self, active: Active) -> None:
         """Let a run work until it is over, or has to go on elsewhere."""
         run_id = active.attempt.run_id
         log_about(**active.attempt.named)
@@ -346,7 +326,7 @@ class RunEngine:
             except DBAPIError as error:
                 _log.warning("The database does not answer: %s", error)
 
-    async def _is_through(self, active: _Active) -> bool:
+    async def _is_through(self, active: Active) -> bool:
         """Wait for an attempt and write how it ended; `False` if the database was away meanwhile."""
         await asyncio.wait([active.work])
         if active.work.cancelled() and self._stopping:
@@ -382,7 +362,7 @@ class RunEngine:
         row = await self.database.row(sa.select(runs.c.cancelled).where(runs.c.run_id == run_id))
         return row["cancelled"] if row else None
 
-    async def _heed(self, active: _Active) -> None:
+    async def _heed(self, active: Active) -> None:
         """End a run early if that was asked before it was at work here, or while no notice could arrive."""
         with suppress(DBAPIError):
             active.end_early(await self._read_cancelled(active.attempt.run_id))
