@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,35 +10,50 @@ import pytest
 
 from deepagents.testing import ScriptedModel, call
 from deepagents_cli.first_run import Example, find_example
+from tests.cli import openai_server
 from tests.cli.conftest import Command
+from tests.cli.openai_server import MODEL
+from tests.cli.tmux import Tmux, needs_tmux
 
 EXAMPLE = find_example()
 
 
+PLAN = [{"content": "Turn debug off", "status": "in_progress"}]
+
+
 def does_the_job() -> list[Any]:
-    """Write every file as it must be, and say so."""
-    home = EXAMPLE.home / "after"
-    changed = [
-        path
-        for path in sorted(home.rglob("*"))
-        if path.is_file()
-        and path.read_text() != (EXAMPLE.home / "before" / path.relative_to(home)).read_text()
+    """Plan, change both files as they must become, run the check, and say so after each message."""
+    after = EXAMPLE.home / "after"
+    return [
+        call("write_todos", todos=PLAN),
+        "That is the plan.",
+        call("read_file", file_path="/app.ini"),
+        call("edit_file", file_path="/app.ini", old_string="debug = true", new_string="debug = false"),
+        "Debug is off.",
+        call("write_file", file_path="/CHANGES.md", content=(after / "CHANGES.md").read_text()),
+        "It is written.",
+        call("execute", command="sh check.sh"),
+        "It is done.",
     ]
-    writes = [
-        call("write_file", file_path=f"/{path.relative_to(home)}", content=path.read_text())
-        for path in changed
-    ]
-    return [*writes, "It is done."]
 
 
-def test_a_job_well_done_ends_with_the_diff_and_zero(cli: Command) -> None:
+def test_a_job_well_done_shows_plan_questions_command_and_diff(cli: Command) -> None:
     ended = cli("first-run", model=ScriptedModel(*does_the_job()))
 
     assert ended.code == 0
-    assert EXAMPLE.task in ended.out
-    assert "It is done." in ended.out
+    assert [step.text in ended.out for step in EXAMPLE.steps] == [True] * 4
+    assert "[>] Turn debug off" in ended.out
+    assert ended.out.count("since there is no terminal to ask at") == 3
+    assert "app.ini is safe: debug is off." in ended.out
     assert "\n@@ " in ended.out.split("What changed on disk:")[1]
-    assert ended.out.rstrip().endswith("nothing else was changed.")
+    assert "nothing else was changed." in ended.out
+
+
+def test_the_end_says_what_to_type_next(cli: Command) -> None:
+    ended = cli("first-run", model=ScriptedModel(*does_the_job()))
+
+    typed = ended.out.split("What to type next:\n")[1].split()[0]
+    assert Path(typed).name == "deepagents"
 
 
 def test_a_job_not_done_is_tried_once_more_and_then_said_so(cli: Command) -> None:
@@ -45,19 +61,48 @@ def test_a_job_not_done_is_tried_once_more_and_then_said_so(cli: Command) -> Non
 
     assert ended.code == 1
     assert ended.out.count("(nothing)") == 2
-    assert ended.out.count("Not done: ") == 2
+    assert ended.out.count("Not done: write_todos did not succeed") == 2
     assert ended.out.count("Trying once more on a fresh copy.") == 1
 
 
 def test_the_second_try_starts_from_the_files_as_they_were(cli: Command) -> None:
-    spoils = [call("write_file", file_path="/extra.txt", content="x"), "Done."]
+    spoils = [
+        call("write_todos", todos=PLAN),
+        "Planned.",
+        call("write_file", file_path="/extra.txt", content="x"),
+    ]
 
-    ended = cli("first-run", model=ScriptedModel(*spoils, *does_the_job()))
+    ended = cli("first-run", model=ScriptedModel(*spoils, *["Done."] * 3, *does_the_job()))
 
     assert ended.code == 0
     first, second = ended.out.split("Trying once more")
     assert "+++ b/extra.txt" in first
     assert "extra.txt" not in second
+
+
+@needs_tmux
+def test_a_person_at_a_terminal_is_asked_and_a_no_is_no_reason_to_try_again(tmp_path: Path) -> None:
+    answers = [
+        openai_server.call("write_todos", todos=PLAN),
+        "That is the plan.",
+        openai_server.call("edit_file", file_path="/app.ini", old_string="true", new_string="false"),
+        "Then I leave it.",
+        *["As you like."] * 2,
+    ]
+    command = [sys.executable, "-m", "deepagents_cli", "first-run", "--model", f"local-server:{MODEL}"]
+    with openai_server.serving(*answers) as server:
+        environment = {"HOME": str(tmp_path), "DEEPAGENTS_LOCAL_SERVER": server.address, "NO_COLOR": "1"}
+        with Tmux(command, rows=60, directory=tmp_path, environment=environment) as terminal:
+            terminal.wait_for(r"\[y\]es")
+            terminal.type("n")
+            terminal.keys("Enter")
+            terminal.wait_for(r"Why \(may be empty\)")
+            terminal.keys("Enter")
+            terminal.wait_for_end()
+            shown = terminal.screen(history=True)
+
+    assert "Not done: execute did not succeed" in shown
+    assert "Trying once more" not in shown
 
 
 def test_the_files_that_we_ship_are_never_touched(cli: Command) -> None:
@@ -89,7 +134,7 @@ def example(tmp_path: Path) -> Example:
         (home / folder / "sub").mkdir(parents=True)
         (home / folder / "app.ini").write_text(f"{setting}\n")
         (home / folder / "sub" / "note.md").write_text("left alone\n")
-    (home / "task.txt").write_text("Turn debug off.\n")
+    (home / "steps.toml").write_text('[[steps]]\ntext = "Turn debug off."\ntools = []\n')
     return Example(home)
 
 
@@ -125,6 +170,6 @@ def test_the_example_that_we_ship_is_whole_and_asks_for_a_change(tmp_path: Path)
     example = find_example()
     example.copy_to(tmp_path / "copy")
 
-    assert example.task
+    assert [step.tools[-1] for step in example.steps] == ["write_todos", "edit_file", "write_file", "execute"]
     assert example.find_fault(tmp_path / "copy") != ""
     assert example.find_fault(example.home / "after") == ""
