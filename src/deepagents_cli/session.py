@@ -17,6 +17,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END
 from langgraph.types import Command
 
+from deepagents.checkpoints import OrderedCheckpoints
 from deepagents.events import (
     ApprovalGiven,
     ApprovalNeeded,
@@ -39,12 +40,16 @@ Waiting: TypeAlias = ApprovalNeeded | QuestionAsked
 """What a person is waited for."""
 
 
+class _Saver(OrderedCheckpoints, AsyncSqliteSaver):
+    """Finds what was written last also after the clock was set back."""
+
+
 async def open_saver(path: Path) -> AsyncSqliteSaver:
     """Open the file that keeps the checkpoints; the caller closes its connection."""
     connection = await aiosqlite.connect(path, timeout=BUSY_SECONDS)
     # With WAL this loses at most the last steps at a power cut, and never the file.
     await connection.execute("PRAGMA synchronous=NORMAL")
-    return AsyncSqliteSaver(connection)
+    return _Saver(connection)
 
 
 def messages_in(state: Any) -> Sequence[BaseMessage]:

@@ -101,6 +101,7 @@ class Threads:
                 database.execute("PRAGMA journal_mode=WAL")
                 database.execute(_TABLE)
                 add_column(database, "deepagents_threads", "name", "TEXT NOT NULL DEFAULT ''")
+                add_column(database, "deepagents_threads", "turn", "INTEGER NOT NULL DEFAULT 0")
         except (OSError, sqlite3.DatabaseError) as error:
             raise CommandError(
                 f"Threads cannot be kept in {str(self.path)!r} ({error}); "
@@ -124,8 +125,10 @@ class Threads:
         """Remember that a thread of this directory is in use now; its first task names it."""
         with self._open() as database:
             database.execute(
-                "INSERT INTO deepagents_threads (thread_id, directory, used, name) VALUES (?, ?, ?, ?) "
-                "ON CONFLICT DO UPDATE SET used = excluded.used, "
+                # The turn says which was last, since the clock may be set.
+                "INSERT INTO deepagents_threads (thread_id, directory, used, name, turn) "
+                "VALUES (?, ?, ?, ?, (SELECT coalesce(max(turn), 0) + 1 FROM deepagents_threads)) "
+                "ON CONFLICT DO UPDATE SET used = excluded.used, turn = excluded.turn, "
                 "name = CASE name WHEN '' THEN excluded.name ELSE name END",
                 (thread, str(directory), time.time(), _as_name(task)),
             )
@@ -135,7 +138,7 @@ class Threads:
         with self._open() as database:
             rows = database.execute(
                 "SELECT thread_id, name, directory, used FROM deepagents_threads "
-                "WHERE directory = :place OR :place IS NULL ORDER BY used DESC",
+                "WHERE directory = :place OR :place IS NULL ORDER BY turn DESC, used DESC",
                 {"place": None if directory is None else str(directory)},
             ).fetchall()
             sizes = _sizes(database)
@@ -260,7 +263,8 @@ class Threads:
     def _latest(self, directory: Path) -> str:
         with self._open() as database:
             found = database.execute(
-                "SELECT thread_id FROM deepagents_threads WHERE directory = ? ORDER BY used DESC LIMIT 1",
+                "SELECT thread_id FROM deepagents_threads WHERE directory = ? "
+                "ORDER BY turn DESC, used DESC LIMIT 1",
                 (str(directory),),
             ).fetchone()
         if found is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -29,6 +31,16 @@ def test_the_latest_is_the_one_used_last_in_this_directory(threads: Threads) -> 
 
     assert threads.choose(HERE, None, latest=True) == "a"
     assert threads.choose(THERE, None, latest=True) == "c"
+
+
+def test_the_latest_is_the_one_used_last_also_after_the_clock_was_set_back(threads: Threads) -> None:
+    threads.note("a", HERE)
+    with closing(sqlite3.connect(threads.path)) as database, database:
+        database.execute("UPDATE deepagents_threads SET used = used + 3600")
+    threads.note("b", HERE)
+
+    assert threads.choose(HERE, None, latest=True) == "b"
+    assert [each.id for each in threads.find_all(HERE)] == ["b", "a"]
 
 
 def test_the_lock_file_is_private(threads: Threads) -> None:

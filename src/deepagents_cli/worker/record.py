@@ -113,7 +113,8 @@ class Record:
     async def texts(self, thread: str) -> list[Text]:
         """Return the texts that are kept for a thread, the first first."""
         rows = await self._read(
-            "SELECT id, shown, content, model FROM deepagents_queue WHERE thread_id = ? ORDER BY at", thread
+            "SELECT id, shown, content, model FROM deepagents_queue WHERE thread_id = ? ORDER BY rowid",
+            thread,
         )
         return [Text(key, shown, json.loads(content), model) for key, shown, content, model in rows]
 

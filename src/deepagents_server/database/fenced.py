@@ -10,8 +10,10 @@ from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from psycopg.errors import LockNotAvailable
 from psycopg_pool import AsyncConnectionPool
 
+from deepagents.checkpoints import OrderedCheckpoints
 
-class FencedPostgresSaver(AsyncPostgresSaver):
+
+class FencedPostgresSaver(OrderedCheckpoints, AsyncPostgresSaver):
     """Checks the lease before it keeps what a task has done.
 
     Checkpoints carry the lease in their metadata, so a trigger checks them. The writes of a task carry none.

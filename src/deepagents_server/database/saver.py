@@ -17,6 +17,8 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata, CheckpointTuple
 from langgraph.checkpoint.sqlite import SqliteSaver
 
+from deepagents.checkpoints import OrderedCheckpoints
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -67,7 +69,7 @@ class ThreadedSqliteSaver(SqliteSaver):
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Return a checkpoint."""
-        return await self._read(lambda saver: saver.get_tuple(config))
+        return await self._read(lambda saver: SqliteSaver.get_tuple(saver, config))
 
     async def alist(
         self,
@@ -112,6 +114,10 @@ class ThreadedSqliteSaver(SqliteSaver):
         return await self._read(
             lambda saver: saver.get_delta_channel_history(config=config, channels=channels)
         )
+
+
+class OrderedSqliteSaver(OrderedCheckpoints, ThreadedSqliteSaver):
+    """Keeps checkpoints in order also where the clock was ahead before a restart."""
 
 
 def _connect(path: Path) -> sqlite3.Connection:

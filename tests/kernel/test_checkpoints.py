@@ -1,0 +1,104 @@
+"""What is newest in a thread does not follow from the clocks of those who wrote it."""
+
+from __future__ import annotations
+
+import operator
+from pathlib import Path
+from typing import Annotated, Any, TypedDict
+
+from langgraph.checkpoint.base.id import uuid6
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
+
+from deepagents.checkpoints import OrderedCheckpoints
+from deepagents_cli.session import open_saver
+from tests.conftest import CallMode
+
+THREAD: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+_HOUR = 3600 * 10**7
+
+
+class Said(TypedDict):
+    said: Annotated[list[str], operator.add]
+
+
+class Saver(OrderedCheckpoints, InMemorySaver):
+    pass
+
+
+def make(saver: Any) -> Any:
+    builder = StateGraph(Said)
+    builder.add_node("keep", lambda state: {})
+    builder.add_edge(START, "keep")
+    return builder.compile(checkpointer=saver)
+
+
+def an_hour_later(name: str) -> str:
+    """Return an id that a machine makes whose clock is an hour ahead."""
+    digits = name.replace("-", "")
+    moment = int(digits[:12] + digits[13:16], 16) + _HOUR
+    text = f"{moment:015x}"
+    return f"{text[:8]}-{text[8:12]}-6{text[12:]}-{name[19:]}"
+
+
+def write_ahead(saver: InMemorySaver, said: str) -> str:
+    """Write as a machine does whose clock is an hour ahead; return the id of what was newest before."""
+    before = InMemorySaver.get_tuple(saver, THREAD)
+    assert before
+    name = an_hour_later(str(uuid6()))
+    values = {"said": [*before.checkpoint["channel_values"]["said"], said]}
+    versions = {**before.checkpoint["channel_versions"], "said": "9" * 32}
+    written: Any = {
+        **before.checkpoint,
+        "id": name,
+        "channel_values": values,
+        "channel_versions": versions,
+    }
+    saver.put(before.config, written, {"source": "loop", "step": 9}, {"said": "9" * 32})
+    return before.checkpoint["id"]
+
+
+def test_a_turn_after_one_of_a_clock_that_is_ahead_is_kept(call_mode: CallMode) -> None:
+    saver = Saver()
+    graph = make(saver)
+    call_mode.invoke(graph, {"said": ["first"]}, THREAD)
+    write_ahead(saver, "ahead")
+
+    call_mode.invoke(graph, {"said": ["last"]}, THREAD)
+
+    assert call_mode.call(graph, "get_state", THREAD).values["said"] == ["first", "ahead", "last"]
+
+
+def test_a_fork_of_what_is_older_becomes_the_newest(call_mode: CallMode) -> None:
+    saver = Saver()
+    graph = make(saver)
+    call_mode.invoke(graph, {"said": ["first"]}, THREAD)
+    older = write_ahead(saver, "ahead")
+
+    fork: Any = {"configurable": {**THREAD["configurable"], "checkpoint_id": older}}
+    call_mode.invoke(graph, {"said": ["fork"]}, fork)
+
+    assert call_mode.call(graph, "get_state", THREAD).values["said"] == ["first", "fork"]
+    assert saver.get_tuple({"configurable": {**THREAD["configurable"], "checkpoint_id": "no id"}}) is None
+
+
+async def test_a_session_goes_on_after_the_clock_was_set_back(tmp_path: Path) -> None:
+    saver = await open_saver(tmp_path / "threads.sqlite")
+    try:
+        graph = make(saver)
+        await graph.ainvoke({"said": ["first"]}, THREAD)
+        found: Any = await saver.aget_tuple(THREAD)
+        name = found.checkpoint["id"]
+        statements = [
+            f"UPDATE {table} SET checkpoint_id = ? WHERE checkpoint_id = ?"
+            for table in ("checkpoints", "writes")
+        ]
+        for statement in statements:
+            await saver.conn.execute(statement, (an_hour_later(name), name))
+        await saver.conn.commit()
+
+        await graph.ainvoke({"said": ["last"]}, THREAD)
+
+        assert (await graph.aget_state(THREAD)).values["said"] == ["first", "last"]
+    finally:
+        await saver.conn.close()
