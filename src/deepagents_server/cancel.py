@@ -19,7 +19,7 @@ async def cancel_runs(server: Server, action: Action, *chosen: sa.ColumnElement[
     columns: list[sa.Column[Any]] = [runs.c.run_id, runs.c.thread_id]
     query = sa.select(*columns).where(*chosen, runs.c.status.in_(ACTIVE))
     # The newest first: those who wait behind others are not to begin meanwhile.
-    found = await server.database.rows(query.order_by(runs.c.created_at.desc()))
+    found = await server.database.rows(query.order_by(runs.c.number.desc()))
     engine = server.engine
     for first in range(0, len(found), _STEP):
         some = found[first : first + _STEP]

@@ -30,10 +30,9 @@ from deepagents_server.database.runs import (
     mark_steered,
     new_run,
 )
-from deepagents_server.database.tables import runs, threads
+from deepagents_server.database.tables import runs, server_time, threads
 from deepagents_server.database.threads import add_thread, get_thread
 from deepagents_server.errors import ApiError, not_found
-from deepagents_server.serialize import now
 from deepagents_server.server import Server
 
 _KEPT: Final = (
@@ -95,7 +94,7 @@ class NewRuns:
     server: Server
     connection: AsyncConnection
     notices: list[Notice]
-    reserve: Callable[[str], bool]
+    reserve: Callable[[str, str], bool]
     """Keeps room in this process for a run that can begin at once."""
     taken: list[Taken] = field(default_factory=list[Taken])
 
@@ -122,11 +121,11 @@ class NewRuns:
                 409, "The thread is busy with another run; wait for it, or choose a multitask_strategy."
             )
         await check_quota(connection, server.scope.owner, busy if strategy in _REPLACES else 0)
-        begins = not busy and not given.get("after_seconds") and self.reserve(row["run_id"])
-        taken = await add_run(connection, row, server.engine.worker if begins else None)
+        begins = not busy and not given.get("after_seconds") and self.reserve(row["run_id"], row["owner"])
+        row, token = await add_run(connection, row, server.engine.worker if begins else None)
         await _mark_thread(connection, thread, assistant)
-        self.notices.extend([("begin", row["thread_id"]), *([] if taken else [RUNS])])
-        self.taken.extend([taken] if taken else [])
+        self.notices.extend([("begin", row["thread_id"]), *([] if token else [RUNS])])
+        self.taken.extend([(row, token)] if token else [])
         if busy:
             self.notices.extend(await self._make_way(row))
         return row
@@ -178,7 +177,7 @@ def _row(assistant: Row, thread: Row, given: Mapping[str, Any], server: Server) 
         "priority": _priority(metadata),
     }
     if given.get("after_seconds"):
-        values["due_at"] = now(given["after_seconds"])
+        values["due_at"] = server_time(given["after_seconds"])
     return new_run(values, kwargs)
 
 
@@ -215,7 +214,7 @@ def _with_user(config: Mapping[str, Any], user: Mapping[str, Any] | None) -> dic
 async def _mark_thread(connection: AsyncConnection, thread: Row, assistant: Row) -> None:
     # Web clients look for threads by these two.
     named = {"graph_id": assistant["graph_id"], "assistant_id": assistant["assistant_id"]}
-    changed = {"status": "busy", "metadata": {**thread["metadata"], **named}, "updated_at": now()}
+    changed = {"status": "busy", "metadata": {**thread["metadata"], **named}, "updated_at": server_time()}
     marked = threads.update().where(threads.c.thread_id == thread["thread_id"]).values(changed)
     if not (await connection.execute(marked)).rowcount:
         # It has just been removed.

@@ -18,9 +18,9 @@ from deepagents_server.background import in_background
 from deepagents_server.create import creating
 from deepagents_server.database.engine import Row
 from deepagents_server.database.owners import Scope
-from deepagents_server.database.tables import crons
+from deepagents_server.database.tables import crons, server_time
 from deepagents_server.errors import ApiError
-from deepagents_server.serialize import load, now
+from deepagents_server.serialize import load
 from deepagents_server.server import Server
 
 _LOOK: Final = 1.0
@@ -31,10 +31,8 @@ _READ: Final = 100
 _log: Final = logging.getLogger("deepagents.server")
 
 
-def next_date(
-    schedule: str, timezone: str | None, end: str | None, after: datetime | None = None
-) -> str | None:
-    """Return when a schedule is due next, in UTC; `None` if that is after its end.
+def next_date(schedule: str, timezone: str | None, end: str | None, after: str) -> str | None:
+    """Return when a schedule is due next after a time, in UTC; `None` if that is after its end.
 
     Raises:
         ApiError: for what is no schedule or timezone.
@@ -46,7 +44,7 @@ def next_date(
     if len(schedule.split()) != 5 or not croniter.is_valid(schedule):
         raise ApiError(422, f"schedule: {schedule!r} is none; write five fields, as in '0 9 * * 1-5'.")
     try:
-        found: Any = croniter(schedule, (after or datetime.now(UTC)).astimezone(zone)).get_next(datetime)
+        found: Any = croniter(schedule, datetime.fromisoformat(after).astimezone(zone)).get_next(datetime)
     except CroniterBadDateError as error:
         raise ApiError(422, f"schedule: {schedule!r} names a day that never comes.") from error
     due = found.astimezone(UTC).isoformat(timespec="microseconds")
@@ -56,7 +54,7 @@ def next_date(
 async def start_due(server: Server) -> int:
     """Start the runs of all schedules that are due; of several servers, one gets each."""
     place: sa.ColumnElement[Any] = sa.tuple_(crons.c.next_run_date, crons.c.cron_id)
-    due = sa.select(crons).where(crons.c.enabled == 1, crons.c.next_run_date <= now())
+    due = sa.select(crons).where(crons.c.enabled == 1, crons.c.next_run_date <= server_time())
     due = due.order_by(crons.c.next_run_date, crons.c.cron_id).limit(_READ)
     found = await server.database.rows(due)
     started = 0
@@ -69,7 +67,8 @@ async def start_due(server: Server) -> int:
 
 async def _start_one(server: Server, row: Row) -> bool:
     try:
-        following = next_date(row["schedule"], row["timezone"], row["end_time"])
+        after = await server.database.now()
+        following = next_date(row["schedule"], row["timezone"], row["end_time"], after)
     except ApiError as error:
         # It could be read when it was made: timezones come and go with the system's data.
         _log.warning("Schedule %s cannot be read: %s", row["cron_id"], error.detail)
@@ -111,13 +110,15 @@ def scheduling(server: Server) -> AbstractAsyncContextManager[None]:
 
 async def _watch(server: Server) -> None:
     while True:
+        pause = float(_SHORTEST)
         try:
             await start_due(server)
+            # To the beginning of the next minute: no schedule is finer.
+            pause -= datetime.fromisoformat(await server.database.now()).timestamp() % _SHORTEST
         except Exception:  # noqa: BLE001
             # Whatever it was: without this loop nothing would be started any more.
             _log.exception("Schedules cannot be looked for")
-        # To the beginning of the next minute: no schedule is finer.
-        await asyncio.sleep(_SHORTEST - datetime.now(UTC).timestamp() % _SHORTEST + 0.05)
+        await asyncio.sleep(pause + 0.05)
 
 
 def show_cron(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,16 +9,16 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
-from typing import Final
+from typing import Any, Final
 
 import sqlalchemy as sa
 
 from deepagents_server.background import in_background
 from deepagents_server.database import Database
 from deepagents_server.database.engine import Row
-from deepagents_server.database.tables import webhooks
+from deepagents_server.database.tables import server_time, webhooks
 from deepagents_server.errors import ApiError
-from deepagents_server.serialize import now, seconds_to
+from deepagents_server.serialize import seconds_between
 from deepagents_server.webhooks import Webhooks
 
 _AT_ONCE: Final = 20
@@ -50,8 +50,8 @@ class Deliveries:
         """Send until the block ends; what is under way then is sent again later."""
         if not self._database.is_shared:
             # The process before this one sends no more. What waits longer has failed, and goes on waiting.
-            held = webhooks.c.due_at <= now(_HELD)
-            await self._database.execute(webhooks.update().where(held).values(due_at=now()))
+            held = webhooks.c.due_at <= server_time(_HELD)
+            await self._database.execute(webhooks.update().where(held).values(due_at=""))
         try:
             async with in_background(self._watch()):
                 yield
@@ -75,10 +75,12 @@ class Deliveries:
 
     async def _send_due(self) -> float:
         """Begin to send what is due; return the seconds to the next look."""
-        first = await self._database.row(sa.select(sa.func.min(webhooks.c.due_at).label("due")))
+        due = sa.select(sa.func.min(webhooks.c.due_at)).scalar_subquery()
+        query: Any = sa.select(due.label("due"), server_time().label("now"))
+        first = await self._database.row(query)
         if first is None or first["due"] is None or len(self._sending) >= _AT_ONCE:
             return _LOOK_AGAIN
-        if (wait := seconds_to(first["due"])) > 0:
+        if first["due"] and (wait := seconds_between(first["now"], first["due"])) > 0:
             return min(wait, _LOOK_AGAIN)
         for row in await self._take():
             task = asyncio.create_task(self._send(row))
@@ -97,12 +99,12 @@ class Deliveries:
     async def _take(self) -> list[Row]:
         due = (
             sa.select(webhooks.c.run_id)
-            .where(webhooks.c.due_at <= now())
+            .where(webhooks.c.due_at <= server_time())
             .order_by(webhooks.c.due_at)
             .limit(_AT_ONCE - len(self._sending))
             .with_for_update(skip_locked=True)
         )
-        held = {"due_at": now(_HELD), "attempt": webhooks.c.attempt + 1}
+        held = {"due_at": server_time(_HELD), "attempt": webhooks.c.attempt + 1}
         async with self._database.write() as connection:
             chosen = [*(await connection.execute(due)).scalars()]
             taken = webhooks.update().where(webhooks.c.run_id.in_(chosen)).values(held).returning(webhooks)
@@ -115,7 +117,7 @@ class Deliveries:
         await self._database.execute(
             webhooks.delete().where(mine)
             if pause is None
-            else webhooks.update().where(mine).values(due_at=now(pause), failed=webhooks.c.failed + 1)
+            else webhooks.update().where(mine).values(due_at=server_time(pause), failed=webhooks.c.failed + 1)
         )
 
     async def _try(self, row: Row) -> float | None:

@@ -17,8 +17,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from deepagents_server.database import Database
 from deepagents_server.database.runs import add
-from deepagents_server.database.tables import run_events
-from deepagents_server.serialize import dump, dump_text, load, now
+from deepagents_server.database.tables import run_events, server_time
+from deepagents_server.serialize import dump, dump_text, load
 
 END: Final = "end"
 """The last event of a run; readers stop at it, and clients do not see it."""
@@ -262,7 +262,7 @@ class EventLog:
             row = {"run_id": run_id, "seq": batch[-1].seq, "events": f"[{','.join(texts)}]"}
             async with self._database.write() as connection:
                 # It may be there, if the database went away before it could answer.
-                await add(connection, run_events, {**row, "created_at": now()})
+                await add(connection, run_events, {**row, "created_at": server_time()})
                 if self.on_kept:
                     await self.on_kept(connection, run_id)
             channel.kept = batch[-1].seq

@@ -106,9 +106,7 @@ class _Follower:
 
     async def _look(self, news: asyncio.Event) -> None:
         newest = (
-            _RUNS.where(runs.c.thread_id == self.thread_id)
-            .order_by(runs.c.created_at.desc())
-            .limit(_LOOKED_AT)
+            _RUNS.where(runs.c.thread_id == self.thread_id).order_by(runs.c.number.desc()).limit(_LOOKED_AT)
         )
         while True:
             await news.wait()

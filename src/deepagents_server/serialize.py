@@ -19,13 +19,16 @@ _OPTIONS: Final = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
 
 
 def now(later: float = 0.0) -> str:
-    """Return the time, or the time so many seconds later, as the tables and clients have it."""
+    """Return the time of this machine, or the time so many seconds later, as the tables and clients have it.
+
+    It is to be looked at. What the machines decide together, they decide by `server_time` of the tables.
+    """
     return (datetime.now(UTC) + timedelta(seconds=later)).isoformat(timespec="microseconds")
 
 
-def seconds_to(moment: str) -> float:
-    """Return how long it is until a time that the tables have."""
-    return (datetime.fromisoformat(moment) - datetime.now(UTC)).total_seconds()
+def seconds_between(first: str, second: str) -> float:
+    """Return how long it is from one time of the tables to another."""
+    return (datetime.fromisoformat(second) - datetime.fromisoformat(first)).total_seconds()
 
 
 def dump(value: Any) -> bytes:

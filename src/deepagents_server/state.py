@@ -14,11 +14,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from deepagents_server.database.engine import Row
 from deepagents_server.database.leftovers import tables_of_savers
 from deepagents_server.database.runs import CHECKPOINT
-from deepagents_server.database.tables import threads
+from deepagents_server.database.tables import server_time, threads
 from deepagents_server.errors import ApiError
 from deepagents_server.graphs import Graph
 from deepagents_server.runs.execute import visible_values
-from deepagents_server.serialize import dump_text, now, show_checkpoint, show_interrupts
+from deepagents_server.serialize import dump_text, show_checkpoint, show_interrupts
 from deepagents_server.server import Server
 
 
@@ -80,8 +80,8 @@ async def update_state(server: Server, thread: Row, change: Update) -> dict[str,
             "values": dump_text(visible_values(opened.graph, state.values)),
             "interrupts": dump_text(show_interrupts(state)),
             "status": "interrupted" if state.tasks else "idle",
-            "state_updated_at": now(),
-            "updated_at": now(),
+            "state_updated_at": server_time(),
+            "updated_at": server_time(),
             "error": None,
         }
     await server.database.execute(

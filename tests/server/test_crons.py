@@ -57,7 +57,7 @@ async def test_what_is_no_schedule_is_refused(client: LangGraphClient, schedule:
 
 
 def test_times_are_those_of_the_place_also_when_clocks_change() -> None:
-    spring = datetime(2026, 3, 28, 12, tzinfo=UTC)
+    spring = "2026-03-28T12:00:00.000000+00:00"
 
     assert next_date("0 9 * * *", "Europe/Paris", None, spring) == "2026-03-29T07:00:00.000000+00:00"
     assert next_date("0 9 * * *", None, "2026-03-28T13:00:00", spring) is None

@@ -184,7 +184,7 @@ async def test_thousands_of_runs_that_wait_do_not_hold_up_the_event_loop(tmp_pat
     """All but two wait for their thread; of the two, the urgent one comes first."""
     async with open_database(address(tmp_path)) as database:
         busy = [{"thread_id": "busy", "run_id": "at work"}, {"thread_id": "a"}, {"thread_id": "b"}]
-        plain = new_run({"assistant_id": "", "graph_id": "echo", "metadata": {}}, {})
+        plain = {**new_run({"assistant_id": "", "graph_id": "echo", "metadata": {}}, {}), "updated_at": now()}
         waiting = [
             {**plain, "run_id": str(number), "thread_id": "busy", "created_at": now(number / 1e6)}
             for number in range(3000)
@@ -219,6 +219,7 @@ async def test_of_thousands_of_runs_that_may_begin_a_few_are_looked_at(
 ) -> None:
     async with open_database(address(tmp_path)) as database:
         plain = new_run({"assistant_id": "", "graph_id": "echo", "metadata": {}}, {})
+        plain |= {"created_at": now(), "updated_at": now()}
         ids = [str(number) for number in range(3000)]
         waiting = [{**plain, "run_id": each, "thread_id": each, "owner": f"owner {each}"} for each in ids]
         async with database.write() as connection:

@@ -125,3 +125,38 @@ async def test_an_owner_has_as_many_runs_at_work_as_its_limit(database: Database
     begun = sorted(run["run_id"] for taken in at_once for run, _ in taken)
     assert begun == sorted([f"{ann}0", f"{ann}1", f"{ben}0"])
     assert later == []
+
+
+async def test_owners_begin_in_turn_and_each_with_its_most_urgent_run(database: Database) -> None:
+    """However many one has waiting, and however urgent they are to him."""
+    ann, ben, cem = (uuid4().hex for _ in range(3))
+    asked = [*[(ann, 0)] * 3, *[(ann, 10)] * 3, (ben, 0), (ben, 0), (cem, -10)]
+    rows = [
+        {"run_id": f"{owner}{number}", "thread_id": f"{owner}{number}", "owner": owner, "priority": rank}
+        for number, (owner, rank) in enumerate(asked)
+    ]
+    await keep_runs(database, *({**row, "version": ann} for row in rows))
+
+    begun = [await claim(database, Claim("worker", ["echo"], ann, size)) for size in (1, 3, 2, 9)]
+
+    assert [[run["run_id"][-1] for run, _ in taken] for taken in begun] == [
+        ["3"],
+        ["6", "8", "4"],
+        ["7", "5"],
+        ["0", "1", "2"],
+    ]
+
+
+async def test_the_last_place_of_a_worker_is_for_those_who_have_none_at_work(database: Database) -> None:
+    ann, ben = uuid4().hex, uuid4().hex
+    rows = [
+        {"run_id": f"{owner}{n}", "thread_id": f"{owner}{n}", "owner": owner}
+        for owner in (ann, ben)
+        for n in range(2)
+    ]
+    await keep_runs(database, *({**row, "version": ann} for row in rows))
+
+    begun = await claim(database, Claim("worker", ["echo"], ann, 2, busy=[ann], spare=1))
+
+    assert [run["run_id"] for run, _ in begun] == [f"{ann}0", f"{ben}0"]
+    assert await claim(database, Claim("worker", ["echo"], ann, 1, busy=[ann, ben], spare=1)) == []

@@ -24,7 +24,7 @@ from deepagents_server.database import open_database
 from deepagents_server.database.tables import webhooks
 from deepagents_server.deliveries import Deliveries
 from deepagents_server.errors import ApiError, ServeError
-from deepagents_server.serialize import now, seconds_to
+from deepagents_server.serialize import now, seconds_between
 from deepagents_server.webhooks import Webhooks
 from tests.server.serving import Process
 from tests.server.test_runs import last, say
@@ -263,4 +263,4 @@ async def test_tries_that_fail_are_counted_and_lost_ones_are_not(tmp_path: Path)
         "killed": (7, 1),
         "paused": (1, 1),
     }
-    assert 0 < seconds_to(left[0]["due_at"]) <= 2
+    assert 0 < seconds_between(now(), left[0]["due_at"]) <= 2

@@ -22,6 +22,8 @@ from deepagents_server.server import serving as serving
 _KINDS: Final = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 ASKING: Final = {"www-authenticate": "Bearer"}
 """What an answer with 401 has to have."""
+_COUNTED: Final = 1000
+"""How many further rows are counted for the total of a search; to count all would grow with what is kept."""
 _SECURE: Final = {"x-content-type-options": "nosniff"}
 
 
@@ -94,7 +96,8 @@ async def answer_search(
     order = table.c[name].asc() if given.sort_order == "asc" else table.c[name].desc()
     page = query.order_by(order, next(iter(table.primary_key.columns)))
     rows = await database.rows(page.limit(given.limit).offset(given.offset))
-    total, following = await database.count(query), given.offset + len(rows)
+    total = await database.count(query.limit(given.offset + given.limit + _COUNTED))
+    following = given.offset + len(rows)
     headers = {"x-pagination-total": str(total)}
     if following < total and rows:
         headers["x-pagination-next"] = str(following)

@@ -22,7 +22,7 @@ from deepagents_server.database.tables import crons
 from deepagents_server.database.threads import get_thread
 from deepagents_server.errors import ApiError, not_found
 from deepagents_server.graphs import system_assistant_id
-from deepagents_server.serialize import dump_text, load, now
+from deepagents_server.serialize import dump_text, load
 
 _SORTED: Final = (
     "created_at",
@@ -68,7 +68,7 @@ async def create(request: Request) -> Response:
     thread_id = path_id(request, "thread_id") if "thread_id" in request.path_params else None
     if given.webhook:
         server.webhooks.check(given.webhook)
-    stamp, end = now(), _utc(given.end_time)
+    stamp, end = await server.database.now(), _utc(given.end_time)
     async with server.database.write() as connection:
         assistant = await get_assistant(connection, given.assistant_id)
         if thread_id:
@@ -85,7 +85,7 @@ async def create(request: Request) -> Response:
             "enabled": 0 if given.enabled is False else 1,
             "on_run_completed": given.on_run_completed,
             "end_time": end,
-            "next_run_date": next_date(given.schedule, given.timezone, end),
+            "next_run_date": next_date(given.schedule, given.timezone, end, stamp),
             "created_at": stamp,
             "updated_at": stamp,
         }
@@ -133,8 +133,8 @@ async def change(request: Request) -> Response:
         row["enabled"] = int(given.enabled)
     if given.metadata:
         row["metadata"] = {**row["metadata"], **clean_metadata(given.metadata)}
-    row["next_run_date"] = next_date(row["schedule"], row["timezone"], row["end_time"])
-    row["updated_at"] = now()
+    row["updated_at"] = await serving(request).database.now()
+    row["next_run_date"] = next_date(row["schedule"], row["timezone"], row["end_time"], row["updated_at"])
     await serving(request).database.execute(
         crons.update().where(crons.c.cron_id == row["cron_id"]).values(row)
     )

@@ -81,7 +81,7 @@ async def list_runs(request: Request) -> Response:
     query = sa.select(runs).where(runs.c.thread_id == thread_id)
     if status := request.query_params.get("status"):
         query = query.where(runs.c.status == status)
-    query = query.order_by(runs.c.created_at.desc(), runs.c.run_id.desc())
+    query = query.order_by(runs.c.number.desc())
     limit, offset = query_number(request, "limit", 10), query_number(request, "offset", 0, 2**62)
     found = await server.database.rows(query.limit(limit).offset(offset))
     names = request.query_params.getlist("select")

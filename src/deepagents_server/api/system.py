@@ -12,9 +12,8 @@ from starlette.routing import Route
 
 from deepagents_server.api.common import answer, serving
 from deepagents_server.api.openapi import describe_once
-from deepagents_server.database.claims import first_due
+from deepagents_server.database.claims import queue_age
 from deepagents_server.database.tables import runs, threads
-from deepagents_server.serialize import seconds_to
 from deepagents_server.server import is_ready
 
 
@@ -67,8 +66,7 @@ async def metrics(request: Request) -> Response:
     lines.append(f"deepagents_room {server.engine.room}")
     # Without keys, nobody is somebody else.
     if sees_all or not server.scope.owner:
-        due = await first_due(server.engine.database)
-        server.metrics.queue_age.set(max(0.0, -seconds_to(due)) if due else 0)
+        server.metrics.queue_age.set(await queue_age(server.engine.database))
         lines.append(server.metrics.show())
     return PlainTextResponse("\n".join([*lines, ""]), media_type="text/plain; version=0.0.4")
 

@@ -274,7 +274,7 @@ async def _respond(request: Request, params: Any) -> dict[str, Any]:
 async def _tree(request: Request, params: Any) -> dict[str, Any]:
     thread, server = await _thread(request), serving(request)
     of_thread = sa.select(runs).where(runs.c.thread_id == thread["thread_id"], runs.c.status.in_(ACTIVE))
-    run = await server.database.row(of_thread.order_by(runs.c.created_at))
+    run = await server.database.row(of_thread.order_by(runs.c.number))
     if run is None:
         raise _Refused("no_such_run", "No active run is bound to this thread.")
     root: dict[str, Any] = {"namespace": [], "status": "running", "graph_name": run["graph_id"]}

@@ -27,11 +27,17 @@ from deepagents_server.api.common import answer, answer_search, nothing, select_
 from deepagents_server.cancel import cancel_runs
 from deepagents_server.database.engine import Row
 from deepagents_server.database.filters import clean_metadata, contains
-from deepagents_server.database.tables import runs, threads
-from deepagents_server.database.threads import add_thread, get_thread, show_lifetime, show_thread
+from deepagents_server.database.tables import runs, server_time, threads
+from deepagents_server.database.threads import (
+    add_thread,
+    find_labelled,
+    get_thread,
+    show_lifetime,
+    show_thread,
+)
 from deepagents_server.errors import ApiError, not_found
 from deepagents_server.keeping import prune, remove_thread
-from deepagents_server.serialize import load, now, show_state
+from deepagents_server.serialize import load, show_state
 from deepagents_server.server import Server
 from deepagents_server.state import copy_thread, open_graph, update_state
 
@@ -77,13 +83,16 @@ async def change(request: Request) -> Response:
     async with serving(request).database.write() as connection:
         row = await get_thread(connection, path_id(request, "thread_id"), changes=True)
         metadata = {**row["metadata"], **clean_metadata(given.metadata)}
-        changed = {"metadata": metadata, "updated_at": now(), **(given.ttl.lifetime if given.ttl else {})}
-        await connection.execute(
-            threads.update().where(threads.c.thread_id == row["thread_id"]).values(changed)
-        )
+        changed = {
+            "metadata": metadata,
+            "updated_at": server_time(),
+            **(given.ttl.lifetime if given.ttl else {}),
+        }
+        updated = threads.update().where(threads.c.thread_id == row["thread_id"]).values(changed)
+        row = dict((await connection.execute(updated.returning(threads))).mappings().one())
     if request.headers.get("prefer") == "return=minimal":
         return nothing()
-    return answer(show_thread({**row, **changed}))
+    return answer(show_thread(row))
 
 
 async def delete(request: Request) -> Response:
@@ -110,8 +119,12 @@ async def prune_many(request: Request) -> Response:
     return answer({"pruned_count": await prune(server, found, given.strategy)})
 
 
-def _make_query(given: ThreadSearchBody, request: Request) -> sa.Select[Any]:
-    query = sa.select(threads)
+async def _make_query(given: ThreadSearchBody, request: Request) -> sa.Select[Any]:
+    query, server = sa.select(threads), serving(request)
+    # Where handlers of `auth` say what may be seen, it need not be the owner's.
+    if given.metadata and not server.scope.wanted:
+        few = await find_labelled(server.database, given.metadata)
+        query = query if few is None else query.where(threads.c.thread_id.in_(few))
     if given.ids:
         query = query.where(threads.c.thread_id.in_(given.ids))
     if given.status:
@@ -135,7 +148,7 @@ async def search(request: Request) -> Response:
 
     if given.select and wanted:
         given.select.append("extracted")
-    return await answer_search(request, _make_query(given, request), threads, given, _SORTED, show)
+    return await answer_search(request, await _make_query(given, request), threads, given, _SORTED, show)
 
 
 def _part(value: Any, place: str) -> Any:
@@ -156,7 +169,7 @@ def _part(value: Any, place: str) -> Any:
 async def count(request: Request) -> Response:
     """Count threads."""
     given = await read_body(request, ThreadSearchBody)
-    return answer(await serving(request).database.count(_make_query(given, request)))
+    return answer(await serving(request).database.count(await _make_query(given, request)))
 
 
 async def copy(request: Request) -> Response:

@@ -25,9 +25,11 @@ from sqlalchemy.util import await_only
 
 from deepagents_server.database.migrations import check_version, migrate, version_of
 from deepagents_server.database.owners import Scope, bind, guard
-from deepagents_server.database.saver import ThreadedSqliteSaver
+from deepagents_server.database.saver import OrderedSqliteSaver
 from deepagents_server.database.store_file import connect
+from deepagents_server.database.tables import server_time
 from deepagents_server.errors import ServeError
+from deepagents_server.serialize import now
 
 Row = Mapping[str, Any]
 _MIGRATING: Final = 0x6465_6570
@@ -114,9 +116,17 @@ class Database:
             found = (await connection.execute(query)).mappings().first()
             return None if found is None else dict(found)
 
+    async def now(self) -> str:
+        """Return the time of the database, as the tables have it."""
+        found = await self.row(sa.select(server_time().label("now")))
+        assert found
+        return found["now"]
+
     async def count(self, query: sa.Select[Any]) -> int:
         """Count the rows of a query."""
-        counted = sa.select(sa.func.count().label("count")).select_from(query.order_by(None).subquery())
+        # Without the columns: what threads hold is not read for it.
+        found = query.order_by(None).with_only_columns(sa.literal(1), maintain_column_froms=True).subquery()
+        counted = sa.select(sa.func.count().label("count")).select_from(found)
         return int((await self.rows(counted))[0]["count"])
 
     async def execute(self, *statements: sa.Executable) -> int:
@@ -212,7 +222,7 @@ async def _open_sqlite(url: str, path: Path, stack: AsyncExitStack, memory: Mapp
         )
     # Of its own: a store waits for its batches, and must not hold up checkpoints.
     store_connection = await stack.enter_async_context(connect(path))
-    saver = stack.enter_context(ThreadedSqliteSaver.open(path, set_pragmas))
+    saver = stack.enter_context(OrderedSqliteSaver.open(path, set_pragmas))
     store = AsyncSqliteStore(store_connection, **_options(memory))
     await store.setup()
     await store_connection.commit()
@@ -310,6 +320,7 @@ def set_pragmas(connection: Any, _record: Any) -> None:
     connection.isolation_level = None
     for pragma in _PRAGMAS:
         connection.execute(f"PRAGMA {pragma}").close()
+    connection.create_function("server_time", 1, now, deterministic=True)
 
 
 def _prepare_to_run_at_once(connection: Any, record: Any) -> None:

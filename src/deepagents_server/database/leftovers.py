@@ -6,8 +6,7 @@ from collections.abc import Iterable
 
 import sqlalchemy as sa
 
-from deepagents_server.database.tables import commands, crons, leases, run_events, runs
-from deepagents_server.serialize import now
+from deepagents_server.database.tables import commands, crons, leases, run_events, runs, server_time
 
 
 def tombstone(thread_ids: Iterable[str]) -> sa.Update:
@@ -15,7 +14,7 @@ def tombstone(thread_ids: Iterable[str]) -> sa.Update:
     return (
         leases.update()
         .where(leases.c.thread_id.in_([*thread_ids]))
-        .values(token=leases.c.token + 1, run_id=None, worker=None, removed_at=now())
+        .values(token=leases.c.token + 1, run_id=None, worker=None, removed_at=server_time())
     )
 
 

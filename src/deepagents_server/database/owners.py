@@ -126,8 +126,10 @@ def _condition(source: sa.FromClause, scope: Scope, *, writes: bool) -> sa.Colum
         return sa.false()
     parent = _PARENTS.get(table.name)
     if parent is not None and ("owner" not in table.c or parent.table.name in scope.wanted):
-        whose = _condition(parent.table, scope, writes=writes)
-        return source.c[parent.name].in_(sa.select(parent).where(whose))
+        # The one parent of each row, by its key: the list of all that an owner has grows for ever.
+        of_row = parent.table.alias()
+        whose = _condition(of_row, scope, writes=writes)
+        return sa.exists().where(of_row.c[parent.name] == source.c[parent.name], whose).correlate(source)
     if table.name in scope.wanted:
         whose = sa.and_(*_hold(source.c.metadata, scope.wanted[table.name]))
     else:

@@ -20,7 +20,7 @@ from deepagents_server.config import Ages, Strategy
 from deepagents_server.database.engine import Row, set_pragmas
 from deepagents_server.database.leftovers import leftovers, tables_of_savers, tombstone
 from deepagents_server.database.runs import ACTIVE
-from deepagents_server.database.tables import commands, crons, leases, run_events, runs, threads
+from deepagents_server.database.tables import commands, crons, leases, run_events, runs, server_time, threads
 from deepagents_server.serialize import now
 
 _STEP: Final = 100
@@ -89,7 +89,11 @@ class Remover:
 
     def thin(self, thread_id: str, kept: Sequence[str]) -> bool:
         """Remove all states of a thread but those that are named; `False` if none can be removed."""
-        marked = threads.update().where(threads.c.thread_id == thread_id, resting()).values(thinned_at=now())
+        marked = (
+            threads.update()
+            .where(threads.c.thread_id == thread_id, resting())
+            .values(thinned_at=server_time())
+        )
         with self._step() as connection:
             if not connection.execute(marked).rowcount or not kept:
                 return False
@@ -117,27 +121,25 @@ class Remover:
         own = sa.and_(
             threads.c.ttl_seconds.is_not(None),
             threads.c.ttl_strategy == strategy,
-            self._seconds_of(threads.c.updated_at) + threads.c.ttl_seconds < time.time(),
+            self._seconds_of(threads.c.updated_at) + threads.c.ttl_seconds < self._seconds_of(server_time()),
         )
         if ages.threads is None or ages.strategy != strategy:
             return own
         return sa.or_(
-            own, sa.and_(threads.c.ttl_seconds.is_(None), threads.c.updated_at < now(-ages.threads))
+            own, sa.and_(threads.c.ttl_seconds.is_(None), threads.c.updated_at < server_time(-ages.threads))
         )
 
-    def _seconds_of(self, stamp: sa.ColumnElement[str]) -> sa.ColumnElement[int]:
+    def _seconds_of(self, stamp: sa.ColumnElement[str]) -> sa.ColumnElement[Any]:
         if self._is_file:
-            return sa.cast(sa.func.strftime("%s", stamp), sa.BigInteger)
+            return sa.func.julianday(stamp, type_=sa.Float()) * 86400
         return sa.func.extract("epoch", sa.cast(stamp, sa.TIMESTAMP(timezone=True)))
 
     def _remove_runs(self, age: float) -> int:
         """Remove runs that are over; the last of a thread says how it ended, and stays."""
         later = runs.alias()
-        followed = sa.exists().where(
-            later.c.thread_id == runs.c.thread_id, later.c.created_at > runs.c.created_at
-        )
+        followed = sa.exists().where(later.c.thread_id == runs.c.thread_id, later.c.number > runs.c.number)
         old = sa.select(runs.c.run_id).where(
-            runs.c.updated_at < now(-age), runs.c.status.not_in(ACTIVE), followed
+            runs.c.updated_at < server_time(-age), runs.c.status.not_in(ACTIVE), followed
         )
         removed = 0
         while True:
@@ -151,14 +153,14 @@ class Remover:
 
     def _remove_events(self, age: float) -> int:
         at_work = sa.exists().where(runs.c.run_id == run_events.c.run_id, runs.c.status.in_(ACTIVE))
-        return self._erase(run_events, run_events.c.created_at < now(-age), ~at_work)
+        return self._erase(run_events, run_events.c.created_at < server_time(-age), ~at_work)
 
     def _remove_leases(self, age: float) -> None:
         """Remove the leases of threads that went long ago, and what a crash then left of these threads.
 
         Until then a lease refuses writers that were only asleep.
         """
-        old = sa.select(leases.c.thread_id).where(leases.c.removed_at < now(-age)).limit(_STEP)
+        old = sa.select(leases.c.thread_id).where(leases.c.removed_at < server_time(-age)).limit(_STEP)
         while True:
             with self._engine.connect() as connection:
                 ids = [*connection.execute(old).scalars()]
@@ -224,7 +226,7 @@ def resting() -> sa.ColumnElement[bool]:
     Where a run stopped before a task, somebody may look at that; not where the run was cancelled.
     """
     of_thread = runs.c.thread_id == threads.c.thread_id
-    last = sa.select(runs.c.status).where(of_thread).order_by(runs.c.created_at.desc()).limit(1)
+    last = sa.select(runs.c.status).where(of_thread).order_by(runs.c.number.desc()).limit(1)
     cancelled = sa.and_(
         threads.c.status == "interrupted", last.correlate(threads).scalar_subquery() == "interrupted"
     )

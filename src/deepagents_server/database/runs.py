@@ -17,11 +17,12 @@ from deepagents_server.database.tables import (
     leases,
     run_events,
     runs,
+    server_time,
     threads,
     webhooks,
     workers,
 )
-from deepagents_server.serialize import dump_text, load, now
+from deepagents_server.serialize import dump_text, load
 
 Ending = Literal["success", "error", "interrupted", "timeout"]
 Taken = tuple[Row, int]
@@ -35,13 +36,12 @@ STEER: Final = "steer"
 """Why a run is to end at its next step: another is to take over there."""
 
 
-async def add(connection: AsyncConnection, table: sa.Table, row: Row) -> bool:
-    """Insert a row; `False` if there is one with its key."""
+async def add(connection: AsyncConnection, table: sa.Table, row: Row) -> Row | None:
+    """Insert a row and return it; `None` if there is one with its key."""
     inserts = postgresql if connection.dialect.name == "postgresql" else sqlite
-    key = next(iter(table.primary_key.columns))
-    added = inserts.insert(table).values(dict(row)).on_conflict_do_nothing().returning(key)
-    # How many rows an insert touched is not known to every driver.
-    return (await connection.execute(added)).first() is not None
+    added = inserts.insert(table).values(dict(row)).on_conflict_do_nothing().returning(table)
+    found = (await connection.execute(added)).mappings().first()
+    return None if found is None else dict(found)
 
 
 async def count_active(connection: AsyncConnection, thread_id: str) -> int:
@@ -77,7 +77,7 @@ async def take(connection: AsyncConnection, run_id: str, worker: str, *statuses:
     started = (
         runs.update()
         .where(runs.c.run_id == run_id, runs.c.status.in_(statuses or ACTIVE))
-        .values(status="running", attempt=runs.c.attempt + 1, updated_at=now())
+        .values(status="running", attempt=runs.c.attempt + 1, updated_at=server_time())
         .returning(runs)
     )
     row = (await connection.execute(started)).mappings().first()
@@ -91,12 +91,12 @@ async def take(connection: AsyncConnection, run_id: str, worker: str, *statuses:
     return dict(row), token
 
 
-async def add_run(connection: AsyncConnection, row: Row, worker: str | None) -> Taken | None:
-    """Insert a run; with a worker, let it begin there if its thread is free."""
+async def add_run(connection: AsyncConnection, row: Row, worker: str | None) -> tuple[Row, int | None]:
+    """Insert a run, and return it; with a worker, let it begin there if its thread is free."""
     taken = worker and await _take_lease(connection, row["thread_id"], row["run_id"], worker)
     begun = {**row, "status": "running", "attempt": 1} if taken else row
-    await connection.execute(runs.insert().values(dict(begun)))
-    return (begun, taken) if taken else None
+    added = await connection.execute(runs.insert().values(dict(begun)).returning(runs))
+    return dict(added.mappings().one()), taken or None
 
 
 async def _take_lease(connection: AsyncConnection, thread_id: str, run_id: str, worker: str) -> int | None:
@@ -187,7 +187,7 @@ async def finish(
         if not (await connection.execute(freed)).rowcount:
             return False
         await connection.execute(
-            runs.update().where(runs.c.run_id == run["run_id"]).values(**changes, updated_at=now())
+            runs.update().where(runs.c.run_id == run["run_id"]).values(**changes, updated_at=server_time())
         )
         if rolled_back:
             await delete_runs(connection, [run["run_id"]])
@@ -198,7 +198,11 @@ async def finish(
             threads.update()
             .where(threads.c.thread_id == run["thread_id"])
             .values(
-                {**thread, "status": sa.case((waits, "busy"), else_=thread["status"]), "updated_at": now()}
+                {
+                    **thread,
+                    "status": sa.case((waits, "busy"), else_=thread["status"]),
+                    "updated_at": server_time(),
+                }
             )
         )
     return True
@@ -211,7 +215,7 @@ async def mark_cancelled(
     ended = (
         runs.update()
         .where(chosen, runs.c.status == "pending")
-        .values(status="interrupted", cancelled=action, updated_at=now())
+        .values(status="interrupted", cancelled=action, updated_at=server_time())
         .returning(runs.c.run_id, runs.c.thread_id)
     )
     over: dict[str, str] = {row[0]: row[1] for row in await connection.execute(ended)}
@@ -240,7 +244,7 @@ async def _set_idle(connection: AsyncConnection, thread_ids: Iterable[str]) -> N
     await connection.execute(
         threads.update()
         .where(threads.c.thread_id.in_([*thread_ids]), threads.c.status == "busy", ~waits)
-        .values(status=status, updated_at=now())
+        .values(status=status, updated_at=server_time())
     )
 
 
@@ -280,13 +284,13 @@ def show_run(row: Row) -> dict[str, Any]:
 
 def new_run(values: Mapping[str, Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """Fill the row of a run that is about to be inserted."""
-    stamp = now()
+    stamp = server_time()
     return {
         "status": "pending",
         "attempt": 0,
         "cancelled": None,
         "error": None,
-        "due_at": stamp,
+        "due_at": "",
         "created_at": stamp,
         "updated_at": stamp,
         **values,

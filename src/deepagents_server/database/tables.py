@@ -15,6 +15,14 @@ _WAITS: Final[dict[str, Any]] = {
 }
 
 
+def server_time(later: float = 0.0) -> sa.Function[str]:
+    """Return the time of the database, or the time so many seconds later, as the tables have it.
+
+    The clocks of the machines that share a PostgreSQL differ. A file has that of its one machine.
+    """
+    return sa.func.server_time(later, type_=sa.Text())
+
+
 def _json(name: str, *, default: str = "{}") -> sa.Column[Any]:
     kind = sa.JSON().with_variant(JSONB(), "postgresql")
     return sa.Column(name, kind, nullable=False, server_default=default)
@@ -97,6 +105,18 @@ threads: Final = sa.Table(
     sa.Index("threads_by_update", "owner", "updated_at"),
     sa.Index("threads_by_age", "updated_at"),
     sa.Index("threads_by_ttl", "ttl_seconds"),
+    sa.Index("threads_by_status", "owner", "status", "updated_at"),
+    sa.Index(
+        "threads_by_metadata",
+        "metadata",
+        postgresql_using="gin",
+        postgresql_ops={"metadata": "jsonb_path_ops"},
+    ).ddl_if(dialect="postgresql"),
+)
+
+# What the metadata of threads says in text, for SQLite, whose indexes cannot read JSON; triggers write it.
+thread_labels: Final = sa.table(
+    "thread_labels", *(sa.column(each, sa.Text) for each in ("thread_id", "name", "owner", "value"))
 )
 
 runs: Final = sa.Table(
@@ -121,12 +141,20 @@ runs: Final = sa.Table(
     _text("due_at"),
     _text("created_at"),
     _text("updated_at"),
-    sa.Index("runs_by_thread", "thread_id", "created_at"),
+    # Grows with each run, by a trigger: what came first, and what is newest, follows from it alone.
+    _number("number"),
+    # When it is an owner's turn, which a trigger gives to each run that is added: each has one in a round.
+    _number("turn"),
+    sa.Index("runs_by_number", "number"),
+    # Without it, all that wait are read and sorted each time that a worker takes one.
+    sa.Index("runs_in_turn", "status", "turn", "number", **_WAITS),
+    sa.Index("runs_of_owner_in_turn", "owner", "turn", **_WAITS),
+    sa.Index("runs_by_thread", "thread_id", "number"),
     sa.Index("runs_to_start", "status", "due_at"),
     # Without it, the first that waits on a thread is looked for among all that have ended there.
-    sa.Index("runs_in_line", "thread_id", "created_at", **_WAITS),
-    # Without it, all that wait are read and sorted each time that a worker takes one.
-    sa.Index("runs_by_urgency", "status", sa.text("priority DESC"), "created_at", **_WAITS),
+    sa.Index("runs_in_line", "thread_id", "number", **_WAITS),
+    sa.Index("runs_by_urgency", "status", "owner", sa.text("priority DESC"), "number", **_WAITS),
+    sa.Index("runs_of_owner", "owner", "status"),
     sa.Index("runs_by_age", "updated_at"),
 )
 
@@ -200,6 +228,7 @@ crons: Final = sa.Table(
     _text("updated_at"),
     sa.Index("crons_by_date", "enabled", "next_run_date"),
     sa.Index("crons_by_thread", "thread_id"),
+    sa.Index("crons_of_owner", "owner"),
 )
 
 api_keys: Final = sa.Table(

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 from uuid import uuid4
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from deepagents_server.database.engine import Row
+from deepagents_server.database.engine import Database, Row
 from deepagents_server.database.filters import clean_metadata
 from deepagents_server.database.runs import add, lock_leases, make_lease
-from deepagents_server.database.tables import threads
+from deepagents_server.database.tables import server_time, thread_labels, threads
 from deepagents_server.errors import ApiError, not_found
-from deepagents_server.serialize import load, now
+from deepagents_server.serialize import load
+
+_LABEL: Final = 100
+"""Signs of a text that `thread_labels` has."""
+_FEW: Final = 500
 
 
 async def get_thread(connection: AsyncConnection, thread_id: str, *, changes: bool = False) -> Row:
@@ -52,7 +56,7 @@ async def add_thread(
     Raises:
         ApiError: if there is one with this id already.
     """
-    stamp = now()
+    stamp = server_time()
     row: dict[str, Any] = {
         "thread_id": thread_id or str(uuid4()),
         "status": "idle",
@@ -66,12 +70,32 @@ async def add_thread(
         "state_updated_at": stamp,
         **(lifetime or {}),
     }
-    if await add(connection, threads, row):
+    if added := await add(connection, threads, row):
         await make_lease(connection, row["thread_id"])
-        return row
+        return added
     if not may_exist:
         raise ApiError(409, f"There is a thread {row['thread_id']!r} already.")
     return await get_thread(connection, row["thread_id"], changes=True)
+
+
+async def find_labelled(database: Database, wanted: Mapping[str, Any]) -> list[str] | None:
+    """Return the threads with a text in their metadata that few have; `None` if no text is so rare.
+
+    For a file, whose indexes cannot read JSON, and whose planner does not know what is rare.
+    """
+    if database.is_shared:
+        return None
+    for name, value in wanted.items():
+        if isinstance(value, str):
+            labelled = sa.select(thread_labels.c.thread_id).where(
+                thread_labels.c.owner == database.owner,
+                thread_labels.c.name == name,
+                thread_labels.c.value == value[:_LABEL],
+            )
+            found = await database.rows(labelled.limit(_FEW + 1))
+            if len(found) <= _FEW:
+                return [row["thread_id"] for row in found]
+    return None
 
 
 def show_thread(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -41,13 +41,14 @@ from deepagents_server.runs.active import Active
 from deepagents_server.runs.execute import Attempt
 from deepagents_server.runs.liveness import BEAT, DEAD, beating, hand_back_idle, look_around, reap
 from deepagents_server.runs.workflows import RECOVERY_QUEUE, launch
-from deepagents_server.serialize import now, seconds_to
 
 Action = Literal["interrupt", "rollback"]
 _LOOK_AGAIN: Final = 30.0
 """Seconds after which a worker looks for runs though nobody said that there are any."""
 _SHORT: Final = 1.0
 """Seconds in which a run may end without being a workflow of DBOS; to record one costs two transactions."""
+_SPARE: Final = 10
+"""Of so many places, one is kept for those who have no run at work: owners, however busy, share a worker."""
 _RETRY: Final = 0.5
 """Seconds between two tries to reach the database."""
 _log: Final = logging.getLogger("deepagents.server")
@@ -203,27 +204,46 @@ class RunEngine:
     async def _start_what_may(self) -> float:
         """Take runs and start them; return the seconds to the next look."""
         # Mostly nothing waits, and that is found without a transaction.
-        due, moment = await first_due(self.database), now()
-        if due and due <= moment:
+        due, moment = await first_due(self.database)
+        if due is not None and due <= 0:
             if (room := self.room) > 0:
-                wanted = Claim(self.worker, [*self.graphs], self.version, room, self.owner_limit)
+                wanted = Claim(
+                    self.worker,
+                    [*self.graphs],
+                    self.version,
+                    room,
+                    self.owner_limit,
+                    self._owners,
+                    self._spare,
+                )
                 for taken in await claim(self.database, wanted):
                     self.start(taken)
-            due = await first_due(self.database, moment)
-        return _LOOK_AGAIN if due is None else max(0.01, min(seconds_to(due), _LOOK_AGAIN))
+            due, _ = await first_due(self.database, moment)
+        return _LOOK_AGAIN if due is None else max(0.01, min(due, _LOOK_AGAIN))
 
     @property
     def room(self) -> int:
         """How many more runs can work here."""
         return 0 if self._stopping else self.slots - len({*self._active, *self._expected})
 
+    @property
+    def _owners(self) -> set[str]:
+        return {active.attempt.run["owner"] for active in self._active.values()}
+
+    @property
+    def _spare(self) -> int:
+        """How many places are kept for owners who have no run at work here."""
+        return self.slots // _SPARE
+
     @contextmanager
-    def reserving(self) -> Generator[Callable[[str], bool]]:
-        """Give what keeps room for a run until the block ends; `False` if it must wait for its turn."""
+    def reserving(self) -> Generator[Callable[[str, str], bool]]:
+        """Give what keeps room for a run of an owner until the block ends; `False` if it must wait."""
         held = set[str]()
 
-        def reserve(run_id: str) -> bool:
+        def reserve(run_id: str, owner: str) -> bool:
             if self.room <= 0 or self.owner_limit is not None:
+                return False
+            if owner and self.room <= self._spare and owner in self._owners:
                 return False
             held.add(run_id)
             self._expected.add(run_id)

@@ -25,6 +25,7 @@ from deepagents_server.database.engine import Row
 from deepagents_server.database.leftovers import tables_of_savers
 from deepagents_server.database.runs import Ending, finish, show_run
 from deepagents_server.database.store import graphs_of
+from deepagents_server.database.tables import server_time
 from deepagents_server.events import EventLog
 from deepagents_server.graphs import Graph, Graphs
 from deepagents_server.logs import log_about
@@ -34,7 +35,7 @@ from deepagents_server.runs.commands import RunCommands
 from deepagents_server.runs.spending import Spending
 from deepagents_server.runs.stream import Request, stream_graph
 from deepagents_server.runs.usage import ModelCalls
-from deepagents_server.serialize import dump_text, load, now, seconds_to, show_interrupts
+from deepagents_server.serialize import dump_text, load, now, seconds_between, show_interrupts
 
 _log: Final = logging.getLogger("deepagents.server")
 _ATTEMPTS: Final = 20
@@ -125,8 +126,9 @@ class Attempt:
         return self.run["graph_id"]
 
     def _seconds_since_due(self) -> float:
-        # Another machine's clock may have said when that was.
-        return max(0.0, -seconds_to(self.run["due_at"]))
+        # Both times are of the database; what comes after, this process measures.
+        waited = seconds_between(max(self.run["created_at"], self.run["due_at"]), self.run["updated_at"])
+        return waited + time.monotonic() - self._began
 
     def _count_begin(self) -> None:
         if self.run["attempt"] == 1:
@@ -268,7 +270,7 @@ class Attempt:
             values |= {
                 "values": dump_text(outcome.values),
                 "interrupts": dump_text(outcome.interrupts),
-                "state_updated_at": now(),
+                "state_updated_at": server_time(),
             }
         ended = {"status": outcome.status, "error": error}
         done = await finish(
@@ -292,7 +294,7 @@ class Attempt:
             return None
         shown = show_run({**self.run, **ended, "updated_at": now()})
         body = dump_text({**shown, "values": outcome.values})
-        return {"run_id": self.run_id, "address": address, "body": body, "due_at": now()}
+        return {"run_id": self.run_id, "address": address, "body": body, "due_at": ""}
 
     async def leave(self) -> None:
         """Stop without an end: the run goes on elsewhere, or after a restart."""
