@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple, get_checkpoint_id
-
-from deepagents._state.runtime import continue_ids_after
+from langgraph.checkpoint.base import id as ids
 
 __all__ = ["OrderedCheckpoints"]
+
+# LangGraph's own (checkpoint 4.3): when the last id of this process was made. It counts on from there where
+# the clock stands still, and cannot be told of the ids of others. The tests fail if an upgrade changes that.
+_LAST_ID = "_last_v6_timestamp"
 
 
 class OrderedCheckpoints(BaseCheckpointSaver[Any]):
@@ -45,5 +49,8 @@ def _newest(config: RunnableConfig) -> RunnableConfig:
 
 
 def _note(newest: CheckpointTuple | None) -> None:
-    if newest and (checkpoint_id := get_checkpoint_id(newest.config)):
-        continue_ids_after(checkpoint_id)
+    made: dict[str, Any] = ids.__dict__
+    # What is no UUID is no id of LangGraph's.
+    with suppress(ValueError):
+        if newest and (last := ids.UUID(get_checkpoint_id(newest.config) or "").time) > (made[_LAST_ID] or 0):
+            made[_LAST_ID] = last

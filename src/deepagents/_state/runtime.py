@@ -1,8 +1,8 @@
-"""Access to the channels of a running graph: the only module that uses LangGraph's internals.
+"""Access to the channels of a running graph: the only module that uses LangGraph's internals for that.
 
 LangGraph has no public way for a tool to see its own pending writes, to write without returning, to take such
 writes back, or to learn how a channel combines values. `tests/agents/test_channels.py` fails loudly when an
-upgrade changes any of these, and `tests/kernel/test_checkpoints.py` when the one about ids of checkpoints.
+upgrade changes any of these.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from langgraph.channels.base import BaseChannel
 from langgraph.channels.binop import BinaryOperatorAggregate
 from langgraph.channels.delta import DeltaChannel
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.checkpoint.base import id as checkpoint_ids
 from langgraph.config import get_config, get_stream_writer
 from langgraph.graph import message as langgraph_message
 from langgraph.graph.state import CompiledStateGraph
@@ -44,8 +43,6 @@ _SCRATCHPAD = "__pregel_scratchpad"
 _STREAM = "__pregel_stream"
 _NEWER_EVENTS = "__pregel_stream_messages_v2"
 _MESSAGES = "langgraph.pregel._messages"
-# When the last id of a checkpoint was made.
-_LAST_ID = "_last_v6_timestamp"
 # What reads these may be gone before the run that writes to them.
 _STREAMS = (_MESSAGES, "langchain_core.tracers.event_stream", "langchain_core.tracers.log_stream")
 # What of a caller's configuration names the one run or its place.
@@ -374,19 +371,6 @@ def outside_of_runs() -> Generator[None]:
         yield
     finally:
         var_child_runnable_config.reset(token)
-
-
-def continue_ids_after(checkpoint_id: str) -> None:
-    """Let the checkpoints of this process have ids above this one, also where its clock is behind."""
-    # LangGraph (checkpoint 4.3) counts on from its last id where the clock stands still. It cannot be told
-    # of the ids of others, and ids that are no UUIDs are no ids of its own.
-    made: dict[str, Any] = checkpoint_ids.__dict__
-    try:
-        moment = checkpoint_ids.UUID(checkpoint_id).time
-    except ValueError:
-        return
-    if moment > (made[_LAST_ID] or 0):
-        made[_LAST_ID] = moment
 
 
 def _quiet(callbacks: Any, modules: Collection[str] = (_MESSAGES,)) -> Any:

@@ -207,15 +207,8 @@ class RunEngine:
         due, moment = await first_due(self.database)
         if due is not None and due <= 0:
             if (room := self.room) > 0:
-                wanted = Claim(
-                    self.worker,
-                    [*self.graphs],
-                    self.version,
-                    room,
-                    self.owner_limit,
-                    self._owners,
-                    self._spare,
-                )
+                mine = (self.worker, [*self.graphs], self.version)
+                wanted = Claim(*mine, room, self.owner_limit, self._owners, self.slots // _SPARE)
                 for taken in await claim(self.database, wanted):
                     self.start(taken)
             due, _ = await first_due(self.database, moment)
@@ -230,11 +223,6 @@ class RunEngine:
     def _owners(self) -> set[str]:
         return {active.attempt.run["owner"] for active in self._active.values()}
 
-    @property
-    def _spare(self) -> int:
-        """How many places are kept for owners who have no run at work here."""
-        return self.slots // _SPARE
-
     @contextmanager
     def reserving(self) -> Generator[Callable[[str, str], bool]]:
         """Give what keeps room for a run of an owner until the block ends; `False` if it must wait."""
@@ -243,7 +231,7 @@ class RunEngine:
         def reserve(run_id: str, owner: str) -> bool:
             if self.room <= 0 or self.owner_limit is not None:
                 return False
-            if owner and self.room <= self._spare and owner in self._owners:
+            if owner and self.room <= self.slots // _SPARE and owner in self._owners:
                 return False
             held.add(run_id)
             self._expected.add(run_id)
