@@ -11,9 +11,17 @@ if __name__ == "__main__" and not sys.flags.safe_path:
 from collections.abc import Sequence
 from contextlib import nullcontext
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
 
 from deepagents_cli.chat.startup import FirstPrompt, Starting
+
+_OF_SERVER: Final = {
+    "serve": "deepagents_server.serve",
+    "worker": "deepagents_server.serve",
+    "keys": "deepagents_server.database.keys",
+    "db": "deepagents_server.database.maintenance",
+}
+"""The commands that need the packages of the server, and what imports them."""
 
 
 def main(argv: Sequence[str] | None = None, *, model: Any = None) -> int:
@@ -45,10 +53,12 @@ def _load_command(name: str) -> Any:
     from deepagents_cli.errors import CommandError
 
     try:
+        if name in _OF_SERVER:
+            import_module(_OF_SERVER[name])
         module = "serve" if name == "worker" else name.replace("-", "_")
         return import_module(f"deepagents_cli.{module}").run
     except ModuleNotFoundError as error:
-        extra = "server" if name in ("serve", "worker", "keys", "db") else "cli"
+        extra = "server" if name in _OF_SERVER else "cli"
         raise CommandError(
             f"This command needs more packages ({error.name} is missing): "
             f"pip install '.[{extra}]' in a checkout of deepagents"

@@ -41,19 +41,31 @@ def test_the_version_is_the_library_s() -> None:
         assert python("-m", module, "--version").stdout == f"deepagents {from_library}"
 
 
-def test_missing_packages_are_named_with_the_way_to_get_them() -> None:
+@pytest.mark.parametrize(
+    ("command", "package", "extra"),
+    [
+        (["run", "hello"], "aiosqlite", "cli"),
+        (["serve", "agent.py:agent"], "sqlalchemy", "server"),
+        (["worker", "--database", "postgresql://db.example/agents"], "dbos", "server"),
+        (["keys", "list"], "sqlalchemy", "server"),
+        (["db", "vacuum"], "sqlalchemy", "server"),
+    ],
+)
+def test_missing_packages_are_named_with_the_way_to_get_them(
+    command: list[str], package: str, extra: str
+) -> None:
     program = (
         "import sys\n"
-        "sys.modules['aiosqlite'] = None\n"
+        f"sys.modules[{package!r}] = None\n"
         "from deepagents_cli.__main__ import main\n"
-        "sys.exit(main(['run', 'hello']))"
+        f"sys.exit(main({command!r}))"
     )
 
     ended = python("-c", program)
 
     assert ended.returncode == 1
-    assert "aiosqlite is missing" in ended.stderr
-    assert "pip install '.[cli]' in a checkout" in ended.stderr
+    assert f"{package} is missing" in ended.stderr
+    assert f"pip install '.[{extra}]' in a checkout" in ended.stderr
     assert ended.stderr.count("\n") == 1
 
 
