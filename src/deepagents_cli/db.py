@@ -78,7 +78,7 @@ def _do(arguments: argparse.Namespace) -> str:
 
     from deepagents_server.config import Ages
     from deepagents_server.database import maintenance
-    from deepagents_server.database.engine import database_url
+    from deepagents_server.database.place import database_url
 
     url = database_url(arguments.database, Path.cwd())
     match arguments.action:

@@ -67,8 +67,9 @@ def run(arguments: argparse.Namespace, *, model: Any = None) -> int:
 
 
 async def _run(arguments: argparse.Namespace) -> None:
-    from deepagents_server.database.engine import database_url, open_database
+    from deepagents_server.database.engine import open_database
     from deepagents_server.database.keys import add_key, check_owner, list_keys, revoke_key
+    from deepagents_server.database.place import database_url
     from deepagents_server.database.quotas import Quota, list_quotas, set_quota
 
     async with open_database(database_url(arguments.database, Path.cwd()), alongside=True) as database:

@@ -217,7 +217,7 @@ def _run(arguments: argparse.Namespace) -> None:
     import asyncio
 
     from deepagents_server.config import load_config
-    from deepagents_server.database.engine import database_url
+    from deepagents_server.database.place import database_url
     from deepagents_server.serve import serve, work
     from deepagents_server.server import Settings
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import sys
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, cast
 
@@ -142,6 +143,9 @@ def check_file(name: str, read: Any) -> dict[str, Any]:
     for key, instead in _WITHOUT_EFFECT.items():
         if _find(given, key) is not None:
             _log.warning("%s: %s has no effect: %s", name, key, instead)
+    asked, here = given.get("python_version"), "{}.{}".format(*sys.version_info)
+    if asked not in (None, here):
+        _log.warning("%s: python_version is %.20r, and this server runs on Python %s", name, asked, here)
     return given
 
 

@@ -16,6 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from deepagents_server.database.assistants import get_assistant
 from deepagents_server.database.engine import Row
 from deepagents_server.database.filters import clean_metadata
+from deepagents_server.database.leftovers import tables_of_savers
 from deepagents_server.database.notices import RUNS, Notice
 from deepagents_server.database.quotas import check_quota
 from deepagents_server.database.runs import (
@@ -113,6 +114,8 @@ class NewRuns:
         if assistant["graph_id"] not in server.graphs:
             raise ApiError(404, f"The graph {assistant['graph_id']!r} of this assistant is not served here.")
         thread = await _thread(connection, given, thread_id)
+        if named := _checkpoint(given):
+            await _check_checkpoint(connection, thread, named)
         busy = await count_active(connection, thread["thread_id"]) if thread_id else 0
         row = _row(assistant, thread, given, server)
         strategy = row["multitask_strategy"]
@@ -138,6 +141,32 @@ class NewRuns:
         return await mark_steered(self.connection, others) if strategy == STEER else []
 
 
+def _checkpoint(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the checkpoint that a run is to begin at, as a graph's configuration has it."""
+    named: dict[str, Any] = {**(given.get("checkpoint") or {})}
+    if given.get("checkpoint_id"):
+        named["checkpoint_id"] = given["checkpoint_id"]
+    return {name: named[name] for name in CHECKPOINT if name in named}
+
+
+async def _check_checkpoint(connection: AsyncConnection, thread: Row, named: Mapping[str, Any]) -> None:
+    """Refuse a checkpoint that a thread does not have: a graph would begin anew there.
+
+    Raises:
+        ApiError: if it has none of this name.
+    """
+    if not (checkpoint_id := named.get("checkpoint_id")):
+        return
+    table = tables_of_savers(is_file=connection.dialect.name == "sqlite")[0]
+    query = sa.select(table.c.checkpoint_id).where(
+        table.c.thread_id == thread["thread_id"],
+        table.c.checkpoint_ns == (named.get("checkpoint_ns") or ""),
+        table.c.checkpoint_id == checkpoint_id,
+    )
+    if (await connection.execute(query)).first() is None:
+        raise not_found("checkpoint", checkpoint_id)
+
+
 async def _thread(connection: AsyncConnection, given: Mapping[str, Any], thread_id: str | None) -> Row:
     if thread_id is None:
         kept = given.get("on_completion") in ("keep", "complete", "continue")
@@ -161,10 +190,7 @@ def _row(assistant: Row, thread: Row, given: Mapping[str, Any], server: Server) 
     config = merge_config(config, given.get("config"))
     config = merge_config(config, {"configurable": server.headers})
     kwargs["config"] = _with_user(config, server.scope.user)
-    checkpoint: dict[str, Any] = given.get("checkpoint") or {}
-    if given.get("checkpoint_id"):
-        checkpoint = {**checkpoint, "checkpoint_id": given["checkpoint_id"]}
-    kwargs["checkpoint"] = {name: checkpoint[name] for name in CHECKPOINT if name in checkpoint}
+    kwargs["checkpoint"] = _checkpoint(given)
     values = {
         "run_id": str(uuid6()),
         "owner": server.scope.owner,

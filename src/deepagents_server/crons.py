@@ -115,9 +115,9 @@ async def _watch(server: Server) -> None:
             await start_due(server)
             # To the beginning of the next minute: no schedule is finer.
             pause -= datetime.fromisoformat(await server.database.now()).timestamp() % _SHORTEST
-        except Exception:  # noqa: BLE001
+        except Exception as error:  # noqa: BLE001
             # Whatever it was: without this loop nothing would be started any more.
-            _log.exception("Schedules cannot be looked for")
+            server.database.log_failure("Schedules cannot be looked for", error)
         await asyncio.sleep(pause + 0.05)
 
 

@@ -65,9 +65,9 @@ class Deliveries:
             self._news.clear()
             try:
                 pause = await self._send_due()
-            except Exception:  # noqa: BLE001
+            except Exception as error:  # noqa: BLE001
                 # Whatever it was: without this loop nothing would be sent any more.
-                _log.exception("Webhooks cannot be looked for")
+                self._database.log_failure("Webhooks cannot be looked for", error)
                 pause = _LOOK_AGAIN
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause):

@@ -24,6 +24,11 @@ def make_failure() -> ApiError:
     return ApiError(500, "The server failed; its log says why.")
 
 
+def cannot_be_used() -> ApiError:
+    """Answer while the database is away, or its disk full."""
+    return ApiError(503, "The database cannot be used now; ask again soon.", {"retry-after": "5"})
+
+
 def cannot_be_kept() -> ApiError:
     """Refuse a value that no database takes."""
     return ApiError(422, "A value cannot be kept, such as text with a NUL character.")
@@ -32,3 +37,9 @@ def cannot_be_kept() -> ApiError:
 def not_found(kind: str, key: object) -> ApiError:
     """Refuse what is not there, or belongs to somebody else, which looks the same."""
     return ApiError(404, f"There is no {kind} {str(key)!r}.")
+
+
+def show_cause(error: BaseException) -> str:
+    """Return in a line why a database failed; SQLAlchemy adds the statement with its values."""
+    (first, *_) = str(getattr(error, "orig", None) or error).splitlines() or [type(error).__name__]
+    return first

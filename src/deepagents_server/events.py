@@ -18,6 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from deepagents_server.database import Database
 from deepagents_server.database.runs import add
 from deepagents_server.database.tables import run_events, server_time
+from deepagents_server.errors import show_cause
 from deepagents_server.serialize import dump, dump_text, load
 
 END: Final = "end"
@@ -47,6 +48,8 @@ class _Channel:
 
     works: bool = False
     keep: bool = False
+    streamed: bool = False
+    """Whether a client is about to read, who made the run for that."""
     seq: int = 0
     start: int = 0
     """The number before the first event of the run, once its first attempt has begun here."""
@@ -95,11 +98,12 @@ class EventLog:
         self.on_reader: Callable[[str], Awaitable[None]] | None = None
         """Called when somebody begins to read a run that works elsewhere."""
 
-    def open(self, run_id: str, token: int, *, first: bool, keep: bool) -> None:
+    def open(self, run_id: str, token: int, *, first: bool, keep: bool, streamed: bool = False) -> None:
         """Begin to take the events of an attempt at a run, which has a lease with this number."""
         channel = self._channels.setdefault(run_id, _Channel())
         channel.works = True
         channel.keep = channel.keep or keep
+        channel.streamed = streamed
         # Above all numbers of the attempt before, whose last ones a reader may have and the database not.
         channel.seq = channel.kept = token * PER_ATTEMPT
         channel.start = channel.seq if first else 0
@@ -113,7 +117,7 @@ class EventLog:
     def wanted(self, run_id: str) -> bool:
         """Tell whether anybody may ever see an event of this run."""
         channel = self._channels.get(run_id)
-        return bool(channel and (channel.keep or channel.readers))
+        return bool(channel and (channel.keep or channel.readers or channel.streamed))
 
     async def put(self, run_id: str, name: str, data: Any) -> None:
         """Add an event; waits only for the database, never for a reader."""
@@ -250,7 +254,7 @@ class EventLog:
                 # From here on `close` cannot cancel it.
                 await asyncio.shield(self._flush(run_id, channel))
             except DBAPIError as error:
-                _log.warning("The database does not answer: %s", error)
+                _log.warning("The database does not answer: %s", show_cause(error))
         channel.timer = None
 
     async def _flush(self, run_id: str, channel: _Channel) -> None:

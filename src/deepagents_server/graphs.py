@@ -24,6 +24,7 @@ from deepagents_server.errors import ServeError, not_found
 
 Graph = Any
 """A compiled graph; LangGraph types its methods by half."""
+_GRAPHS: Final = (Pregel, StateGraph, AbstractAsyncContextManager, AbstractContextManager)
 # The namespace with which the protocol names the assistant of each graph.
 _NAMESPACE: Final = UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8")
 
@@ -93,12 +94,19 @@ def load_graphs(config: ServerConfig) -> dict[str, Any]:
     """Import what the configuration names.
 
     Raises:
-        ServeError: for what is not there, or fails while it is imported.
+        ServeError: for what is not there, fails while it is imported, or is no graph.
     """
     for path in reversed(config.import_paths):
         if str(path) not in sys.path:
             sys.path.insert(0, str(path))
-    return {name: load_object(place, config.directory) for name, place in config.graphs.items()}
+    made = {name: load_object(place, config.directory) for name, place in config.graphs.items()}
+    for name, graph in made.items():
+        if not (callable(graph) or isinstance(graph, _GRAPHS)):
+            raise ServeError(
+                f"{config.graphs[name]!r} is {type(graph).__name__}; name a compiled graph, as "
+                "create_deep_agent returns it, or a function that makes one."
+            )
+    return made
 
 
 def load_store(config: ServerConfig) -> Mapping[str, Any]:

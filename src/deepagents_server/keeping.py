@@ -39,9 +39,9 @@ async def _watch(server: Server, remover: Remover) -> None:
         try:
             await asyncio.to_thread(remover.sweep, ages)
             await _thin_all(server, remover, ages)
-        except Exception:  # noqa: BLE001
+        except Exception as error:  # noqa: BLE001
             # Whatever it was: without this loop nothing would go any more.
-            _log.exception("What is old cannot be removed now")
+            server.database.log_failure("What is old cannot be removed now", error)
         await asyncio.sleep(ages.every)
 
 

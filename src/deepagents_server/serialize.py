@@ -13,7 +13,7 @@ import orjson
 from langgraph.types import Interrupt, StateSnapshot
 from pydantic import BaseModel
 
-_SIMPLE: Final = (str, int, float, dict, list, type(None))
+_SIMPLE: Final = (str, int, float, dict, list, type(None), orjson.Fragment)
 _DEPTH: Final = 100
 _OPTIONS: Final = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
 

@@ -18,8 +18,10 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from deepagents_server.api import create_app
+from deepagents_server.api.common import SECURE
 from deepagents_server.config import ServerConfig
 from deepagents_server.crons import scheduling
+from deepagents_server.database.place import show_address
 from deepagents_server.database.runs import move_runs
 from deepagents_server.errors import ServeError
 from deepagents_server.keeping import keeping
@@ -87,7 +89,7 @@ class BoundedProtocol(H11Protocol):
         self.transport.close()
 
     def _close(self, status: int, text: str) -> None:
-        headers = [("content-type", "text/plain"), ("connection", "close")]
+        headers = [("content-type", "text/plain"), ("connection", "close"), *SECURE.items()]
         body = h11.Data(data=text.encode())
         parts = (h11.Response(status_code=status, headers=headers), body, h11.EndOfMessage())
         self.transport.write(b"".join(self.conn.send(part) or b"" for part in parts))
@@ -158,7 +160,8 @@ async def work(
     """
     if settings.database.split(":")[0] not in ("postgresql", "postgres"):
         raise ServeError(
-            f"Workers share a PostgreSQL, as postgresql://USER@HOST/NAME, not {settings.database!r}."
+            "Workers share a PostgreSQL, as postgresql://USER@HOST/NAME, not "
+            f"{show_address(settings.database)}."
         )
     over = asyncio.Event()
     async with open_server(config, settings) as server:

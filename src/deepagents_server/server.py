@@ -7,8 +7,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Final, cast
 
-import sqlalchemy as sa
-from sqlalchemy.exc import DBAPIError
 from starlette.requests import HTTPConnection
 
 from deepagents_server.auth import Handlers
@@ -18,6 +16,7 @@ from deepagents_server.database.assistants import add_system_assistants
 from deepagents_server.database.keys import Keys
 from deepagents_server.database.notices import Notices
 from deepagents_server.database.owners import Scope
+from deepagents_server.database.readiness import Readiness, watching
 from deepagents_server.database.store import graphs_of
 from deepagents_server.deliveries import Deliveries
 from deepagents_server.events import EventLog
@@ -45,6 +44,7 @@ class Server:
     webhooks: Webhooks
     keys: Keys
     loopback: Loopback
+    readiness: Readiness
     handlers: Handlers | None = None
     scope: Scope = field(default_factory=Scope)
     operator: str | None = None
@@ -111,17 +111,11 @@ async def open_server(config: ServerConfig, settings: Settings) -> AsyncGenerato
         )
         await stack.enter_async_context(deliveries.running())
         await stack.enter_async_context(engine.running())
-        server = Server(config, database, graphs, events, engine, webhooks, keys, loopback, handlers)
+        readiness = await stack.enter_async_context(watching(settings.database))
+        server = Server(
+            config, database, graphs, events, engine, webhooks, keys, loopback, readiness, handlers
+        )
         yield replace(server, operator=settings.operator, max_body=settings.max_body, metrics=metrics)
-
-
-async def is_ready(server: Server) -> bool:
-    """Tell whether the database answers."""
-    try:
-        await server.database.rows(sa.select(sa.literal(1)))
-    except DBAPIError:
-        return False
-    return True
 
 
 def serving(request: HTTPConnection) -> Server:

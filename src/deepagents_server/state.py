@@ -9,6 +9,7 @@ from typing import Any, Protocol, cast
 
 import sqlalchemy as sa
 from langgraph.errors import InvalidUpdateError
+from langgraph.types import StateSnapshot
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from deepagents_server.database.engine import Row
@@ -53,6 +54,21 @@ async def open_graph(server: Server, thread: Row) -> AsyncGenerator[ThreadGraph 
         return
     async with server.graphs.open(graph_id) as graph:
         yield ThreadGraph(graph, thread["thread_id"])
+
+
+async def read_state(opened: ThreadGraph, config: Mapping[str, Any], *, subgraphs: bool) -> StateSnapshot:
+    """Return a state of a thread.
+
+    Raises:
+        ApiError: if the graph cannot make it of what a run has left, such as an input that was none.
+    """
+    try:
+        return await opened.graph.aget_state(cast(Any, config), subgraphs=subgraphs)
+    except (ValueError, TypeError, LookupError, AttributeError, NotImplementedError) as error:
+        # Functions of the graph put it together.
+        raise ApiError(
+            409, f"The graph cannot read this state, after a run that failed: {str(error)[:200]}"
+        ) from error
 
 
 async def update_state(server: Server, thread: Row, change: Update) -> dict[str, Any]:

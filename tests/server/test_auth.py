@@ -99,7 +99,7 @@ ASKED_AS: dict[tuple[str, str], tuple[str, ...]] = {
 }
 """Which resource and action handlers are asked about, for each endpoint that asks them."""
 UNASKED = (
-    "GET /", "GET /ok", "GET /info", "GET /docs", "GET /openapi.json", "GET /metrics",
+    "GET /", "GET /ok", "GET /ready", "GET /info", "GET /docs", "GET /openapi.json", "GET /metrics",
     # These two ask for each thing that they do.
     "POST /mcp", "POST /v1/chat/completions",
 )  # fmt: skip

@@ -39,6 +39,16 @@ async def test_a_run_at_work_is_cancelled_and_keeps_its_steps(client: LangGraphC
     assert last(await client.runs.wait(busy.thread, "echo", input=say("on"))) == "Echo: on"
 
 
+async def test_an_answer_without_a_body_says_so(client: LangGraphClient, url: str) -> None:
+    """LangGraph's client for JavaScript reads JSON of every answer but 202 and 204."""
+    busy = await Busy(client).begin()
+    path = f"{url}/threads/{busy.thread}/runs/{busy.run}/cancel"
+
+    answered = await asyncio.to_thread(httpx.post, path, params={"wait": True}, timeout=60)
+
+    assert (answered.status_code, answered.content) == (204, b"")
+
+
 async def test_a_run_at_work_is_cancelled_and_leaves_nothing(client: LangGraphClient) -> None:
     busy = await Busy(client).begin()
 

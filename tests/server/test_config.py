@@ -47,6 +47,7 @@ def test_an_option_without_effect_is_named(tmp_path: Path, caplog: pytest.LogCap
         "checkpointer": {"ttl": {"sweep_limit": 5}},
         "http": {"logging_headers": {"includes": ["request-id"]}},
         "store": None,
+        "python_version": "3.99",
     }
     (tmp_path / "langgraph.json").write_text(json.dumps(given))
 
@@ -54,7 +55,8 @@ def test_an_option_without_effect_is_named(tmp_path: Path, caplog: pytest.LogCap
 
     named = [record.getMessage().split(" has no effect: ")[0] for record in caplog.records]
     keys = ["auth.cache", "auth.openapi", "checkpointer.ttl.sweep_limit", "http.logging_headers"]
-    assert named == [f"langgraph.json: {key}" for key in keys]
+    assert named[:-1] == [f"langgraph.json: {key}" for key in keys]
+    assert named[-1].startswith("langgraph.json: python_version is '3.99', and this server runs on Python 3.")
 
 
 def test_a_file_called_like_a_module_of_python_hides_it_from_nobody(tmp_path: Path) -> None:
@@ -76,12 +78,14 @@ def test_a_file_called_like_a_module_of_python_hides_it_from_nobody(tmp_path: Pa
         ("gone.py:agent", "{}", "there is no file gone.py"),
         ("broken.py:agent", "{}", "ZeroDivisionError"),
         ("empty.py:agent", "{}", "has no 'agent'"),
+        ("five.py:agent", "{}", "'five.py:agent' is int; name a compiled graph"),
     ],
 )
 def test_what_cannot_be_served_is_named(tmp_path: Path, target: str | None, text: str, message: str) -> None:
     (tmp_path / "langgraph.json").write_text(text)
     (tmp_path / "broken.py").write_text("1 / 0\n")
     (tmp_path / "empty.py").write_text("")
+    (tmp_path / "five.py").write_text("agent = 5\n")
 
     with pytest.raises(ServeError, match=message):
         load_graphs(load_config(target, tmp_path))

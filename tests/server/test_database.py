@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import operator
 import sqlite3
+import sys
 import threading
 from collections import Counter
 from contextlib import AsyncExitStack, closing
@@ -38,15 +39,24 @@ class Notes(TypedDict):
 
 
 def address(directory: Path) -> str:
+    (directory / "kept").mkdir(exist_ok=True)
     return f"sqlite:///{directory / 'kept' / 'server.db'}"
 
 
 async def test_a_file_serves_one_process_at_a_time_and_again_later(tmp_path: Path) -> None:
+    """By each of its names, and also where somebody has removed its lock."""
+    (tmp_path / "linked.db").symlink_to(tmp_path / "kept" / "server.db")
     async with open_database(address(tmp_path)) as database:
         await database.execute(leases.insert().values(thread_id="t"))
-        with pytest.raises(ServeError, match="belongs to a server that runs"):
-            async with open_database(address(tmp_path)):
-                pass
+        (tmp_path / "hard.db").hardlink_to(tmp_path / "kept" / "server.db")
+        names = ["kept/server.db", "linked.db"]
+        if sys.platform == "linux":
+            (tmp_path / "kept" / "server.db.lock").unlink()
+            names.append("hard.db")
+        for name in names:
+            with pytest.raises(ServeError, match="belongs to a server that runs"):
+                async with open_database(f"sqlite:///{tmp_path / name}"):
+                    pass
 
     async with open_database(address(tmp_path)) as database:
         assert await database.count(sa.select(leases)) == 1
@@ -101,10 +111,47 @@ async def test_a_database_of_a_newer_release_is_left_alone(tmp_path: Path) -> No
             pass
 
 
-async def test_what_is_no_database_is_refused() -> None:
-    with pytest.raises(ServeError, match="is no database"):
-        async with open_database("mysql://nowhere/x"):
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ("mysql://me:hidden@nowhere/x", r"'mysql://me:\*\*\*@nowhere/x' is no database"),
+        ("mysql://nowhere/x?password=hidden", "'mysql://nowhere/x' is no database"),
+        ("mysql://me:hidden@nowhere:port/x", "'mysql:...' is no database"),
+        ("postgresql://me:hidden@127.0.0.1:1/x", r"refused.* name another with --database"),
+        ("sqlite:///{directory}/gone/x.db", "There is no directory '.*/gone'; make it"),
+        ("sqlite:///{directory}/notes.txt", "notes.txt' cannot be worked on: file is not a database"),
+    ],
+)
+async def test_what_is_no_database_is_refused(tmp_path: Path, place: str, message: str) -> None:
+    (tmp_path / "notes.txt").write_text("hello " * 1000)
+    for alongside in (False, True):
+        with pytest.raises(ServeError, match=message) as refused:
+            async with open_database(place.format(directory=tmp_path), alongside=alongside):
+                pass
+        assert "hidden" not in str(refused.value)
+
+
+@pytest.mark.parametrize("alongside", [False, True])
+async def test_a_file_is_read_by_its_owner_alone(tmp_path: Path, alongside: bool) -> None:
+    """Also one that an earlier release has made; a lock that leads elsewhere is not followed."""
+    file = tmp_path / ".deepagents" / "server.db"
+    async with open_database(f"sqlite:///{file}", alongside=alongside) as database:
+        await database.execute(leases.insert().values(thread_id="t"))
+        made = [file.parent, *file.parent.iterdir()]
+        assert {path.stat().st_mode & 0o077 for path in made} == {0}
+        assert {"server.db", "server.db-shm", "server.db-wal"} <= {path.name for path in made}
+    file.chmod(0o644)
+    async with open_database(f"sqlite:///{file}", alongside=alongside):
+        assert file.stat().st_mode & 0o777 == 0o600
+
+    notes, lock = tmp_path / "notes.txt", file.with_name("server.db.lock")
+    notes.write_text("dear diary")
+    lock.unlink(missing_ok=True)
+    lock.symlink_to(notes)
+    with pytest.raises(ServeError, match="cannot be worked on"):
+        async with open_database(f"sqlite:///{file}"):
             pass
+    assert notes.read_text() == "dear diary"
 
 
 async def test_what_all_share_is_changed_by_the_server_alone(tmp_path: Path) -> None:

@@ -70,7 +70,8 @@ def test_what_is_left_empty_is_not_there(url: str) -> None:
     run = {"assistant_id": "echo", "input": say("hello"), **dict.fromkeys(OPTIONS), "of": "another version"}
 
     assert last(httpx.post(f"{url}/runs/wait", json=run, timeout=60).json()) == "Echo: hello"
-    for path in ("threads", "threads/search", "threads/count", "assistants/search", "runs/crons/search"):
+    assert httpx.post(f"{url}/threads").status_code == 422
+    for path in ("threads/search", "threads/count", "assistants/search", "runs/crons/search"):
         for body in (b"", b"null", b"{}"):
             assert httpx.post(f"{url}/{path}", content=body).status_code == 200, path
 
@@ -93,6 +94,17 @@ async def test_each_step_is_saved_whatever_is_asked_for(client: LangGraphClient,
     await client.runs.wait(thread, "echo", input=say("hello"), durability=durability)
 
     assert len(await client.threads.get_history(thread)) == 3
+
+
+async def test_a_run_begins_at_no_checkpoint_that_is_not_there(client: LangGraphClient) -> None:
+    thread, other = [(await client.threads.create())["thread_id"] for _ in range(2)]
+    await client.runs.wait(thread, "echo", input=say("hello"))
+    there: Any = (await client.threads.get_state(thread))["checkpoint"]
+
+    for on, wrong in ((thread, "no-such"), (other, there["checkpoint_id"]), (None, there["checkpoint_id"])):
+        with pytest.raises(NotFoundError, match="There is no checkpoint"):
+            await client.runs.create(on, "echo", input=say("again"), checkpoint_id=wrong)
+    assert last(await client.runs.wait(thread, "echo", input=say("on"), checkpoint=there)) == "Echo: on"
 
 
 async def test_a_run_is_found_on_its_own_thread_only(client: LangGraphClient, url: str) -> None:

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import httpx
+import pytest
 from langgraph_sdk.client import LangGraphClient, SyncLangGraphClient
 
 from tests.server.test_runs import say
@@ -50,6 +52,24 @@ def test_a_blocking_client_streams_too(sync_client: SyncLangGraphClient) -> None
     assert seen[0].data == {"run_id": made[0]["run_id"], "attempt": 1}
     assert {part.event for part in seen} >= {"messages/metadata", "messages/partial"}
     assert seen[-1].data[0]["content"] == "Thirteen metres."
+    assert {part.data[0]["type"] for part in seen if part.event == "messages/partial"} == {"ai"}
+
+
+@pytest.mark.parametrize("mode", ["checkpoints", "debug"])
+async def test_a_stream_begins_with_the_first_checkpoint(client: LangGraphClient, mode: Any) -> None:
+    """It may be there before a client of the stream is."""
+    seen = await events(client.runs.stream(None, "echo", input=say("hello"), stream_mode=mode))
+
+    shown = [data for name, data in seen if name == mode and data.get("type", "checkpoint") == "checkpoint"]
+    assert [each.get("payload", each)["metadata"]["step"] for each in shown] == [-1, 0, 1]
+
+
+def test_no_browser_guesses_what_an_answer_is(url: str) -> None:
+    asked = {"assistant_id": "echo", "input": say("hello")}
+    for path in ("runs/stream", "runs/wait", "v1/chat/completions"):
+        answered = httpx.post(f"{url}/{path}", json=asked, timeout=60)
+        assert answered.headers["x-content-type-options"] == "nosniff", path
+    assert httpx.get(f"{url}/metrics").headers["x-content-type-options"] == "nosniff"
 
 
 async def test_graphs_inside_are_named(client: LangGraphClient) -> None:

@@ -21,7 +21,7 @@ from deepagents_server.server import Server
 
 T = TypeVar("T")
 Endpoint = Callable[[Request], Awaitable[T]]
-_UNASKED: Final = ("/", "/ok", "/info", "/docs", "/openapi.json", "/metrics")
+_UNASKED: Final = ("/", "/ok", "/ready", "/info", "/docs", "/openapi.json", "/metrics")
 """Endpoints about which no handler is asked."""
 MCP: Final = "/mcp"
 COMPLETIONS: Final = "/v1/chat/completions"

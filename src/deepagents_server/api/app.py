@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final, cast
@@ -13,7 +14,7 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route, WebSocketRoute
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deepagents_server.api import (
     assistants,
@@ -34,7 +35,8 @@ from deepagents_server.api.custom import OPTIONS, headers_for_runs, surround
 from deepagents_server.api.gate import Gate
 from deepagents_server.api.observed import Observed
 from deepagents_server.api.origins import Origins
-from deepagents_server.errors import ApiError, ServeError, cannot_be_kept, make_failure
+from deepagents_server.database import Database
+from deepagents_server.errors import ApiError, ServeError, cannot_be_kept, cannot_be_used, make_failure
 from deepagents_server.server import Server, Settings
 
 _log: Final = logging.getLogger("deepagents.server")
@@ -51,6 +53,8 @@ _PARTS: Final[Mapping[str, Sequence[Route | WebSocketRoute]]] = {
 """The endpoints, by the name with which `http` of langgraph.json leaves them out: `disable_store`."""
 _FURTHER: Final = ("a2a", "ui", "webhooks")
 """What else LangGraph's file can leave out: two parts that only its own server has, and calls to others."""
+_QUIET: Final = 10.0
+"""Seconds after a line about the database in which requests that fail of it add none."""
 ROUTES: Final = [route for routes in _PARTS.values() for route in routes]
 
 
@@ -67,12 +71,15 @@ def create_app(server: Server, settings: Settings) -> ASGIApp:
     )
     app = Starlette(
         routes=[guard(route) if isinstance(route, Route) else route for route in routes_of(http)],
-        middleware=[origins.middleware(), Middleware(ask, pages=True)],
+        middleware=[
+            origins.middleware(),
+            Middleware(_Failures, database=server.database),
+            Middleware(ask, pages=True),
+        ],
         exception_handlers={
             ApiError: _refuse,
             HTTPException: _refuse_http,
             **dict.fromkeys(server.database.value_errors, _refuse_value),
-            Exception: _fail,
         },
     )
     server.loopback.app = app
@@ -113,7 +120,39 @@ async def _refuse_value(request: Request, error: Exception) -> Response:
     return refuse(request.scope, cannot_be_kept())
 
 
-async def _fail(request: Request, error: Exception) -> Response:
-    # The log has the trace; the client gets nothing that it could learn about the machine from.
-    _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    return refuse(request.scope, make_failure())
+class _Failures:
+    """Answers for an application that fails; the log says why, for the client is to learn nothing of that."""
+
+    def __init__(self, app: ASGIApp, database: Database) -> None:
+        self._app = app
+        self._database = database
+        self._quiet_until = 0.0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let the application answer; what breaks off is cut, so that no client takes it for whole."""
+        begun = False
+
+        async def send_on(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_on)
+        except Exception as error:
+            if scope["type"] != "http":
+                raise
+            away = self._database.is_unusable(error)
+            self._log(f"{scope['method']} {scope['path']} failed", error, away=away)
+            if not begun:
+                refused = refuse(scope, cannot_be_used() if away else make_failure())
+                await refused(scope, receive, send)
+
+    def _log(self, what: str, error: Exception, *, away: bool) -> None:
+        # While a database is away, every request fails, and says the same.
+        now = time.monotonic()
+        if away and now < self._quiet_until:
+            return
+        self._database.log_failure(what, error)
+        if away:
+            self._quiet_until = now + _QUIET

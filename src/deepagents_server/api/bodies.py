@@ -266,13 +266,15 @@ class CancelManyBody(BaseModel):
     status: Literal["pending", "running", "all"] | None = None
 
 
-async def read_body(request: Request, model: type[Body]) -> Body:
-    """Read and check the body of a request.
+async def read_body(request: Request, model: type[Body], *, needed: bool = False) -> Body:
+    """Read and check the body of a request; nothing is an empty object, unless a body is `needed`.
 
     Raises:
         ApiError: if it is too large, no JSON, or not what the endpoint takes.
     """
     read = await read_json(request)
+    if read is None and needed:
+        raise ApiError(422, "The body is empty; send an object, such as {}.")
     try:
         return model.model_validate({} if read is None else read)
     except ValidationError as error:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from itertools import accumulate, takewhile
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -13,7 +15,7 @@ from starlette.types import Receive, Send
 from starlette.types import Scope as Asgi
 
 from deepagents_server.api.bodies import SearchBody
-from deepagents_server.database.engine import Row
+from deepagents_server.database.engine import Database, Row
 from deepagents_server.errors import ApiError
 from deepagents_server.serialize import dump
 from deepagents_server.server import SERVER as SERVER
@@ -24,12 +26,14 @@ ASKING: Final = {"www-authenticate": "Bearer"}
 """What an answer with 401 has to have."""
 _COUNTED: Final = 1000
 """How many further rows are counted for the total of a search; to count all would grow with what is kept."""
-_SECURE: Final = {"x-content-type-options": "nosniff"}
+_AT_ONCE: Final = 1_000_000
+"""Bytes of a list that are read at once, if there is more than one item."""
+SECURE: Final = {"x-content-type-options": "nosniff"}
 
 
 def answer(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """Answer in JSON."""
-    return Response(dump(content), status, {**_SECURE, **(headers or {})}, "application/json")
+    return Response(dump(content), status, {**SECURE, **(headers or {})}, "application/json")
 
 
 def path_of(scope: Asgi) -> str:
@@ -54,6 +58,9 @@ def openai_error(error: ApiError) -> dict[str, Any]:
 
 class Watched(StreamingResponse):
     """A stream that ends as soon as its client has gone, also while there is nothing to send."""
+
+    def __init__(self, content: AsyncIterable[bytes], headers: Mapping[str, str], media_type: str) -> None:
+        super().__init__(content, headers={**SECURE, **headers}, media_type=media_type)
 
     async def __call__(self, scope: Asgi, receive: Receive, send: Send) -> None:
         """Send, and listen for the end of the connection."""
@@ -94,14 +101,73 @@ async def answer_search(
     if name not in allowed:
         raise ApiError(422, f"sort_by: {name!r} is none of {', '.join(allowed)}.")
     order = table.c[name].asc() if given.sort_order == "asc" else table.c[name].desc()
-    page = query.order_by(order, next(iter(table.primary_key.columns)))
-    rows = await database.rows(page.limit(given.limit).offset(given.offset))
+    page = query.order_by(order, key_of(table)).limit(given.limit).offset(given.offset)
+    keys = await find_keys(database, page, table)
     total = await database.count(query.limit(given.offset + given.limit + _COUNTED))
-    following = given.offset + len(rows)
+    following = given.offset + len(keys)
     headers = {"x-pagination-total": str(total)}
-    if following < total and rows:
+    if following < total and keys:
         headers["x-pagination-next"] = str(following)
-    return answer([select_fields(show(row), given.select) for row in rows], headers=headers)
+    rows = read_rows(database, table, keys)
+    return await answer_list((select_fields(show(row), given.select) async for row in rows), headers)
+
+
+Sizes = Mapping[Any, int]
+"""How many bytes each row of a page has about, by its key, in the order of the page."""
+
+
+def key_of(table: sa.Table) -> sa.Column[Any]:
+    """Return the column by which a row is found."""
+    return next(iter(table.primary_key.columns))
+
+
+async def find_keys(database: Database, page: sa.Select[Any], table: sa.Table) -> Sizes:
+    """Return which rows are on a page, without reading what they hold."""
+    key = key_of(table)
+    texts = [each for each in table.c if isinstance(each.type, sa.Text | sa.JSON)]
+    size = sum((sa.func.coalesce(sa.func.length(sa.cast(each, sa.Text)), 0) for each in texts), sa.literal(0))
+    on_page = [row["key"] for row in await database.rows(page.with_only_columns(key.label("key")))]
+    sized: Any = sa.select(key.label("key"), size.label("size")).where(key.in_(on_page))
+    sizes = {row["key"]: row["size"] for row in await database.rows(sized)}
+    return {each: sizes[each] for each in on_page if each in sizes}
+
+
+async def read_rows(database: Database, table: sa.Table, sizes: Sizes) -> AsyncIterator[Row]:
+    """Yield rows; of large ones, few are read at once."""
+    key, left = key_of(table), [*sizes]
+    while left:
+        sums = accumulate(sizes[each] for each in left)
+        together = max(1, len([*takewhile(lambda size: size <= _AT_ONCE, sums)]))
+        batch, left = left[:together], left[together:]
+        found = {row[key.name]: row for row in await database.rows(sa.select(table).where(key.in_(batch)))}
+        for each in batch:
+            # Another request may have removed it.
+            if each in found:
+                yield found[each]
+
+
+async def answer_list(items: AsyncGenerator[Any], headers: Mapping[str, str] | None = None) -> Response:
+    """Answer with a list; what is large is sent as it is read, and never in the memory as a whole.
+
+    Raises:
+        ApiError: as the first items do.
+    """
+    held, size = list[bytes](), 0
+    async for item in items:
+        held.append(dump(item))
+        size += len(held[-1])
+        if size > _AT_ONCE:
+            return Watched(_write_list(held, items), headers or {}, "application/json")
+    return Response(b"[%s]" % b",".join(held), 200, {**SECURE, **(headers or {})}, "application/json")
+
+
+async def _write_list(held: list[bytes], items: AsyncGenerator[Any]) -> AsyncIterator[bytes]:
+    async with aclosing(items):
+        yield b"[" + b",".join(held)
+        held.clear()
+        async for item in items:
+            yield b"," + dump(item)
+        yield b"]"
 
 
 def select_fields(row: Mapping[str, Any], names: Sequence[str] | None) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
@@ -24,11 +25,12 @@ from deepagents_server.server import Server
 
 CALLER: Final = "deepagents.caller"
 """Where a WebSocket finds how to ask again who calls, for it may be open for long."""
-_OPEN: Final = ("/ok",)
+_OPEN: Final = ("/ok", "/ready")
 """What answers without a key, for those who watch whether the server works."""
 _DOCS: Final = ("/docs", "/openapi.json")
 """What answers without a key too, for a browser sends none: it says what every server of this kind can do."""
-_NAMES: Final = ("localhost", "127.0.0.1", "::1")
+_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
+_PORT: Final = re.compile(r":[0-9]*\Z")
 _HOW: Final = "send an API key, as 'x-api-key: KEY' or 'Authorization: Bearer KEY'."
 
 
@@ -114,7 +116,9 @@ class Gate:
 
     def _refuse_strange_names(self, request: Request) -> None:
         """Keep pages out whose own name was made to lead here: their browser calls them the same origin."""
-        name = request.url.hostname or ""
+        # As it was sent, for what Starlette cannot parse it replaces by the address of this machine. Every
+        # browser sends one.
+        name = _PORT.sub("", request.headers.get("host", _NAMES[0]).lower())
         if not self._anyone and name not in _NAMES:
             raise ApiError(
                 403,

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, Final
 
 import sqlalchemy as sa
+from langchain_core.messages import convert_to_messages
 from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import Response
@@ -65,6 +66,7 @@ async def complete(request: Request) -> Response:
         raise ApiError(400, "n: a graph gives one answer.")
     thread_id = _thread_id(request)
     messages = [{name: each[name] for name in _FIELDS if name in each} for each in given.messages]
+    _check_messages(messages)
     fields: dict[str, Any] = {
         "assistant_id": given.model,
         "input": {"messages": _new(messages) if thread_id else messages},
@@ -83,6 +85,16 @@ async def complete(request: Request) -> Response:
 def _thread_id(request: Request) -> str | None:
     sent = request.headers.get(THREAD_HEADER)
     return parse_id(THREAD_HEADER, sent) if sent else None
+
+
+def _check_messages(messages: list[dict[str, Any]]) -> None:
+    for place, each in enumerate(messages):
+        try:
+            convert_to_messages([each])
+        except (ValueError, LookupError, TypeError) as error:
+            # LangChain has no error of its own for it.
+            reason = str(error).partition("\n")[0][:200]
+            raise ApiError(400, f"messages.{place}: this is no message ({reason}).") from error
 
 
 def _new(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:

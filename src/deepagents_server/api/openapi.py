@@ -59,6 +59,7 @@ _YES: Final = {"type": "boolean"}
 _TEXTS: Final = {"type": "array", "items": _TEXT}
 QUERIES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
     {
+        "GET /ok": {"check_db": _YES},
         "GET /threads/{thread_id}": {"include": {"enum": ["ttl"]}},
         "GET /threads/{thread_id}/state": {"subgraphs": _YES, "select": _TEXTS},
         "GET /threads/{thread_id}/state/{checkpoint_id}": {"subgraphs": _YES, "select": _TEXTS},

@@ -15,7 +15,7 @@ from starlette.routing import Route
 from deepagents_server.api.common import ASKING, serving
 from deepagents_server.api.openapi import describe_once
 from deepagents_server.errors import ApiError
-from deepagents_server.server import Server, is_ready
+from deepagents_server.server import Server
 
 _ALONE: Final = {
     "content-security-policy": (
@@ -58,7 +58,7 @@ _TRY: Final = """curl -s {address}/runs/wait -H 'content-type: application/json'
 async def page(request: Request) -> Response:
     """Show what is served, to a person with a browser."""
     server = serving(request)
-    ready = await is_ready(server)
+    ready = await server.readiness.ask()
     state = '<span class="works">works</span>' if ready else "<b>does not reach its database</b>"
     base = escape(_base(server))
     described = server.config.descriptions

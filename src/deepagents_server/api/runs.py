@@ -22,7 +22,16 @@ from deepagents_server.api.bodies import (
     query_number,
     read_body,
 )
-from deepagents_server.api.common import Watched, answer, nothing, select_fields, serving
+from deepagents_server.api.common import (
+    Watched,
+    answer,
+    answer_list,
+    find_keys,
+    nothing,
+    read_rows,
+    select_fields,
+    serving,
+)
 from deepagents_server.cancel import cancel_runs
 from deepagents_server.create import create_run, create_runs
 from deepagents_server.database.engine import Row
@@ -36,8 +45,10 @@ from deepagents_server.runs.engine import Action
 from deepagents_server.serialize import dump, load
 from deepagents_server.server import Server
 
-BEAT: Final = 15.0
+BEAT: Final = 5.0
 """Seconds of silence after which a stream says that it is alive."""
+_LOOK_AGAIN: Final = 15.0
+"""Seconds after which who waits for a run asks the database, though nobody said that it is over."""
 _ALWAYS: Final = ("metadata", "error")
 SSE: Final = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
@@ -83,9 +94,10 @@ async def list_runs(request: Request) -> Response:
         query = query.where(runs.c.status == status)
     query = query.order_by(runs.c.number.desc())
     limit, offset = query_number(request, "limit", 10), query_number(request, "offset", 0, 2**62)
-    found = await server.database.rows(query.limit(limit).offset(offset))
+    keys = await find_keys(server.database, query.limit(limit).offset(offset), runs)
     names = request.query_params.getlist("select")
-    return answer([select_fields(show_run(row), names) for row in found])
+    rows = read_rows(server.database, runs, keys)
+    return await answer_list(select_fields(show_run(row), names) async for row in rows)
 
 
 async def get(request: Request) -> Response:
@@ -126,7 +138,7 @@ async def cancel(request: Request) -> Response:
     await server.engine.cancel(row, _action(request))
     if query_flag(request, "wait"):
         await wait_for(server, row["run_id"])
-        return nothing(200)
+        return nothing()
     return nothing(202)
 
 
@@ -199,7 +211,7 @@ def _end_with_client(server: Server, row: Row, *, cancels: bool) -> Generator[No
 
 async def wait_for(server: Server, run_id: str) -> None:
     """Wait until a run is over."""
-    await server.events.wait_for_end(run_id, lambda: is_over(server, run_id), BEAT)
+    await server.events.wait_for_end(run_id, lambda: is_over(server, run_id), _LOOK_AGAIN)
 
 
 async def _join(request: Request, row: Row, *, cancels: bool) -> Response:

@@ -53,10 +53,21 @@ class NamespaceBody(BaseModel):
     offset: Offset = 0
 
 
+def _labels(name: str, labels: list[str] | None) -> tuple[str, ...]:
+    """Return labels as stores take them; none are the root.
+
+    Raises:
+        ApiError: for what is no label.
+    """
+    if any(not label or "." in label or "\0" in label for label in labels or ()):
+        raise ApiError(422, f"{name}: a label is not empty, and has no '.' or NUL in it.")
+    return tuple(labels or ())
+
+
 def _namespace(labels: list[str]) -> tuple[str, ...]:
-    if not labels or any(not label or "." in label or "\0" in label for label in labels):
-        raise ApiError(422, "namespace: give one or more labels, none of them empty or with a '.' in it.")
-    return tuple(labels)
+    if not labels:
+        raise ApiError(422, "namespace: give one or more labels.")
+    return _labels("namespace", labels)
 
 
 def _show(item: Item) -> dict[str, Any]:
@@ -99,15 +110,17 @@ async def delete(request: Request) -> Response:
 async def search(request: Request) -> Response:
     """Find values."""
     given = await read_body(request, ItemSearchBody)
+    server = serving(request)
     try:
-        found = await serving(request).graphs.store.asearch(
-            tuple(given.namespace_prefix),
-            query=given.query,
-            filter=given.filter,
-            limit=given.limit,
-            offset=given.offset,
-            refresh_ttl=given.refresh_ttl,
-        )
+        async with server.database.turn():
+            found = await server.graphs.store.asearch(
+                _labels("namespace_prefix", given.namespace_prefix),
+                query=given.query,
+                filter=given.filter,
+                limit=given.limit,
+                offset=given.offset,
+                refresh_ttl=given.refresh_ttl,
+            )
     except ValueError as error:
         raise ApiError(422, f"filter: {str(error)[:200]}") from error
     return answer({"items": [_show(item) for item in found]})
@@ -116,13 +129,15 @@ async def search(request: Request) -> Response:
 async def namespaces(request: Request) -> Response:
     """List namespaces."""
     given = await read_body(request, NamespaceBody)
-    found = await serving(request).graphs.store.alist_namespaces(
-        prefix=tuple(given.prefix) if given.prefix else None,
-        suffix=tuple(given.suffix) if given.suffix else None,
-        max_depth=given.max_depth,
-        limit=given.limit,
-        offset=given.offset,
-    )
+    server = serving(request)
+    async with server.database.turn():
+        found = await server.graphs.store.alist_namespaces(
+            prefix=_labels("prefix", given.prefix) or None,
+            suffix=_labels("suffix", given.suffix) or None,
+            max_depth=given.max_depth,
+            limit=given.limit,
+            offset=given.offset,
+        )
     return answer({"namespaces": [list(each) for each in found]})
 
 

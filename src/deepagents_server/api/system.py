@@ -10,17 +10,22 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from deepagents_server.api.common import answer, serving
+from deepagents_server.api.bodies import query_flag
+from deepagents_server.api.common import SECURE, answer, serving
 from deepagents_server.api.openapi import describe_once
 from deepagents_server.database.claims import queue_age
 from deepagents_server.database.tables import runs, threads
-from deepagents_server.server import is_ready
 
 
 async def ok(request: Request) -> Response:
-    """Tell whether the server and its database work."""
-    ready = await is_ready(serving(request))
-    return answer({"ok": ready}, 200 if ready else 503)
+    """Tell that the server is there; with `check_db`, whether it is ready too."""
+    return await ready(request) if query_flag(request, "check_db") else answer({"ok": True})
+
+
+async def ready(request: Request) -> Response:
+    """Tell whether the server can work: its database can be read and written."""
+    is_ready = await serving(request).readiness.ask()
+    return answer({"ok": is_ready}, 200 if is_ready else 503)
 
 
 async def info(request: Request) -> Response:
@@ -68,11 +73,12 @@ async def metrics(request: Request) -> Response:
     if sees_all or not server.scope.owner:
         server.metrics.queue_age.set(await queue_age(server.engine.database))
         lines.append(server.metrics.show())
-    return PlainTextResponse("\n".join([*lines, ""]), media_type="text/plain; version=0.0.4")
+    return PlainTextResponse("\n".join([*lines, ""]), 200, SECURE, "text/plain; version=0.0.4")
 
 
 ROUTES: Final = [
     Route("/ok", ok),
+    Route("/ready", ready),
     Route("/info", info),
     Route("/openapi.json", openapi),
     Route("/metrics", metrics),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import AsyncGenerator
 from typing import Any, Final, cast
 
 import sqlalchemy as sa
+from langgraph.types import StateSnapshot
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -23,7 +25,7 @@ from deepagents_server.api.bodies import (
     query_number,
     read_body,
 )
-from deepagents_server.api.common import answer, answer_search, nothing, select_fields, serving
+from deepagents_server.api.common import answer, answer_list, answer_search, nothing, select_fields, serving
 from deepagents_server.cancel import cancel_runs
 from deepagents_server.database.engine import Row
 from deepagents_server.database.filters import clean_metadata, contains
@@ -39,7 +41,7 @@ from deepagents_server.errors import ApiError, not_found
 from deepagents_server.keeping import prune, remove_thread
 from deepagents_server.serialize import load, show_state
 from deepagents_server.server import Server
-from deepagents_server.state import copy_thread, open_graph, update_state
+from deepagents_server.state import copy_thread, open_graph, read_state, update_state
 
 _STEPS: Final = re.compile(r"\.|(?=\[)")
 _INDEX: Final = re.compile(r"\[-?[0-9]{1,9}\]")
@@ -48,7 +50,7 @@ _SORTED: Final = ("updated_at", "thread_id", "status", "created_at", "state_upda
 
 async def create(request: Request) -> Response:
     """Make a thread."""
-    given = await read_body(request, ThreadBody)
+    given = await read_body(request, ThreadBody, needed=True)
     server = serving(request)
     async with server.database.write() as connection:
         row = await add_thread(
@@ -140,9 +142,10 @@ async def search(request: Request) -> Response:
     """Find threads."""
     given = await read_body(request, ThreadSearchBody)
     wanted = given.extract or {}
+    inside = bool(wanted or any("." in name for name in given.select or ()))
 
     def show(row: Row) -> dict[str, Any]:
-        shown = show_thread(row)
+        shown = show_thread(row, parsed=inside)
         found = {name: _part(shown, place) for name, place in wanted.items()}
         return {**shown, "extracted": found} if wanted else shown
 
@@ -213,7 +216,7 @@ async def _state(
         if opened is None:
             return answer(select_fields(_empty_state(), select))
         config = opened.config(checkpoint)
-        found = await opened.graph.aget_state(cast(Any, config), subgraphs=subgraphs)
+        found = await read_state(opened, config, subgraphs=subgraphs)
     if checkpoint.get("checkpoint_id") and found.created_at is None:
         raise not_found("checkpoint", checkpoint["checkpoint_id"])
     return answer(select_fields(show_state(found), select))
@@ -240,25 +243,34 @@ async def history(request: Request) -> Response:
         )
     else:
         given = await read_body(request, HistoryBody)
-    row = await _thread(request)
-    async with open_graph(serving(request), row) as opened:
+    states = _read_history(serving(request), await _thread(request), given)
+    try:
+        return await answer_list(select_fields(show_state(each), given.select) async for each in states)
+    except ValueError as error:
+        raise ApiError(422, f"metadata: {str(error)[:200]}") from error
+
+
+async def _read_history(server: Server, thread: Row, given: HistoryBody) -> AsyncGenerator[StateSnapshot]:
+    """Yield states, one by one: a saver reads all that it is asked for before others get their turn."""
+    async with open_graph(server, thread) as opened:
         if opened is None:
-            return answer([])
-        before: Any = given.before
-        if isinstance(before, str):
-            before = {"checkpoint_id": before}
-        if before:
-            before = opened.config(before)
-        states = opened.graph.aget_state_history(
-            cast(Any, opened.config(given.checkpoint or {})),
-            limit=given.limit,
-            before=before,
-            filter=given.metadata,
-        )
-        try:
-            return answer([select_fields(show_state(each), given.select) async for each in states])
-        except ValueError as error:
-            raise ApiError(422, f"metadata: {str(error)[:200]}") from error
+            return
+        from_where: Any = {"checkpoint_id": given.before} if isinstance(given.before, str) else given.before
+        before = opened.config(from_where) if from_where else None
+        for _ in range(given.limit):
+            states = opened.graph.aget_state_history(
+                cast(Any, opened.config(given.checkpoint or {})),
+                limit=1,
+                before=before,
+                filter=given.metadata,
+            )
+            async with server.database.turn():
+                found = [each async for each in states]
+            for each in found:
+                yield each
+                before = each.config
+            if not found:
+                return
 
 
 # The first route that fits is taken: literal paths come before `{thread_id}`.

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
+import logging
 import sqlite3
 import traceback
 from collections.abc import AsyncGenerator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, asynccontextmanager, closing, nullcontext
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, closing, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -20,15 +20,23 @@ from langgraph.store.sqlite.aio import AsyncSqliteStore
 from sqlalchemy import event
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DataError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as NoConnection
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.util import await_only
 
 from deepagents_server.database.migrations import check_version, migrate, version_of
 from deepagents_server.database.owners import Scope, bind, guard
+from deepagents_server.database.place import (
+    explain_errors,
+    file_of,
+    keep_for_this_process,
+    prepare_file,
+)
 from deepagents_server.database.saver import OrderedSqliteSaver
 from deepagents_server.database.store_file import connect
 from deepagents_server.database.tables import server_time
-from deepagents_server.errors import ServeError
+from deepagents_server.database.turns import Turns, bounded
+from deepagents_server.errors import ServeError, show_cause
 from deepagents_server.serialize import now
 
 Row = Mapping[str, Any]
@@ -43,7 +51,18 @@ _USERS: Final = (
     "langgraph.store.",
 )
 """The modules that use the database while a graph runs."""
-_READERS: Final = 4
+_READERS: Final = 8
+_POOL: Final = 10
+_OWN: Final = 4
+"""Connections, of which so many are for short statements, and for what the server itself looks up."""
+_UNUSABLE: Final = (
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_READONLY,
+)
+_log: Final = logging.getLogger("deepagents.server")
 _BUSY_PAUSE: Final = 0.002
 _BUSY_TRIES: Final = 15_000
 
@@ -65,8 +84,10 @@ class Database:
     # SQLite has one writer. To wait here, as its saver does, is cheaper than in its busy handler,
     # which sleeps.
     _writing: asyncio.Lock
+    _turns: Turns
     owner: str = ""
     """Whose rows are added; `of` says whose are seen."""
+    _is_of_caller: bool = False
 
     @property
     def is_shared(self) -> bool:
@@ -75,12 +96,24 @@ class Database:
 
     def is_away(self, error: BaseException) -> bool:
         """Tell whether an error means that the database did not answer, though it may again."""
-        lost = (OperationalError, InterfaceError, *self.driver_errors)
+        lost = (OperationalError, InterfaceError, NoConnection, *self.driver_errors)
         return self.is_shared and isinstance(error, lost) and _is_of_server(error)
+
+    def is_unusable(self, error: BaseException) -> bool:
+        """Tell whether an error comes from the database, and not from what was asked: it is away, or full."""
+        code = getattr(getattr(error, "orig", error), "sqlite_errorcode", 0)
+        return self.is_away(error) or (code & 0xFF) in _UNUSABLE
+
+    def log_failure(self, what: str, error: BaseException) -> None:
+        """Write to the log what failed: in a line if it is the database, else with a trace."""
+        if self.is_unusable(error):
+            _log.warning("%s, since the database cannot be used: %s", what, show_cause(error))
+        else:
+            _log.error("%s", what, exc_info=error)
 
     def of(self, scope: Scope) -> Database:
         """Return the same database, as far as an owner may see and change it."""
-        return replace(self, engine=bind(self.engine, scope), owner=scope.owner)
+        return replace(self, engine=bind(self.engine, scope), owner=scope.owner, _is_of_caller=True)
 
     @asynccontextmanager
     async def read(self) -> AsyncGenerator[AsyncConnection]:
@@ -100,15 +133,27 @@ class Database:
         return AsyncConnection if self.is_shared else _FileConnection
 
     async def rows(self, query: sa.Select[Any]) -> list[Row]:
-        """Return what a query finds, as mappings; it may look at many rows."""
-        if self.is_shared:
-            async with self.read() as connection:
-                return [dict(row) for row in (await connection.execute(query)).mappings()]
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._rows_of_file, query)
+        """Return what a query finds, as mappings; it may look at many rows.
+
+        Raises:
+            ApiError: if it takes a caller too long.
+        """
+        async with self._turns.wait(self.owner) if self._is_of_caller else nullcontext():
+            if self.is_shared:
+                async with self.read() as connection:
+                    return [dict(row) for row in (await connection.execute(query)).mappings()]
+            return await asyncio.get_running_loop().run_in_executor(self._threads, self._rows_of_file, query)
 
     def _rows_of_file(self, query: sa.Select[Any]) -> list[Row]:
-        with self.engine.sync_engine.execution_options(reads=True).connect() as connection:
+        with (
+            self.engine.sync_engine.execution_options(reads=True).connect() as connection,
+            bounded(connection.connection.dbapi_connection) if self._is_of_caller else nullcontext(),
+        ):
             return [dict(row) for row in connection.execute(query).mappings()]
+
+    def turn(self) -> AbstractAsyncContextManager[None]:
+        """Wait for a turn of the caller, to search elsewhere than in these tables."""
+        return self._turns.wait(self.owner)
 
     async def row(self, query: sa.Select[Any]) -> Row | None:
         """Return the first row that a query finds, which an index leads to."""
@@ -159,14 +204,6 @@ class _FileConnection(AsyncConnection):
         return self.sync_connection.execute(statement, parameters, execution_options=execution_options)
 
 
-def database_url(given: str | None, directory: Path) -> str:
-    """Return the address of a database: by default a file in the directory."""
-    if given and "://" in given:
-        return given
-    file = Path(given) if given else directory / ".deepagents" / "server.db"
-    return f"sqlite:///{file.resolve()}"
-
-
 @asynccontextmanager
 async def open_database(
     url: str, store: Mapping[str, Any] | None = None, *, alongside: bool = False
@@ -180,22 +217,23 @@ async def open_database(
         ServeError: if it is no such address, the file belongs to a server that runs, or, with `alongside`,
             another release has made the tables.
     """
-    kind = url.split(":", 1)[0].split("+")[0]
     async with AsyncExitStack() as stack:
-        if kind == "sqlite":
-            path = Path(make_url(url).database or "")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if alongside:
-                _refuse_other_tables(sa.create_engine(url))
-            else:
-                _keep_for_this_process(path, stack)
-            yield await _open_sqlite(url, path, stack, store or {})
-        elif kind in ("postgresql", "postgres"):
-            if alongside:
-                _refuse_other_tables(sa.create_engine(make_url(url).set(drivername="postgresql+psycopg")))
-            yield await _open_postgres(url, stack, store or {})
+        with explain_errors(url):
+            database = await _open(url, stack, store or {}, alongside=alongside)
+        yield database
+
+
+async def _open(url: str, stack: AsyncExitStack, memory: Mapping[str, Any], *, alongside: bool) -> Database:
+    if path := file_of(url):
+        prepare_file(path)
+        if alongside:
+            _refuse_other_tables(sa.create_engine(f"sqlite:///{path}"))
         else:
-            raise ServeError(f"{url!r} is no database; write a file's name, or postgresql://USER@HOST/NAME.")
+            keep_for_this_process(path, stack)
+        return await _open_sqlite(url, path, stack, memory)
+    if alongside:
+        _refuse_other_tables(sa.create_engine(make_url(url).set(drivername="postgresql+psycopg")))
+    return await _open_postgres(url, stack, memory)
 
 
 def _refuse_other_tables(engine: sa.Engine) -> None:
@@ -231,8 +269,8 @@ async def _open_sqlite(url: str, path: Path, stack: AsyncExitStack, memory: Mapp
     await store.start_ttl_sweeper()
     async with engine.begin() as opened:
         await opened.run_sync(migrate)
-    threads = stack.enter_context(ThreadPoolExecutor(_READERS, "reads"))
-    return Database(url, engine, saver, store, (), (DataError,), threads, saver.writing)
+    threads = stack.enter_context(ThreadPoolExecutor(_READERS + _OWN, "reads"))
+    return Database(url, engine, saver, store, (), (DataError,), threads, saver.writing, Turns(_READERS))
 
 
 def _sqlite_engine(path: Path) -> AsyncEngine:
@@ -256,7 +294,7 @@ async def _open_postgres(url: str, stack: AsyncExitStack, memory: Mapping[str, A
     plain = make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
     # Connections are asked before they are used: after a restart of the database all of them are dead.
     address = make_url(url).set(drivername="postgresql+psycopg")
-    engine = create_async_engine(address, pool_size=10, max_overflow=0, pool_pre_ping=True)
+    engine = create_async_engine(address, pool_size=_POOL, max_overflow=0, pool_pre_ping=True)
     guard(engine)
     stack.push_async_callback(engine.dispose)
     options: dict[str, Any] = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
@@ -282,7 +320,8 @@ async def _open_postgres(url: str, stack: AsyncExitStack, memory: Mapping[str, A
     lost = (psycopg.OperationalError, psycopg.InterfaceError)
     unfit = (DataError, psycopg.DataError)
     threads = stack.enter_context(ThreadPoolExecutor(_READERS, "reads"))
-    return Database(url, engine, saver, store, lost, unfit, threads, asyncio.Lock())
+    turns = Turns(_POOL - _OWN)
+    return Database(url, engine, saver, store, lost, unfit, threads, asyncio.Lock(), turns)
 
 
 @asynccontextmanager
@@ -343,13 +382,3 @@ def _begin_at_once(connection: sa.Connection) -> None:
                 raise
         await_only(asyncio.sleep(_BUSY_PAUSE))
     connection.exec_driver_sql("BEGIN IMMEDIATE")
-
-
-def _keep_for_this_process(path: Path, stack: AsyncExitStack) -> None:
-    lock = stack.enter_context(path.with_name(f"{path.name}.lock").open("w"))
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        raise ServeError(
-            f"{str(path)!r} belongs to a server that runs; stop it, or name another file with --database."
-        ) from error

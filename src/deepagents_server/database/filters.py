@@ -67,10 +67,21 @@ def _contains_sqlite(element: contains, compiler: SQLCompiler, **options: Any) -
 def _conditions(
     column: sa.ColumnElement[Any], wanted: Mapping[str, Any], names: Iterator[str]
 ) -> Iterator[sa.ColumnElement[bool]]:
+    plain = [(key, *_plain(value)) for key, value in wanted.items() if not isinstance(value, dict | list)]
+    if plain:
+        # All at once: SQLite parses the text anew for each part of a query that looks into it.
+        each = _look_into(column, names)
+        found = sa.tuple_(each.c.key, *_plain_of(each.c)).in_(plain)
+        yield sa.select(sa.func.count()).select_from(each).where(found).scalar_subquery() == len(plain)
     for key, value in wanted.items():
-        each = sa.func.json_each(column).table_valued("key", "value", "type", name=next(names))
-        found = sa.select(sa.literal(1)).select_from(each).where(each.c.key == key)
-        yield sa.exists(found.where(*_equals(each.c, value, names)))
+        if isinstance(value, dict | list):
+            each = _look_into(column, names)
+            found = sa.select(sa.literal(1)).select_from(each).where(each.c.key == key)
+            yield sa.exists(found.where(*_equals(each.c, value, names)))
+
+
+def _look_into(column: sa.ColumnElement[Any], names: Iterator[str]) -> Any:
+    return sa.func.json_each(column).table_valued("key", "value", "type", name=next(names))
 
 
 def _equals(found: Any, value: Any, names: Iterator[str]) -> Iterator[sa.ColumnElement[bool]]:
@@ -81,18 +92,31 @@ def _equals(found: Any, value: Any, names: Iterator[str]) -> Iterator[sa.ColumnE
         case list():
             yield found.type == "array"
             for item in cast(list[Any], value):
-                each = sa.func.json_each(found.value).table_valued("key", "value", "type", name=next(names))
+                each = _look_into(found.value, names)
                 matching = sa.select(sa.literal(1)).select_from(each).where(*_equals(each.c, item, names))
                 yield sa.exists(matching)
-        case bool() | None:
-            yield found.type == {True: "true", False: "false", None: "null"}[value]
-        case int() | float():
-            yield found.type.in_(["integer", "real"])
-            # SQLite takes no whole numbers of more than 64 bits, and keeps them rounded.
-            yield found.value == (value if abs(value) < 2**63 else float(value))
         case _:
-            yield found.type == "text"
-            yield found.value == str(value)
+            for there, wanted in zip(_plain_of(found), _plain(value), strict=True):
+                yield there == wanted
+
+
+def _plain_of(found: Any) -> tuple[sa.ColumnElement[Any], sa.ColumnElement[Any]]:
+    """Return the kind and the value of what JSON holds, as `_plain` does."""
+    kind = sa.case((found.type.in_(["integer", "real"]), "number"), else_=found.type)
+    return kind, sa.func.coalesce(found.value, "")
+
+
+def _plain(value: Any) -> tuple[str, Any]:
+    match value:
+        case bool():
+            return ("true" if value else "false"), int(value)
+        case None:
+            return "null", ""
+        case int() | float():
+            # SQLite takes no whole numbers of more than 64 bits, and keeps them rounded.
+            return "number", value if abs(value) < 2**63 else float(value)
+        case _:
+            return "text", str(value)
 
 
 def clean_metadata(value: Any) -> dict[str, Any]:

@@ -12,12 +12,12 @@ from typing import Final
 
 import sqlalchemy as sa
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import DBAPIError
 
 from deepagents.backends.programs import find_program
 from deepagents_server.config import Ages
 from deepagents_server.database.engine import open_database
 from deepagents_server.database.migrations import STEPS, check_version, version_of
+from deepagents_server.database.place import explain_errors, file_of
 from deepagents_server.database.removal import Removed, open_remover
 from deepagents_server.errors import ServeError
 
@@ -31,7 +31,7 @@ async def migrate(url: str) -> tuple[int, int]:
     Raises:
         ServeError: if it cannot be reached, or a server that is older has the file.
     """
-    with _explain_errors(url):
+    with explain_errors(url):
         before = _version(url)
         if before != len(STEPS):
             async with open_database(url):
@@ -45,7 +45,7 @@ def prune(url: str, ages: Ages) -> Removed:
     Raises:
         ServeError: if there is no such database, or it is not up to date.
     """
-    with _explain_errors(url):
+    with explain_errors(url):
         check_version(_version(url))
         with open_remover(url) as remover:
             return remover.sweep(ages)
@@ -57,9 +57,9 @@ def vacuum(url: str) -> None:
     Raises:
         ServeError: if there is no such database, or it is not up to date.
     """
-    with _explain_errors(url):
+    with explain_errors(url):
         check_version(_version(url))
-        if file := _file(url):
+        if file := file_of(url):
             _shrink(file)
             return
         with _connect(url) as connection:
@@ -76,7 +76,7 @@ def back_up(url: str, target: Path) -> None:
     if target.exists():
         raise ServeError(f"There is a file {str(target)!r} already; name another.")
     part = target.with_name(f".{target.name}.part")
-    with _explain_errors(url):
+    with explain_errors(url):
         check_version(_version(url))
         try:
             # It holds what people have written: for the owner alone.
@@ -92,7 +92,7 @@ def back_up(url: str, target: Path) -> None:
 
 
 def _copy(url: str, part: Path) -> None:
-    if file := _file(url):
+    if file := file_of(url):
         with closing(sqlite3.connect(file)) as opened:
             # A reader among others: runs go on writing.
             opened.execute("VACUUM INTO ?", (str(part),))
@@ -146,31 +146,8 @@ def _connect(url: str) -> Generator[sa.Connection]:
 
 
 def _engine(url: str) -> sa.Engine:
-    if file := _file(url):
+    if file := file_of(url):
         if not file.is_file():
             raise ServeError(f"There is no database {str(file)!r}; name one with --database.")
         return sa.create_engine(f"sqlite:///{file}")
-    made = make_url(url)
-    if made.get_backend_name() not in ("postgresql", "postgres"):
-        raise ServeError(f"{url!r} is no database; write a file's name, or postgresql://USER@HOST/NAME.")
-    return sa.create_engine(made.set(drivername="postgresql+psycopg"))
-
-
-def _file(url: str) -> Path | None:
-    made = make_url(url)
-    return Path(made.database or "") if made.get_backend_name() == "sqlite" else None
-
-
-@contextmanager
-def _explain_errors(url: str) -> Generator[None]:
-    """Turn what drivers raise into a sentence.
-
-    Raises:
-        ServeError: with that sentence.
-    """
-    try:
-        yield
-    except (DBAPIError, sqlite3.Error) as error:
-        reason = str(getattr(error, "orig", error)).strip().splitlines()[0]
-        shown = make_url(url).render_as_string(hide_password=True)
-        raise ServeError(f"{shown!r} cannot be worked on: {reason}") from error
+    return sa.create_engine(make_url(url).set(drivername="postgresql+psycopg"))

@@ -14,6 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from deepagents_server.background import in_background
 from deepagents_server.database.engine import Database
+from deepagents_server.errors import show_cause
 
 Kind = Literal["runs", "stop", "steer", "events", "end", "watch", "begin"]
 """There are runs to start; a run is to stop or to give way; it has events, or an end; somebody reads it; a
@@ -72,7 +73,7 @@ class Notices:
             try:
                 await self._listen_once()
             except (DBAPIError, OSError, *self._database.driver_errors) as error:
-                _log.warning("The database does not answer: %s", error)
+                _log.warning("The database does not answer: %s", show_cause(error))
             await asyncio.sleep(1)
 
     async def _listen_once(self) -> None:

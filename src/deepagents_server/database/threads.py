@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import uuid4
 
+import orjson
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -98,11 +99,12 @@ async def find_labelled(database: Database, wanted: Mapping[str, Any]) -> list[s
     return None
 
 
-def show_thread(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Show a thread as clients read it."""
+def show_thread(row: Mapping[str, Any], *, parsed: bool = True) -> dict[str, Any]:
+    """Show a thread as clients read it; without `parsed`, its values stay as they are kept."""
     plain = ("thread_id", "created_at", "updated_at", "state_updated_at", "metadata", "status", "config")
     shown = {name: row[name] for name in plain}
-    shown |= {"values": load(row["values"]), "interrupts": load(row["interrupts"]) or {}}
+    values = load(row["values"]) if parsed or row["values"] is None else orjson.Fragment(row["values"])
+    shown |= {"values": values, "interrupts": load(row["interrupts"]) or {}}
     return {**shown, "error": load(row["error"])} if row["error"] else shown
 
 

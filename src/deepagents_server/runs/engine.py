@@ -33,6 +33,7 @@ from deepagents_server.database.runs import (
     take_over,
 )
 from deepagents_server.database.tables import leases, runs
+from deepagents_server.errors import show_cause
 from deepagents_server.events import EventLog
 from deepagents_server.graphs import Graphs
 from deepagents_server.logs import log_about
@@ -184,7 +185,7 @@ class RunEngine:
                 if moved + await hand_back_idle(self.database, self.worker, idle, before):
                     await self.wake()
             except (DBAPIError, dbos_error.DBOSException) as error:
-                _log.warning("Lost workers cannot be looked for: %s", error)
+                _log.warning("Lost workers cannot be looked for: %s", show_cause(error))
                 # While the database was away nobody could show signs of life.
                 await asyncio.sleep(DEAD)
 
@@ -193,9 +194,9 @@ class RunEngine:
             self._news.clear()
             try:
                 pause = await self._start_what_may()
-            except Exception:  # noqa: BLE001
+            except Exception as error:  # noqa: BLE001
                 # Whatever it was: without this loop no run would begin any more.
-                _log.exception("Runs cannot be looked for")
+                self.database.log_failure("Runs cannot be looked for", error)
                 pause = 1.0
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause):
@@ -265,7 +266,7 @@ class RunEngine:
             with SetWorkflowID(workflow):
                 await DBOS.start_workflow_async(self._workflow, run_id)
         except (DBAPIError, dbos_error.DBOSException) as error:
-            _log.warning("Run %s goes on, though DBOS does not know of it: %s", run_id, error)
+            _log.warning("Run %s goes on, though DBOS does not know of it: %s", run_id, show_cause(error))
             self._driven.pop(workflow, None)
 
     async def _run_workflow(self, run_id: str) -> None:
@@ -311,9 +312,12 @@ class RunEngine:
         log_about(**active.attempt.named)
         try:
             while not await self._is_through(active):
-                _log.warning("Run %s begins again, since the database could not be used", run_id)
                 if (taken := await self._take_again(active.attempt)) is None:
+                    _log.warning(
+                        "Run %s goes on elsewhere; what this attempt still wrote was refused", run_id
+                    )
                     return
+                _log.warning("Run %s begins again, since the database could not be used", run_id)
                 active.begin(self._attempt(taken))
                 await self._heed(active)
         finally:
@@ -332,7 +336,7 @@ class RunEngine:
             try:
                 return await take_again(self.database, attempt.run, attempt.token, self.worker)
             except DBAPIError as error:
-                _log.warning("The database does not answer: %s", error)
+                _log.warning("The database does not answer: %s", show_cause(error))
 
     async def _is_through(self, active: Active) -> bool:
         """Wait for an attempt and write how it ended; `False` if the database was away meanwhile."""

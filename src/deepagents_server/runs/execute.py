@@ -99,7 +99,13 @@ class Attempt:
         act_for(self.run["owner"])
         log_about(**self.named)
         self._count_begin()
-        self._events.open(self.run_id, self.token, first=self.run["attempt"] == 1, keep=self._is_kept())
+        self._events.open(
+            self.run_id,
+            self.token,
+            first=self.run["attempt"] == 1,
+            keep=self._is_kept(),
+            streamed=bool(self.kwargs.get("streamed")),
+        )
         await self._events.put(
             self.run_id, "metadata", {"run_id": self.run_id, "attempt": self.run["attempt"]}
         )

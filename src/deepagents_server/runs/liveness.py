@@ -17,6 +17,7 @@ from sqlalchemy.exc import DBAPIError
 from deepagents_server.database import Database
 from deepagents_server.database.runs import hand_back
 from deepagents_server.database.tables import leases, runs, workers
+from deepagents_server.errors import show_cause
 
 BEAT: Final = 1.0
 DEAD: Final = 5.0
@@ -43,7 +44,7 @@ def beating(url: sa.URL, worker: str) -> Generator[None]:
             with engine.begin() as connection:
                 connection.execute(workers.delete().where(workers.c.worker_id == worker))
         except DBAPIError as error:
-            _log.warning("The database does not answer: %s", error)
+            _log.warning("The database does not answer: %s", show_cause(error))
         engine.dispose()
 
 
@@ -52,7 +53,7 @@ def _beat_until(engine: sa.Engine, worker: str, over: threading.Event) -> None:
         try:
             _beat(engine, worker)
         except DBAPIError as error:
-            _log.warning("The database does not answer: %s", error)
+            _log.warning("The database does not answer: %s", show_cause(error))
 
 
 def _beat(engine: sa.Engine, worker: str) -> None:

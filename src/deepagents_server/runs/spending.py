@@ -14,6 +14,7 @@ from deepagents.middleware.limits import Budget, counting
 from deepagents_server.background import in_background
 from deepagents_server.database import Database
 from deepagents_server.database.quotas import add_used, find_rest
+from deepagents_server.errors import show_cause
 
 _EVERY: Final = 1.0
 """Seconds after which others see what a long step has spent."""
@@ -69,4 +70,4 @@ class Spending:
             try:
                 await self.note()
             except DBAPIError as error:
-                _log.warning("The database does not answer: %s", error)
+                _log.warning("The database does not answer: %s", show_cause(error))

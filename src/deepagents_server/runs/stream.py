@@ -7,7 +7,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
-from langchain_core.messages import BaseMessage, BaseMessageChunk
+from langchain_core.messages import BaseMessage, BaseMessageChunk, message_chunk_to_message
 from langgraph.types import Command, Send
 
 from deepagents_server.graphs import Graph
@@ -197,7 +197,8 @@ class _Names:
         grown = before + message if isinstance(before, BaseMessageChunk) else message
         self._seen[key] = cast(BaseMessage, grown)
         first = [] if before is not None else [self._first(tail, key, metadata)]
-        return [*first, (f"messages/partial{tail}", [grown])]
+        # As LangGraph's server sends it: with the type of a message, not of a part of one.
+        return [*first, (f"messages/partial{tail}", [message_chunk_to_message(cast(Any, grown))])]
 
     @staticmethod
     def _first(tail: str, key: str, metadata: Any) -> Named:

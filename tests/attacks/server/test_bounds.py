@@ -106,10 +106,25 @@ def test_who_does_not_read_slows_no_run_and_finds_all_of_it_later(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "evil.example:2024", "localhost.evil.example", "127.0.0.1.evil"]
+    "host",
+    [
+        "evil.example",
+        "evil.example:2024",
+        "localhost.evil.example",
+        "127.0.0.1.evil",
+        "a{b}.evil.example",
+        "a{b}.evil.example:2024",
+        "me@localhost:evil.example",
+        "",
+    ],
 )
 def test_a_name_that_was_made_to_lead_here_reads_nothing(url: str, host: str) -> None:
     refused = httpx.get(f"{url}/info", headers={"host": host})
 
     assert refused.status_code == 403
     assert "--allow-anyone" in refused.json()["detail"]
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:2024", "127.0.0.1:", "[::1]:2024"])
+def test_the_names_of_this_machine_lead_here(url: str, host: str) -> None:
+    assert httpx.get(f"{url}/info", headers={"host": host}).status_code == 200

@@ -28,8 +28,8 @@ PARAMETERS = [
 ]
 ORDERED = "before"
 """What is smaller than an id is shown, whoever has that: ids are in the order of time."""
-OF_CALLERS = {"authorization", "x-api-key", "origin"}
-"""Headers that every endpoint reads: who asks, and from which page."""
+OF_CALLERS = {"authorization", "x-api-key", "origin", "host"}
+"""Headers that every endpoint reads: who asks, from which page, and under which name."""
 
 
 def test_every_header_that_is_read_is_attacked() -> None:

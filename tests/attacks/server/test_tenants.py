@@ -52,6 +52,7 @@ def _message(method: str, params: Any) -> Any:
 ATTACKS: dict[str, list[Attack]] = {
     "GET /": _NOTHING,
     "GET /ok": _NOTHING,
+    "GET /ready": _NOTHING,
     "GET /info": _NOTHING,
     "GET /docs": _NOTHING,
     "GET /openapi.json": _NOTHING,

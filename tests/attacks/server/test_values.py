@@ -28,6 +28,10 @@ _CRON = {"assistant_id": "echo", "schedule": "0 9 * * *"}
         ("/threads/{thread_id}/history", {"metadata": {"a' OR 1=1 --": 1}}),
         ("/runs/wait", {"assistant_id": "echo", "config": {"configurable": 5}}),
         ("/assistants", {"graph_id": "echo", "config": {"configurable": [1]}}),
+        ("/store/namespaces", {"prefix": [""]}),
+        ("/store/namespaces", {"suffix": ["a.b"]}),
+        ("/store/namespaces", {"prefix": ["a\0"]}),
+        ("/store/items/search", {"namespace_prefix": ["a.b"]}),
         ("/runs/crons", {**_CRON, "schedule": "0 0 30 2 *"}),
         ("/runs/crons", {**_CRON, "end_time": "0001-01-01T00:00:00+14:00"}),
     ],
@@ -57,3 +61,32 @@ def test_numbers_that_no_database_holds_are_looked_for_in_vain(world: World) -> 
 
     assert world.alice.post("/threads/search", json={"metadata": wanted}).json() == []
     assert world.alice.get("/assistants/echo/graph?xray=²").status_code == 422
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"content": "hello"},
+        {"role": "moon", "content": "hello"},
+        {"role": ["user"], "content": "hello"},
+        {"role": "user", "content": 5},
+        {"role": "user", "content": "hello", "name": 5},
+        {"role": "tool", "content": "hello"},
+        {"role": "assistant", "content": "", "tool_calls": [5]},
+    ],
+)
+def test_what_is_no_message_is_refused_as_openai_does(world: World, message: Any) -> None:
+    asked = {"model": "echo", "messages": [{"role": "user", "content": "hello"}, message]}
+
+    refused = world.alice.post("/v1/chat/completions", json=asked)
+
+    assert refused.status_code == 400
+    assert refused.json()["error"]["message"].startswith("messages.1: this is no message (")
+
+
+def test_a_history_begins_where_nothing_is_said(world: World) -> None:
+    thread = world.alice.post("/threads", json={}).json()["thread_id"]
+    say = {"assistant_id": "echo", "input": {"messages": [{"role": "user", "content": "hello"}]}}
+    world.alice.post(f"/threads/{thread}/runs/wait", json=say, timeout=60)
+
+    assert len(world.alice.post(f"/threads/{thread}/history", json={"before": {}}).json()) == 3

@@ -1,0 +1,80 @@
+"""Callers read for long in turns, so that nobody's searches stop what others do."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from sqlalchemy.exc import OperationalError
+
+from deepagents_server.errors import ApiError
+
+LONGEST: Final = 10.0
+"""Seconds that a caller's statement may take which looks at many rows."""
+_OF_OWNER: Final = 2
+_PATIENCE: Final = 30.0
+_STEPS: Final = 100_000
+"""Instructions of SQLite after which it is asked whether to go on; they take some milliseconds."""
+
+
+@dataclass
+class _Owner:
+    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_OF_OWNER))
+    users: int = 0
+
+
+class Turns:
+    """Lets so many long reads work at once, and few of each owner among them."""
+
+    def __init__(self, number: int) -> None:
+        self._of_all = asyncio.Semaphore(number)
+        self._owners: dict[str, _Owner] = {}
+
+    @asynccontextmanager
+    async def wait(self, owner: str) -> AsyncGenerator[None]:
+        """Wait for a turn of an owner, and keep it until the block ends.
+
+        Raises:
+            ApiError: if it does not come soon, or a statement in the block takes too long.
+        """
+        waiting = self._owners.setdefault(owner, _Owner())
+        waiting.users += 1
+        try:
+            async with asyncio.timeout(_PATIENCE) as patience, waiting.turns, self._of_all:
+                patience.reschedule(asyncio.get_running_loop().time() + LONGEST + 1)
+                yield
+        except TimeoutError as error:
+            raise ApiError(
+                429,
+                f"This took too long, with what else you search now: each search has {LONGEST:.0f} seconds. "
+                "Ask for less, or one after the other.",
+                {"retry-after": "5"},
+            ) from error
+        finally:
+            waiting.users -= 1
+            if not waiting.users:
+                del self._owners[owner]
+
+
+@contextmanager
+def bounded(connection: Any) -> Generator[None]:
+    """Let statements on a connection to SQLite take so long and no longer.
+
+    Raises:
+        TimeoutError: if one takes longer.
+    """
+    ends = time.monotonic() + LONGEST
+    connection.set_progress_handler(lambda: time.monotonic() > ends, _STEPS)
+    try:
+        yield
+    except OperationalError as error:
+        if getattr(error.orig, "sqlite_errorcode", 0) == sqlite3.SQLITE_INTERRUPT:
+            raise TimeoutError from error
+        raise
+    finally:
+        connection.set_progress_handler(None, 0)

@@ -1,0 +1,67 @@
+"""The database is away, or its disk full: the server says so, in few words, and goes on when it is back."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests import postgres as postgres_server
+from tests.server.serving import Process
+from tests.server.test_runs import say
+
+
+def wait_for(client: httpx.Client, status: int) -> None:
+    """Ask whether the server is ready until it answers so; an answer is good for a second."""
+    while (answered := client.get("/ready")).status_code != status:
+        time.sleep(0.05)
+    assert answered.json() == {"ok": status == 200}
+    assert client.get("/ok?check_db=1").status_code == status
+
+
+def test_while_the_database_is_away_requests_say_when_to_come_back(tmp_path: Path) -> None:
+    if missing := postgres_server.missing():
+        pytest.skip(f"PostgreSQL is not installed: {', '.join(missing)} not on the search path")
+    stack = ExitStack()
+    with postgres_server.server() as connection:
+        host = connection.split()[0].removeprefix("host=")
+        process = Process(tmp_path, "--database", f"postgresql://postgres@/postgres?host={host}")
+        process.log = tmp_path / "log"
+        stack.callback(process.close)
+        client = stack.enter_context(httpx.Client(base_url=process.start(), timeout=60))
+        thread = client.post("/threads", json={}).json()["thread_id"]
+        assert client.get("/ready").status_code == 200
+    with stack:
+        for _ in range(30):
+            for path, body in (
+                ("search", {}),
+                (f"{thread}/runs", {"assistant_id": "echo", "input": say("hi")}),
+            ):
+                refused = client.post(f"/threads/{path}", json=body)
+                assert (refused.status_code, refused.headers["retry-after"]) == (503, "5")
+        assert client.get("/ok").status_code == 200
+        wait_for(client, 503)
+    log = (tmp_path / "log").read_text()
+    assert "Traceback" not in log
+    assert log.count("/threads/search failed, since the database cannot be used: ") == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the bound of another process's files is set by Linux")
+def test_with_a_full_disk_a_server_lives_and_is_not_ready(tmp_path: Path) -> None:
+    process = Process(tmp_path)
+    process.log = tmp_path / "log"
+    with closing(process), httpx.Client(base_url=process.start(), timeout=60) as client:
+        wait_for(client, 200)
+        before = resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
+        assert client.post("/threads", json={}).status_code == 503
+        assert client.get("/ok").status_code == 200
+        wait_for(client, 503)
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, before)
+        wait_for(client, 200)
+        assert client.post("/threads", json={}).status_code == 200
+    assert "Traceback" not in (tmp_path / "log").read_text()
