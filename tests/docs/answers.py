@@ -17,6 +17,8 @@ def _verdict(result: str) -> str:
     return json.dumps({"result": result, "explanation": "It reads so.", "criteria": [criterion]})
 
 
+_TIDE = json.dumps({"port": "Saint-Malo", "metres": 13.0})
+
 ANSWERS: Mapping[str, Mapping[str, Answers]] = {
     "README.md": {
         "*": [
@@ -173,4 +175,20 @@ ANSWERS: Mapping[str, Mapping[str, Answers]] = {
         ]
     },
     "docs/concepts/older-versions.md": {"*": [call("ls", path="/"), "/a.md and /b.md."]},
+    "docs/concepts/structured-output.md": {
+        "*": [_TIDE, call("Tide", **json.loads(_TIDE))],
+    },
+    "docs/concepts/persistence.md": {
+        "*": [
+            call("write_file", file_path="/me.md", content="Ann"),
+            "Noted.",
+            "Ann",
+            "Hello, Ann.",
+            call("write_file", file_path="/memories/me.md", content="Best, Bo"),
+            "Noted.",
+            call("read_file", file_path="/memories/me.md"),
+            "Best, Bo",
+        ]
+    },
+    "docs/concepts/mcp.md": {"*": [call("clock_time_in", city="Rome"), "It is noon in Rome."]},
 }

@@ -17,10 +17,11 @@ from tests.docs.provider import Script
 
 PAGES = find_pages()
 WITH_SERVER = "docs/concepts/async-subagents.md"
+WITH_DATABASE = "docs/concepts/persistence.md"
 BARE_INSTALL = re.compile(r"pip install (?:-\S+ )*[\"']?deepagents(?![\w-])(?!\S* @ )")
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page != WITH_SERVER])
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in (WITH_SERVER, WITH_DATABASE)])
 def test_the_examples_of_a_page_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run_page(PAGES[page], Script(ANSWERS.get(page, {})), tmp_path, monkeypatch)
 
@@ -46,6 +47,13 @@ def test_the_page_about_tasks_in_the_background_runs(tmp_path: Path, monkeypatch
             }
         )
         run_page(PAGES[WITH_SERVER], script, tmp_path, monkeypatch)
+
+
+def test_the_page_about_databases_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, postgres: str
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", postgres)
+    run_page(PAGES[WITH_DATABASE], Script(ANSWERS[WITH_DATABASE]), tmp_path, monkeypatch)
 
 
 def test_answers_belong_to_pages() -> None:
