@@ -49,6 +49,7 @@ beside:
 	@$(MAKE) --no-print-directory static
 	@$(MAKE) --no-print-directory third-party
 	@$(MAKE) --no-print-directory fresh
+	@$(MAKE) --no-print-directory site
 
 check: test ## The same as test
 

@@ -27,6 +27,13 @@ ANSWERS: Mapping[str, Mapping[str, Answers]] = {
             "The report is in /report.md.",
         ]
     },
+    "docs/index.md": {
+        "*": [
+            call("write_todos", todos=[{"content": "Compare the three", "status": "in_progress"}]),
+            call("write_file", file_path="/storage.md", content="# Three ways"),
+            "The comparison is in /storage.md.",
+        ]
+    },
     "docs/quickstart.md": {
         "*": [
             call("write_file", file_path="/haiku.md", content="Rain on the window."),
