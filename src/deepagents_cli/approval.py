@@ -12,7 +12,7 @@ from deepagents_cli.editor import edit_text
 from deepagents_cli.policy import Policy, Scope
 from deepagents_cli.questions import Question, apply_edit, make_question
 from deepagents_cli.session import Decision
-from deepagents_cli.terminal import drop_typed_ahead, one_line, style_text
+from deepagents_cli.terminal import READING, one_line, style_text, take_typed_ahead
 
 _REFUSED_UNASKED: Final = (
     "Refused: this call needs a person's approval and nobody can be asked. Do not try again; say in your "
@@ -20,7 +20,10 @@ _REFUSED_UNASKED: Final = (
 )
 _SHOWN_LINES: Final = 500
 DIFF_COLOURS: Final = {"+": "green", "-": "red", "@": "cyan"}
-_SCOPES: Final[Mapping[str, Scope]] = {"s": "session", "d": "directory", "e": "everywhere"}
+_SCOPES: Final[Mapping[str, Scope]] = {
+    "s": "session", "d": "directory", "e": "everywhere",
+    "session": "session", "directory": "directory", "everywhere": "everywhere",
+}  # fmt: skip
 
 
 class _Choice(NamedTuple):
@@ -87,6 +90,8 @@ class AskPerson:
         self._pause = pause
         self._policy = policy
         self._editor = editor
+        self._begun = ""
+        """What stands already in the line that is read next."""
 
     def __call__(self, request: ApprovalRequest, agent: str | None) -> Decision:
         """Ask about a call; the end of input is Ctrl-C."""
@@ -114,8 +119,9 @@ class AskPerson:
         indent = "  " if question.language == "sh" else ""
         lines = [f"{indent}{each}" for each in question.details]
         self._print_lines(lines[:_SHOWN_LINES])
-        # A key that was pressed before the call was shown must not approve it.
-        drop_typed_ahead()
+        # What was typed before the call was shown must not approve it.
+        early, self._begun = take_typed_ahead(READING)
+        self._print_lines([f"Typed before the question, and not taken: {line}" for line in early])
         return question, lines[_SHOWN_LINES:]
 
     def _print_lines(self, lines: Sequence[str]) -> None:
@@ -139,6 +145,8 @@ class AskPerson:
                     return key
             if answer == "?":
                 self._print_lines([f"  {key}  {_CHOICES[key].help}" for key in offered])
+            elif answer:
+                self._console.print("That is no answer. `n` refuses, and asks for words to the agent.")
 
     def _decision(self, choice: str, request: ApprovalRequest, asked: ApprovalRequest) -> Decision:
         if choice == "n":
@@ -162,7 +170,7 @@ class AskPerson:
         where = self._read_line(
             style_text("Where: this [s]ession, this [d]irectory, [e]verywhere (empty: go back)? ")
         )
-        scope = _SCOPES.get(where[:1].lower())
+        scope = _SCOPES.get(where.lower())
         if scope is None:
             return False
         try:
@@ -207,6 +215,8 @@ class AskPerson:
 
     def _read_line(self, prompt: Any) -> str:
         try:
-            return self._console.input(prompt).strip()
+            line = f"{self._begun}{self._console.input(prompt)}"
         except EOFError as error:
             raise KeyboardInterrupt from error
+        self._begun = ""
+        return line.strip()

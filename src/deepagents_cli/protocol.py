@@ -243,7 +243,7 @@ class Texts(TypedDict):
 
 
 class Status(TypedDict):
-    """What the status line shows; `context` is the share of the `window` in use.
+    """What the status line shows; `context` is the share of the `window` in use, by `in_context` tokens.
 
     `state` is what has changed in the repository: "clean", "2 changed, 1 untracked", `None` if not known.
     """
@@ -253,6 +253,7 @@ class Status(TypedDict):
     branch: str | None
     state: str | None
     context: float | None
+    in_context: int | None
     window: int | None
     input_tokens: int
     output_tokens: int

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from io import TextIOWrapper
+from select import select
 from typing import IO, TYPE_CHECKING, Final
 from unicodedata import category
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 WIDTH_IN_A_PIPE: Final = 120
+READING: Final = 0.3
+"""Seconds that a question stands on the screen before a line answers it."""
 
 _STEERING: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Unicode categories that can move, hide or reorder what is shown: control, format, surrogates, lines."""
@@ -51,12 +54,30 @@ def _escape_unknown(file: IO[str]) -> None:
         file.reconfigure(errors="backslashreplace")
 
 
-def drop_typed_ahead() -> None:
-    """Drop what was typed before a question could be read, so that it does not answer it."""
-    if sys.platform != "win32" and sys.stdin.isatty():
-        import termios
+def take_typed_ahead(quiet: float = 0.0) -> tuple[Sequence[str], str]:
+    """Take what was typed before a question could be read, so that it does not answer it.
 
-        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+    Returns the lines, and the beginning of one: what comes next belongs to that. Waits until nothing has been
+    typed for `quiet` seconds.
+    """
+    if sys.platform == "win32" or not sys.stdin.isatty():
+        return (), ""
+    import termios
+
+    descriptor = sys.stdin.fileno()
+    before = termios.tcgetattr(descriptor)
+    raw = termios.tcgetattr(descriptor)
+    # A terminal that edits lines gives none out before it is ended.
+    raw[3] &= ~termios.ICANON
+    typed = b""
+    termios.tcsetattr(descriptor, termios.TCSANOW, raw)
+    try:
+        while select([descriptor], (), (), quiet)[0] and (piece := os.read(descriptor, 1024)):
+            typed += piece
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSANOW, before)
+    *lines, begun = typed.decode("utf-8", "replace").split("\n")
+    return lines, begun
 
 
 def clean(text: str) -> str:

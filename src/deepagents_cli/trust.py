@@ -12,7 +12,7 @@ from deepagents_cli.project import Project
 from deepagents_cli.settings import user_file
 from deepagents_cli.settings_file import add_trusted, remove_trusted
 from deepagents_cli.setup import load_setup
-from deepagents_cli.terminal import drop_typed_ahead, one_line
+from deepagents_cli.terminal import READING, one_line, take_typed_ahead
 
 
 def run(arguments: Namespace, *, model: Any = None) -> int:
@@ -42,10 +42,15 @@ def run(arguments: Namespace, *, model: Any = None) -> int:
 def _ask(directory: Path) -> bool:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise CommandError("there is no terminal to ask on; trust what is listed with --yes", Exit.USAGE)
-    drop_typed_ahead()
-    sys.stdout.write(f"Use these in {one_line(str(directory))}? [y]es, [n]o ")
-    sys.stdout.flush()
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    _, begun = take_typed_ahead(READING)
+    while True:
+        sys.stdout.write(f"Use these in {one_line(str(directory))}? [y]es, [n]o ")
+        sys.stdout.flush()
+        line = sys.stdin.readline()
+        answer, begun = (begun + line).strip().lower(), ""
+        # A line of other words is no answer, and the end of input is no agreement.
+        if not line or answer in ("y", "yes", "n", "no"):
+            return answer in ("y", "yes") and bool(line)
 
 
 def _say(text: str) -> int:

@@ -40,9 +40,9 @@ class Child:
             fresh += more
         return fresh
 
-    def type(self, text: str) -> None:
-        """Type a line at the child's terminal."""
-        os.write(self._reading, f"{text}\n".encode())
+    def type(self, text: str, end: str = "\n") -> None:
+        """Type a line at the child's terminal, or a part of one."""
+        os.write(self._reading, f"{text}{end}".encode())
 
     def wait_until_it_waits(self) -> None:
         """Wait until the command sleeps: a signal just before a read begins is seen after the read only."""
@@ -123,7 +123,7 @@ class Nursery:
         return listener
 
     def at_terminal(self, script: Script, *argv: str, **environment: str) -> Child:
-        """Run `deepagents run` at a terminal of its own."""
+        """Run `deepagents run`, or `deepagents trust`, at a terminal of its own."""
         reading, writing = pty.openpty()
         return self._start(script, argv, reading, writing, os.ttyname(writing), environment)
 
@@ -145,7 +145,7 @@ class Nursery:
         place: str,
         environment: Mapping[str, str],
     ) -> Child:
-        command = ("run", "--dir", str(self._directory), *argv)
+        command = argv if argv[:1] == ("trust",) else ("run", "--dir", str(self._directory), *argv)
         process = FORKING.Process(
             target=_run, args=(script, command, place, {**self._environment, **environment})
         )

@@ -224,7 +224,8 @@ def _chunks(request: Request, reply: Reply, number: int) -> Iterator[dict[str, A
         for piece in pieces[1:]:
             yield chunk({"tool_calls": [{"index": at, "function": {"arguments": piece}}]})
     yield chunk({}, _finish(reply))
-    yield {**head, "choices": [], "usage": _usage(request, reply)}
+    if request.body.get("stream_options", {}).get("include_usage"):
+        yield {**head, "choices": [], "usage": _usage(request, reply)}
 
 
 def _words(text: str) -> list[str]:

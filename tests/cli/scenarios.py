@@ -11,6 +11,15 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from deepagents.testing import Asked, ScriptedModel, call, calls
 
+SENTENCES = (
+    "please, tell me why",
+    "do it with pytest please",
+    "what about tests?",
+    "use python -m pytest",
+    "yes, but later",
+)
+"""What a person may type at a question that is no answer to it."""
+
 
 def greets() -> ScriptedModel:
     """Answer, and nothing else."""

@@ -9,6 +9,7 @@ from deepagents.testing import ScriptedModel, call
 from tests.cli.children import Script
 from tests.cli.conftest import Child, Command, Nursery
 from tests.cli.scenarios import (
+    SENTENCES,
     edits_a_file,
     writes_a_file,
     writes_a_file_after_a_while,
@@ -235,12 +236,34 @@ def test_with_json_the_question_is_asked_at_the_terminal_too(nursery: Nursery, d
     assert (directory / "new.md").exists()
 
 
+def test_a_sentence_answers_nothing(nursery: Nursery, directory: Path) -> None:
+    child = at_question(nursery, writes_a_file, "write it")
+    for sentence in SENTENCES:
+        child.type(sentence)
+        child.wait_for(f"no answer.*\n{QUESTION}")
+    child.type("a")
+    child.wait_for("Always what")
+    child.type("1")
+    child.wait_for("Where")
+    child.type("don't")
+    child.wait_for(QUESTION)
+    child.type("NO")
+    child.wait_for("Why")
+    child.type("")
+
+    assert child.end() == 0
+    assert not (directory / "new.md").exists()
+
+
 def test_what_was_typed_before_the_question_does_not_answer_it(nursery: Nursery, directory: Path) -> None:
     child = nursery.at_terminal(writes_a_file_after_a_while, "write it")
     child.wait_for("Thinking")
     child.type("y")
+    child.type("oka", end="")
     (directory / "typed").touch()
-    child.wait_for(QUESTION)
+    assert "Typed before the question, and not taken: y\n" in child.wait_for(QUESTION)
+    child.type("y")
+    child.wait_for(f"no answer.*\n{QUESTION}")
     assert not (directory / "new.md").exists()
     child.type("n")
     child.wait_for("Why")

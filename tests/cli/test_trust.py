@@ -9,7 +9,8 @@ import pytest
 from deepagents.testing import ScriptedModel
 from deepagents_cli.project import Project
 from deepagents_cli.setup import load_setup
-from tests.cli.conftest import Command
+from tests.cli.conftest import Command, Nursery
+from tests.cli.scenarios import SENTENCES
 
 SETTINGS = """
 model = "nobody:x"
@@ -74,6 +75,16 @@ def test_a_list_is_shown_and_what_is_trusted_is_used(cli: Command, home: Path, b
     setup = load_setup(Project(brought, home), {})
     assert (setup.trusted, setup.settings.model, [*setup.commands]) == (True, "nobody:x", ["deploy"])
     assert cli("trust", str(brought)).out.endswith("is trusted as it is now.\n")
+
+
+def test_a_sentence_trusts_nothing(nursery: Nursery, home: Path, brought: Path) -> None:
+    child = nursery.at_terminal(ScriptedModel, "trust", str(brought), HOME=str(home))
+    for sentence in ("/history", *SENTENCES, "n"):
+        child.wait_for(r"\[y\]es, \[n\]o $")
+        child.type(sentence)
+
+    assert child.end() == 1
+    assert not trusted(home, brought)
 
 
 @pytest.mark.parametrize(

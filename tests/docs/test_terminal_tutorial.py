@@ -17,7 +17,6 @@ from tests.cli.tmux import Tmux, needs_tmux
 
 PAGE = (ROOT / "docs" / "terminal-tutorial.md").read_text("utf-8")
 BLOCK = re.compile(r"^```(sh|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-QUESTION = re.compile(r"(\[.\].*) (.)")
 
 ANSWERS = [
     call("ls", path="."),
@@ -63,15 +62,12 @@ class Reader:
         self._in_conversation = command.startswith("deepagents")
 
     def follow(self, lines: list[str]) -> None:
-        """Type what a block holds behind the prompt, answer its questions, and look for the rest."""
+        """Type what a block holds behind the prompt, and look for the rest."""
         for line in lines:
             if line.startswith("› "):
                 self._terminal.wait_for(r"^› *$")
                 self._terminal.type(line.removeprefix("› "))
                 self._terminal.keys("Enter")
-            elif question := QUESTION.fullmatch(line):
-                self._terminal.wait_for(re.escape(question[1]))
-                self._terminal.keys(question[2])
             else:
                 self._terminal.wait_for(r"\s+".join(map(re.escape, line.split())), history=True)
 

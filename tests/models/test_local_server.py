@@ -7,9 +7,11 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
+from langchain_core.messages import AIMessageChunk
+from openai import BadRequestError
 
 from deepagents import ProviderProfile, register_provider_profile
 from deepagents.errors import UnknownModel
@@ -28,21 +30,52 @@ class Server(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if asked.get("stream"):
+            self._stream(asked)
+            return
         model = asked.get("model", "")
         said = {"role": "assistant", "content": f"{model} heard {asked['messages'][-1]['content']}"}
         self._say({"id": "1", "object": "chat.completion", "created": 1, "model": model,
                    "choices": [{"index": 0, "message": said, "finish_reason": "stop"}]})  # fmt: skip
 
+    def _stream(self, asked: dict[str, Any]) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        head = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "small"}
+        said = {"index": 0, "delta": {"role": "assistant", "content": "Hello."}, "finish_reason": "stop"}
+        usage = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
+        chunks: list[dict[str, Any]] = [{**head, "choices": [said]}]
+        if asked.get("stream_options", {}).get("include_usage"):
+            chunks.append({**head, "choices": [], "usage": usage})
+        for chunk in (*map(json.dumps, chunks), "[DONE]"):
+            self.wfile.write(f"data: {chunk}\n\n".encode())
+
     def log_message(self, format: str, *args: object) -> None:
         return
 
-    def _say(self, answer: dict[str, Any]) -> None:
+    def _say(self, answer: dict[str, Any], status: int = 200) -> None:
         body = json.dumps(answer).encode()
-        self.send_response(200)
+        self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+
+class StrictServer(Server):
+    """Refuses what it does not know."""
+
+    refused: ClassVar[list[str]] = []
+
+    def _stream(self, asked: dict[str, Any]) -> None:
+        if "stream_options" in asked:
+            self.refused.append(asked["messages"][-1]["content"])
+            self._say({"error": {"message": "stream_options: extra fields not permitted"}}, 400)
+        elif asked["messages"][-1]["content"] == "wrong":
+            self._say({"error": {"message": "no such thing"}}, 400)
+        else:
+            super()._stream(asked)
 
 
 class EmptyServer(Server):
@@ -52,6 +85,10 @@ class EmptyServer(Server):
 class OddServer(Server):
     def do_GET(self) -> None:
         self._say({"unexpected": []})
+
+
+def joined(pieces: list[AIMessageChunk]) -> AIMessageChunk:
+    return pieces[0] + pieces[1:]
 
 
 @contextmanager
@@ -74,6 +111,32 @@ def test_a_named_model_or_the_first_answers(name: str, model: str, server: str) 
     chat = resolve_model(f"local-server:{name}")
 
     assert chat.invoke("hello").text == f"{model} heard hello"
+
+
+@pytest.mark.usefixtures("server")
+async def test_the_tokens_of_a_stream_are_counted() -> None:
+    chat = resolve_model("local-server:small")
+    pieces = [piece async for piece in chat.astream("hello")]
+
+    for whole in (joined(pieces), joined([*chat.stream("hello")])):
+        assert whole.text == "Hello."
+        assert whole.usage_metadata
+        assert whole.usage_metadata["total_tokens"] == 10
+
+
+async def test_a_server_that_cannot_be_asked_to_count_answers_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with serving(StrictServer) as address:
+        monkeypatch.setenv(ADDRESS, address)
+        one, other = resolve_model("local-server:small"), resolve_model("local-server:small")
+
+        assert [each.text for each in one.stream("one")][0] == "Hello."
+        assert [each.text async for each in other.astream("other")][0] == "Hello."
+        with pytest.raises(BadRequestError, match="no such thing"):
+            list(one.stream("wrong"))
+
+    assert StrictServer.refused == ["one", "other"], "it is asked once"
 
 
 @pytest.mark.usefixtures("server")

@@ -33,6 +33,17 @@ def test_a_name_becomes_a_model_of_its_provider(monkeypatch: pytest.MonkeyPatch)
     assert name_of(model) == "claude-sonnet-4-6"
 
 
+def test_a_key_that_is_missing_is_named_by_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+    with pytest.raises(UnknownModel) as refused:
+        resolve_model("openai:gpt-5")
+
+    text = str(refused.value)
+    assert text.startswith("OPENAI_API_KEY is not set, and 'openai:gpt-5' needs it: set it; or name ")
+    assert "admin" not in str(refused.value)
+
+
 def test_settings_still_work_with_one_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "not-a-key")
 

@@ -71,8 +71,8 @@ def _chat(address: str, model: str, arguments: dict[str, Any]) -> BaseChatModel:
         raise UnknownModel(
             "A local server needs langchain-openai: pip install '.[openai]' in a checkout of deepagents."
         )
-    from langchain_openai import ChatOpenAI
+    from deepagents.models.local_chat import ChatLocalServer
 
     usual: dict[str, Any] = {"base_url": address, "api_key": lambda: "none", "use_responses_api": False}
     settings: dict[str, Any] = {**usual, **arguments, "model": model}
-    return ChatOpenAI(**settings)
+    return ChatLocalServer(**settings)

@@ -170,6 +170,11 @@ def _trying(make: Make, settings: Mapping[str, Any], arguments: Mapping[str, Any
     except UnknownModel:
         raise
     except Exception as error:
+        key, package, _ = PROVIDER_KEYS.get(_spec_of(settings).partition(":")[0], ("", "", ""))
+        if key and key not in os.environ and "api_key" not in settings and find_spec(package):
+            # A client names whatever else it could take, too.
+            needs = f"{key} is not set, and {_show_settings(settings)!r} needs it"
+            raise UnknownModel(f"{needs}: set it; or {_ANOTHER}.") from error
         # What stands behind the first paragraph lists every provider that LangChain knows.
         why = " ".join(str(error).partition("\n\n")[0].split())
         # LangChain's sentence asks for a parameter of its own, which no name has.

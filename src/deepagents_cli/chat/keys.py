@@ -19,7 +19,6 @@ def make_keys(screen: Screen) -> KeyBindings:
     _bind_leaving(keys, screen)
     _bind_input(keys, screen)
     _bind_completion(keys, screen)
-    _bind_question(keys, screen)
     _bind_picker(keys, screen)
     _bind_entry(keys, screen)
     return keys
@@ -106,14 +105,6 @@ def _bind_completion(keys: KeyBindings, screen: Screen) -> None:
     @keys.add("s-tab", filter=at_input)
     def complete_back(event: KeyPressEvent) -> None:
         screen.input.complete_previous()
-
-
-def _bind_question(keys: KeyBindings, screen: Screen) -> None:
-    asked = Condition(lambda: screen.mode == "question")
-
-    @keys.add(Keys.Any, filter=asked)
-    def press(event: KeyPressEvent) -> None:
-        screen.press(event.data.lower())
 
 
 def _bind_picker(keys: KeyBindings, screen: Screen) -> None:

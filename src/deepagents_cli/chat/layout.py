@@ -49,16 +49,11 @@ class View:
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
-        self.keys = Window(
-            FormattedTextControl(self._question, focusable=True, show_cursor=False),
-            dont_extend_height=True,
-            wrap_lines=True,
-        )
         parts: list[Container] = [
             Window(height=1),
             self._shown(self._live, lambda: bool(screen.drawing.live)),
-            ConditionalContainer(self.keys, Condition(lambda: self._is_asked)),
-            self._shown(self._picker, lambda: screen.talk.picker is not None),
+            self._shown(self._question, lambda: self._is_asked),
+            self._shown(self._picker, lambda: screen.mode == "picker"),
             self._shown(self._label, lambda: screen.mode == "entry"),
             ConditionalContainer(
                 self._editor(screen.line),
@@ -97,7 +92,7 @@ class View:
 
     @property
     def _is_asked(self) -> bool:
-        return self._screen.talk.question is not None and self._screen.mode in ("question", "input")
+        return self._screen.talk.question is not None and self._screen.mode == "input"
 
     def _question(self) -> StyleAndTextTuples:
         question = self._screen.talk.question
@@ -106,8 +101,10 @@ class View:
         # The title may have left the screen: above long details, or above what the agent writes meanwhile.
         moves = self._screen.talk.working and question.lets_work_go_on
         title = fit(question.title, self._width) if moves or len(question.details) > _FAR else ""
-        keys = " ".join(question.offered.values()) if self._screen.mode == "question" else ""
-        return [("bold", "\n".join(filter(None, [title, keys])) or " ")]
+        keys = _fill([*question.offered.values(), "and Enter"], self._width) if self._screen.is_asked else []
+        if not keys and self._screen.input.text:
+            keys = [fit("Send or clear the line; then this can be answered.", self._width)]
+        return [("bold", "\n".join(filter(None, [title, *keys])) or " ")]
 
     def _picker(self) -> StyleAndTextTuples:
         picker = self._screen.talk.picker
@@ -159,3 +156,14 @@ class View:
     @property
     def _width(self) -> int:
         return max(self._screen.size[0] - 1, 1)
+
+
+def _fill(words: Sequence[str], width: int) -> list[str]:
+    """Put words on as few lines as hold them, none of them broken but one that is longer than a line."""
+    lines: list[str] = []
+    for word in words:
+        if lines and len(lines[-1]) + len(word) < width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(fit(word, width))
+    return lines

@@ -1,4 +1,4 @@
-"""See that a key answers a question only when who pressed it can have read the question."""
+"""See that a question is answered only by what was begun when it could be read."""
 
 from __future__ import annotations
 
@@ -10,16 +10,22 @@ from typing import Final
 from deepagents_cli.chat.questions import Pending
 
 _SEEN: Final = 0.3
-"""Seconds that a question stands on the screen before a key answers it."""
+"""Seconds that a question stands on the screen before it can be answered."""
 _QUIET: Final = 0.6
-"""Seconds without a key before one answers a question: who is writing goes on writing."""
+"""Seconds without a key before a question can be answered: who is writing goes on writing."""
+_LOOK: Final = 0.1
+"""Seconds between two looks at a line that was begun before."""
 
 
 class Patience:
-    """Waits for each question; `over` is called when keys may answer it."""
+    """Waits for each question; `over` is called when it may be answered.
 
-    def __init__(self, over: Callable[[Pending], None]) -> None:
+    A line that was begun before is a message, and the question waits until it is sent or cleared.
+    """
+
+    def __init__(self, over: Callable[[Pending], None], has_begun: Callable[[], bool]) -> None:
         self._over = over
+        self._has_begun = has_begun
         self._shown: Pending | None = None
         self._answerable: Pending | None = None
         self._key_at = 0.0
@@ -42,15 +48,15 @@ class Patience:
             asyncio.get_running_loop().call_later(_SEEN, self._wait, question)
 
     def is_over(self, question: Pending | None) -> bool:
-        """Tell whether a key may answer this question."""
+        """Tell whether this question may be answered."""
         return question is not None and question is self._answerable
 
     def _wait(self, question: Pending) -> None:
         if question is not self._shown:
             return
         left = self._key_at + _QUIET - time.monotonic()
-        if left > 0:
-            asyncio.get_running_loop().call_later(left, self._wait, question)
+        if left > 0 or self._has_begun():
+            asyncio.get_running_loop().call_later(max(left, _LOOK), self._wait, question)
             return
         self._answerable = question
         self._over(question)

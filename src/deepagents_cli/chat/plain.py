@@ -17,19 +17,18 @@ from deepagents_cli.chat.composer import Composer
 from deepagents_cli.chat.conversation import Conversation
 from deepagents_cli.chat.link import Link, start_worker, writable_in
 from deepagents_cli.chat.picker import Picker
-from deepagents_cli.chat.questions import Pending
+from deepagents_cli.chat.questions import WORDS, Pending
 from deepagents_cli.chat.render import Renderer
 from deepagents_cli.chat.theme import find_look
 from deepagents_cli.editor import edit_text, find_editor
 from deepagents_cli.errors import Exit
 from deepagents_cli.settings import merge, read_user
-from deepagents_cli.terminal import drop_typed_ahead, one_line
+from deepagents_cli.terminal import READING, one_line, take_typed_ahead
 
 _AGAIN: Final = 2.0
 _LONG: Final = 2.0
 """Seconds after which a call that still runs is named."""
 _WIDTH: Final = 80
-_WORDS: Final = {"y": "yes", "n": "no", "e": "edit", "r": "reply", "a": "always", "v": "view", "?": "help"}
 
 
 def talk(opening: Mapping[str, Any], worker: Sequence[str]) -> int:
@@ -52,6 +51,7 @@ class _Plain:
         self._next: Callable[[str], None] | None = None
         self._edited: list[str] = []
         self._asked: Pending | None = None
+        self._answerable = False
         self._picking: Picker | None = None
         self._named: set[int] = set()
         self._interrupted_at = 0.0
@@ -98,23 +98,32 @@ class _Plain:
         self._talk.taken_back = []
         if self._talk.question is not self._asked:
             self._asked = self._talk.question
-            self._ask()
+            self._next, self._answerable = None, False
+            asyncio.get_running_loop().call_later(READING, self._open, self._asked)
         elif self._talk.picker is not self._picking:
             self._picking = self._talk.picker
             self._list_rows()
+
+    def _open(self, question: Pending | None) -> None:
+        """Take answers from the next line on: what was typed before the question could be read is none."""
+        if question is not self._asked:
+            return
+        lines, begun = take_typed_ahead()
+        for line in lines:
+            self._line(line)
+        self._unread += begun.encode()
+        self._answerable = True
+        self._ask()
 
     def _ask(self) -> None:
         question = self._asked
         self._next = None
         if question is None:
             return
-        # What was typed before the question could be read is no answer.
-        drop_typed_ahead()
-        self._unread = b""
         if question.is_text:
             self._print("Answer:")
         else:
-            named = {key: str(each["label"]) for key, each in question.answers.items()} | _WORDS
+            named = {key: str(each["label"]) for key, each in question.answers.items()} | WORDS
             self._print(", ".join(f"{one_line(named[key])} ({key})" for key in question.offered) + "?")
 
     def _list_rows(self) -> None:
@@ -143,24 +152,32 @@ class _Plain:
             take(line)
         elif self._picking is not None:
             self._pick(line.strip())
-        elif self._asked is not None:
+        elif self._asked is not None and self._answerable:
             self._answer(self._asked, line)
+        elif self._asked is not None and self._asked.read_key(line):
+            self._print(f"typed before the question, and not taken: {one_line(line)}")
         elif line.strip() or self._talk.can_go_on:
-            text, attachments = self._composer.expand(line)
-            waiting = len(self._talk.queued)
-            self._talk.submit(text.strip(), attachments)
-            if self._talk.working and len(self._talk.queued) > waiting:
-                self._print(f"queued: {one_line(text)}")
-            if not self._talk.working:
-                self._show()
+            self._send(line)
+
+    def _send(self, line: str) -> None:
+        text, attachments = self._composer.expand(line)
+        waiting = len(self._talk.queued)
+        self._talk.submit(text.strip(), attachments)
+        if len(self._talk.queued) > waiting and (self._talk.working or self._asked):
+            self._print(f"queued: {one_line(text)}")
+        if not self._talk.working:
+            self._show()
 
     def _answer(self, question: Pending, line: str) -> None:
         if question.is_text:
             self._talk.answer(line)
             return
-        typed = line.strip().lower()
-        key = next((key for key, word in _WORDS.items() if typed in (key, word)), typed)
-        if key not in question.offered:
+        key = question.read_key(line)
+        if key is None and line.strip():
+            # A line that is no answer is for the agent.
+            self._send(line)
+            self._ask()
+        elif key not in question.offered:
             self._ask()
         elif key == "e":
             self._edit(question)

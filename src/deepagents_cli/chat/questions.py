@@ -1,4 +1,4 @@
-"""Questions to the person: what they show, which keys answer them, and what a key means."""
+"""Questions to the person: what they show, which lines answer them, and what these mean."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ _CHOICES: Final = {"approve": "y", "reject": "n", "edit": "e", "respond": "r"}
 LABELS: Final = {
     "y": "[y]es", "n": "[n]o", "e": "[e]dit", "r": "[r]eply", "a": "[a]lways", "v": "[v]iew", "?": "[?]"
 }  # fmt: skip
+WORDS: Final = {"y": "yes", "n": "no", "e": "edit", "r": "reply", "a": "always", "v": "view", "?": "help"}
 EXPLAINED: Final = {
     "y": "do it, this once",
     "n": "refuse; the agent is told the reason that you may type",
@@ -91,6 +92,12 @@ class Pending:
             return {key: LABELS[key] for key in ("v", *self.may, "?") if key in "vnr?"}
         named = {key: f"[{key}] {one_line(str(each['label']))}" for key, each in self.answers.items()}
         return named | {key: LABELS[key] for key in (*self.may, "?")}
+
+    def read_key(self, line: str) -> str | None:
+        """Return the key that a line stands for, offered now or not: itself or its word, and nothing else."""
+        typed = line.strip().lower()
+        lines = {key: (key,) for key in self.answers} | {key: (key, word) for key, word in WORDS.items()}
+        return None if self.is_text else next((key for key in lines if typed in lines[key]), None)
 
     def explain(self, stop_key: str) -> Block:
         """Say what each key does."""

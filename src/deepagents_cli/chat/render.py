@@ -9,15 +9,13 @@ from typing import Final
 
 from rich.cells import cell_len, set_cell_size
 from rich.color import ColorSystem
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.markdown import CodeBlock, Heading, Markdown
-from rich.padding import Padding
+from rich.console import Console, Group, RenderableType
 from rich.segment import Segment
 from rich.style import Style
-from rich.syntax import Syntax
 from rich.table import Table
 from rich.theme import Theme
 
+from deepagents_cli.chat.markdown import render_code, render_markdown
 from deepagents_cli.chat.streaming import Piece
 from deepagents_cli.chat.theme import Look, find_look
 from deepagents_cli.chat.transcript import Block, Kind
@@ -46,32 +44,6 @@ _MARKDOWN: Final = Theme(
     }
 )
 _CLOSE: Final = frozenset({"call", "failed_call", "agent", "output", "dim", "notice", "plan"})
-
-
-class _PlainHeading(Heading):
-    """A heading at the left, as text in a scrollback reads best."""
-
-    def __rich_console__(self, console: Console, options: object) -> Iterable[RenderableType]:
-        """Yield the text alone."""
-        self.text.justify = "left"
-        yield self.text
-
-
-class _PlainCode(CodeBlock):
-    """Code as it is shown outside of Markdown too."""
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterable[RenderableType]:
-        """Yield the code without the lines above and below that rich adds."""
-        yield _code(str(self.text).rstrip(), self.lexer_name, self.theme, options.max_width)
-
-
-class _Markdown(Markdown):
-    elements = {
-        **Markdown.elements,
-        "heading_open": _PlainHeading,
-        "fence": _PlainCode,
-        "code_block": _PlainCode,
-    }
 
 
 class Renderer:
@@ -144,11 +116,12 @@ class Renderer:
 
     def _text(self, text: str, language: str | None, *, follows: bool) -> list[str]:
         if language is None:
-            return self._paint(_Markdown(clean(text), code_theme=self.look.code, hyperlinks=False))
+            return self._paint(render_markdown(clean(text), self.look.code))
         code = text.lstrip("\n")
         # Empty lines between two parts of code belong to it.
         above = [""] * (len(text) - len(code)) if follows else []
-        return [*above, *self._paint(_code(clean(code), language, self.look.code, self.width))]
+        parts = render_code(clean(code), clean(language), self.look.code, self.width, goes_on=follows)
+        return [*above, *self._paint(Group(*parts))]
 
     def _cut(self, text: str, style: str, indent: str) -> str:
         shown = style_text(text)
@@ -238,11 +211,6 @@ def warm_up() -> None:
     renderer.block(Block("markdown", "| `a` |\n|---|\n| 1 |\n"))
     for language in ("python", "typescript", "css", "sql"):
         renderer.block(Block("code", "x", language=language))
-
-
-def _code(text: str, language: str, theme: str, width: int) -> RenderableType:
-    code = Syntax(text, language or "text", theme=theme, word_wrap=True, background_color="default")
-    return Padding(code, (0, 0, 0, min(_INDENT, max(width - 8, 0))))
 
 
 def _fold(text: str) -> str:

@@ -37,7 +37,7 @@ from deepagents_cli.settings import merge, read_user
 from deepagents_cli.terminal import one_line
 from deepagents_cli.threads import state_dir
 
-Mode: TypeAlias = Literal["input", "question", "picker", "entry"]
+Mode: TypeAlias = Literal["input", "picker", "entry"]
 Start: TypeAlias = Callable[[str | None, str | None], Link]
 """Starts another worker, with the thread and the mode that are open."""
 _SPIN: Final = 0.1
@@ -79,7 +79,7 @@ class Screen:
         )
         self.line = Buffer(multiline=True, name="line", on_text_changed=lambda _: self._filter())
         self.renderer = Renderer(find_look(self._settings.theme), 80)
-        self._patience = Patience(self._ready_to_answer)
+        self._patience = Patience(self._ready_to_answer, lambda: bool(self.input.text))
         self._output = open_output()
         self.drawing = Drawing(
             self.talk, self.renderer, self._output, self._draw, lambda: self._patience.is_typing
@@ -103,6 +103,7 @@ class Screen:
         self.app.key_processor.before_key_press += self._patience.note_key
         self._interrupted_at = 0.0
         self._picking: Picker | None = None
+        self._history: Picker | None = None
         self._away = False
         self._gone = False
 
@@ -111,9 +112,15 @@ class Screen:
         """What the keys are for."""
         if self.entry is not None:
             return "entry"
-        if self.talk.picker is not None:
-            return "picker"
-        return "question" if self._patience.is_over(self.talk.question) else "input"
+        picker = self.talk.picker
+        # One that the agent's process sends may come into the middle of a word.
+        is_picking = picker is not None and (picker is self._history or not self.input.text)
+        return "picker" if is_picking else "input"
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether the next line may answer a question."""
+        return self._patience.is_over(self.talk.question)
 
     @property
     def size(self) -> tuple[int, int]:
@@ -152,18 +159,27 @@ class Screen:
             return
         if not typed.strip() and not self.talk.can_go_on:
             return
+        if (question := self.talk.question) and (key := question.read_key(typed)):
+            self._answer(question, key)
+            return
         if self._link.ended:
             self._begin_again()
         text, attachments = self._composer.expand(typed)
         if self.talk.submit(text.strip(), attachments):
             self.input.append_to_history()
             self.input.reset()
+            if self.is_asked:
+                self._show_note("sent to the agent; the question still waits for its answer")
         self.changed()
 
-    def press(self, key: str) -> None:
+    def _answer(self, question: Pending, key: str) -> None:
         """Answer the question that is on the screen."""
-        question = self.talk.question
-        if key == "e" and question and key in question.offered:
+        self.input.reset()
+        if not self.is_asked:
+            self._show_note("typed before the question could be read: answer again")
+        elif key not in question.offered:
+            self._show_note("that is no answer to this question")
+        elif key == "e":
             self._edit(question)
         elif text := self.talk.press(key):
             self._enter(Entry(*text))
@@ -185,7 +201,7 @@ class Screen:
             self._focus()
             if is_text:
                 self.talk.stop()
-        elif self.talk.picker is not None:
+        elif self.mode == "picker":
             self.talk.picker = None
         elif self.input.complete_state:
             self.input.cancel_completion()
@@ -228,7 +244,7 @@ class Screen:
         """Pick a text that was typed before."""
         texts = dict.fromkeys(reversed(self.input.history.get_strings()))
         rows = [Row(text, one_line(text)) for text in texts]
-        self.talk.picker = Picker("History", rows, self._type_again)
+        self.talk.picker = self._history = Picker("History", rows, self._type_again)
         self.changed()
 
     def move_in_picker(self, by: int) -> None:
@@ -302,7 +318,7 @@ class Screen:
         if self.talk.picker is not self._picking:
             self._picking = self.talk.picker
             self.line.reset()
-        wanted = {"question": self._view.keys, "input": self.input}.get(self.mode, self.line)
+        wanted = self.input if self.mode == "input" else self.line
         if not self.app.layout.has_focus(wanted):
             self.app.layout.focus(wanted)
 

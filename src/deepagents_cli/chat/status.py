@@ -23,10 +23,12 @@ def describe_session(ready: Mapping[str, Any]) -> list[str]:
 def status_parts(status: Mapping[str, Any], seconds: float) -> list[tuple[int, str]]:
     """Return the parts of the status line, each with how soon it is left out: the lowest number stays."""
     used = int(status.get("input_tokens") or 0) + int(status.get("output_tokens") or 0)
-    context, cost = status.get("context"), status.get("cost")
+    context, cost, held = status.get("context"), status.get("cost"), status.get("in_context")
+    # A server of one's own need not say how much it takes.
+    filled = f"{short_number(held)} in context" if held else ""
     parts = [
         (1, one_line(str(status.get("model") or ""))),
-        (2, f"{context:.0%} of context" if isinstance(context, int | float) else ""),
+        (2, f"{context:.0%} of context" if isinstance(context, int | float) else filled),
         (4, f"{short_number(used)} tokens" if used else ""),
         (3, f"${cost:.2f}" if isinstance(cost, int | float) and (cost >= 0.01 or not cost) else ""),
         (3, "< $0.01" if isinstance(cost, int | float) and 0 < cost < 0.01 else ""),

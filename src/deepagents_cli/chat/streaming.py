@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-_FENCE: Final = re.compile(r" {0,3}(?P<mark>`{3,}|~{3,})\s*(?P<language>[^\s`]*)")
-_INNER_FENCE: Final = re.compile(r"\s*(?P<mark>`{3,}|~{3,})")
+_FENCE: Final = re.compile(r" {0,3}(?P<mark>`{3,}(?!.*`)|~{3,})\s*(?P<language>.*?)\s*\Z")
+_INNER_FENCE: Final = re.compile(r"\s*(?P<mark>`{3,}(?!.*`)|~{3,})")
 _ITEM: Final = re.compile(r"\s{0,3}(?:[-*+]|\d{1,9}[.)])\s")
 _TABLE: Final = re.compile(r"\s{0,3}\|?[\s:|-]*-[\s:|-]*")
 _LONG_CODE: Final = 12
@@ -18,7 +18,10 @@ _LONG_LIST: Final = 30
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A block of Markdown, or of code in a language; `continues` code whose earlier lines were given."""
+    """A block of Markdown, or of code in a language; `continues` code whose earlier lines were given.
+
+    `language` is all that stands behind the mark of the fence.
+    """
 
     text: str
     language: str | None = None
@@ -127,6 +130,6 @@ class MarkdownStream:
             self._lines.insert(0, lines.pop())
         text = "\n".join(lines)
         text = text.strip("\n") if self._fence is None else text
-        if not text.strip():
+        if not text.strip() and not (self._fence and self._language and not self._given):
             return []
         return [Piece(text, self._language if self._fence is not None else None, self._given)]

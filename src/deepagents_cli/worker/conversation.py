@@ -174,6 +174,7 @@ class Conversation:
                 "branch": place.project.branch(),
                 "state": self.repository.state,
                 "context": min(in_context / window, 1.0) if window and in_context else None,
+                "in_context": in_context,
                 "window": window,
                 "input_tokens": sum(each.input for each in used),
                 "output_tokens": sum(each.output for each in used),

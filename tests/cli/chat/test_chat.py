@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.chat.conftest import SOURCES, Start
+from tests.cli.scenarios import SENTENCES
 from tests.cli.tmux import Tmux, needs_tmux
 
 READY = r"test:model"
@@ -90,6 +91,7 @@ def test_what_the_person_has_set_counts(start: Start, state: Path) -> None:
         terminal.keys("Enter")
         terminal.wait_for(r"\[e\]dit")
         terminal.type("e")
+        terminal.keys("Enter")
         terminal.wait_for(r"^  \+of_settings")
         assert not COLOURS.search(terminal.screen(colours=True))
         assert not log.exists(), "the log of a worker that died long ago"
@@ -151,6 +153,7 @@ def test_a_change_is_approved_after_it_was_edited_in_place(talk: Tmux) -> None:
     talk.wait_for(r"wants to edit src/a.py\n  @@ -1 \+1 @@\n  -old\\x1b\[2J\n  \+new")
     talk.wait_for(r"\[y\]es \[n\]o \[e\]dit \[r\]eply \[a\]lways")
     talk.type("e")
+    talk.keys("Enter")
     talk.wait_for("Ctrl-S")
     talk.keys("Enter")
     talk.type("second line")
@@ -158,6 +161,7 @@ def test_a_change_is_approved_after_it_was_edited_in_place(talk: Tmux) -> None:
     talk.wait_for(r"^  \+second line")
     talk.wait_for(r"\[y\]es")
     talk.type("y")
+    talk.keys("Enter")
 
     talk.wait_for('"type": "approve"')
 
@@ -165,11 +169,16 @@ def test_a_change_is_approved_after_it_was_edited_in_place(talk: Tmux) -> None:
 @needs_tmux
 def test_a_key_typed_before_the_question_does_not_answer_it(talk: Tmux) -> None:
     talk.type("ask")
-    talk.keys("Enter", "y", "y", "y")
+    talk.keys("Enter", "y", "e", "s")
 
+    talk.wait_for("^› yes")
+    talk.wait_for("^Send or clear the line; then this can be answered.$")
+    # The rest of a word that was begun before is no answer either, and neither are the next ones at once.
+    talk.keys("Enter", "y", "Enter", "y", "Enter")
+    talk.wait_for("typed before the question could be read")
     talk.wait_for(r"\[y\]es")
-    talk.wait_for("^› yyy")
     talk.type("n")
+    talk.keys("Enter")
     talk.wait_for("Why")
     talk.type("not like this")
     talk.keys("Enter")
@@ -179,14 +188,43 @@ def test_a_key_typed_before_the_question_does_not_answer_it(talk: Tmux) -> None:
 
 
 @needs_tmux
+def test_a_sentence_is_for_the_agent_and_answers_nothing(talk: Tmux) -> None:
+    talk.type("ask")
+    talk.keys("Enter")
+    talk.wait_for(r"^\[y\]es .* and Enter$")
+    # As slowly as one may type: what has been drawn has stood there for longer than any pause.
+    for end in range(1, len(SENTENCES[0]) + 1):
+        talk.type(SENTENCES[0][end - 1])
+        talk.wait_for(rf"^› {re.escape(SENTENCES[0][:end].rstrip())} *$")
+    talk.keys("Enter", "Enter")
+    for sentence in SENTENCES[1:]:
+        talk.type(sentence)
+        talk.keys("Enter", "Enter")
+        talk.wait_for(rf"queued: {re.escape(sentence)}$")
+    talk.wait_for("^sent to the agent; the question still waits for its answer")
+    talk.wait_for(r"^\[y\]es")
+    talk.type("NO")
+    talk.keys("Enter")
+    talk.wait_for("^Why")
+    talk.keys("Enter")
+
+    assert '"type": "reject"' in talk.wait_for('"decision":')
+
+
+@needs_tmux
 def test_lines_that_were_not_shown_cannot_be_agreed_to(talk: Tmux) -> None:
     talk.type("ask 600")
     talk.keys("Enter")
     talk.wait_for(r"103 more lines; view them to agree")
     talk.wait_for(r"^\[v\]iew \[n\]o \[r\]eply")
-    talk.type("yv")
+    talk.type("yes")
+    talk.keys("Enter")
+    talk.wait_for("that is no answer to this question")
+    talk.type("view")
+    talk.keys("Enter")
     talk.wait_for(r"\[y\]es")
     talk.type("y")
+    talk.keys("Enter")
 
     talk.wait_for('"type": "approve"')
 
@@ -197,6 +235,7 @@ def test_always_is_chosen_with_its_scope(talk: Tmux) -> None:
     talk.keys("Enter")
     talk.wait_for(r"\[a\]lways")
     talk.type("a")
+    talk.keys("Enter")
     talk.wait_for("edits of src/a.py")
     talk.type("below")
     talk.wait_until_gone("edits of src/a.py")
@@ -263,6 +302,7 @@ def test_a_proposed_file_is_shown_before_it_is_written(talk: Tmux) -> None:
     talk.wait_for(r"Write AGENTS.md\?\n- tabs, not spaces")
     talk.wait_for(r"\[y\]es")
     talk.type("y")
+    talk.keys("Enter")
 
     talk.wait_for("saved '- tabs, not spaces")
 
@@ -274,8 +314,26 @@ def test_trust_is_asked_before_anything_is_sent(start: Start, directory: Path) -
         terminal.wait_for(r"hook evil\\x1b\[2J: rm -rf ~")
         terminal.wait_for(r"\[y\]es \[n\]o")
         terminal.type("n")
+        terminal.keys("Enter")
 
         terminal.wait_for("trusted: no")
+
+
+@needs_tmux
+def test_a_sentence_trusts_nothing_and_is_kept_for_later(start: Start, directory: Path) -> None:
+    (directory / "trust-me").touch()
+    with start() as terminal:
+        terminal.wait_for(r"^\[y\]es \[n\]o")
+        for sentence in ("/history", "say please, tell me why"):
+            terminal.type(sentence)
+            terminal.keys("Enter")
+        terminal.wait_for("queued: say please, tell me why")
+        terminal.wait_for(r"^\[y\]es \[n\]o")
+        terminal.type("n")
+        terminal.keys("Enter")
+        terminal.wait_for("trusted: no")
+
+        terminal.wait_for("^please, tell me why")
 
 
 @needs_tmux
@@ -368,6 +426,7 @@ def test_narrow_and_resized_terminals(start: Start) -> None:
         terminal.wait_for(r"\[y\]es \[n\]o \[e\]dit \[r\]eply \[a\]lways")
         terminal.resize(20, 6)
         terminal.type("y")
+        terminal.keys("Enter")
         terminal.wait_for("approve")
         terminal.resize(100, 30)
         terminal.type("say wide again")
@@ -418,9 +477,11 @@ def test_a_change_is_edited_in_the_editor(start: Start, tmp_path: Path) -> None:
         terminal.keys("Enter")
         terminal.wait_for(r"\[e\]dit")
         terminal.type("e")
+        terminal.keys("Enter")
         terminal.wait_for(r"^  \+newof my own")
         terminal.wait_for(r"\[e\]dit")
         terminal.type("y")
+        terminal.keys("Enter")
 
         terminal.wait_for("approve")
 

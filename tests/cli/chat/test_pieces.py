@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,40 @@ def test_blocks_do_not_depend_on_how_the_text_arrives(sizes: list[int], newline:
         Piece("x = 1\n\ny = 2", "python"),
         Piece("End."),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (
+            "Use List<String>; put <name> in. <!-- not seen --> <b>x</b>",
+            "Use List<String>; put <name> in. <!-- not seen --> <b>x</b>",
+        ),
+        ("<details>\nInside\n</details>", "<details> Inside </details>"),
+        ("1. fix\n\n<!-- and push -->\n", " 1 fix\n<!-- and push -->"),
+        ("[//]: # (push it)\n\n[a]: http://x.y 'more'", "[//]: # (push it)\n[a]: http://x.y 'more'"),
+        ("[^1]: a note", "[^1]: a note"),
+        ('[a](http://x.y/ü "title")', 'a (http://x.y/ü "title")'),
+        ("![alt](http://x.y/z.png 'title')", '!alt (http://x.y/z.png "title")'),
+        ("```sh curl x | sh\nls\n```", "  sh curl x | sh\n  ls"),
+        ("```push-it\n```", "  push-it"),
+        ("- x\n  ```sh curl x\n  ls\n  ```", " • x\n     sh curl x\n     ls"),
+        ("```ls -la``` lists", "ls -la lists"),
+        ("| a | b |\n|---|---|\n| 1 | 2 | 3 |", "| a | b |\n|---|---|\n| 1 | 2 | 3 |"),
+        ("3. x\n7. y", " 3 x\n 7 y"),
+        ("1. x\n1. y", " 1 x\n 2 y"),
+        ("`a &amp; b` &lt;c&gt; \\<d>", "a &amp; b <c> <d>"),
+        ("# A <b>\n\n> c <d>", "A <b>\n▌ c <d>"),
+    ],
+)
+def test_nothing_of_what_was_written_stays_unseen(text: str, shown: str) -> None:
+    stream, drawn = MarkdownStream(), Renderer(find_look("none", {}), 100)
+    drawn.look = replace(drawn.look, styled=False)
+    pieces = stream.feed(text) + stream.finish()
+
+    assert "\n".join(line for piece in pieces for line in drawn.piece(piece)) == shown
+    past = [line for line in drawn.block(Block("markdown", text)) if line.strip()]
+    assert "\n".join(past) == shown, "as it is shown when a session is opened again, or in a plan"
 
 
 def test_long_code_is_given_in_parts_that_make_up_the_whole() -> None:

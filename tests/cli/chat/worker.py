@@ -171,13 +171,20 @@ class Worker:
         """Ask about an edit, and say what was decided."""
         lines = int(rest) if rest.isdigit() else 0
         self._ask([*[f" line {number}" for number in range(lines)], "@@ -1 +1 @@", "-old\x1b[2J", "+new"])
+        texts: list[str] = []
         while True:
             message = self.read(None)
+            if message["do"] == "send":
+                texts.append(message["text"])
+                self.write("queued", texts=texts)
+                continue
             if message["do"] == "preview":
                 self._ask(["@@ -1 +1 @@", "-old", *[f"+{line}" for line in message["text"].splitlines()]],
                           edited=True)  # fmt: skip
                 continue
             break
+        if texts:
+            self.write("queued", texts=[])
         said = json.dumps({key: message.get(key) for key in ("do", "decision", "remember")}, sort_keys=True)
         self.event("token", text=f"```json\n{said}\n```\n")
 

@@ -98,9 +98,9 @@ class Person:
         self.enters(text)
 
     def answers(self, key: str) -> None:
-        """Answer a question by a key, once it is on the screen and can be answered."""
+        """Answer a question by a key and Enter, once it is on the screen and can be answered."""
         self.sees(QUESTION)
-        self.terminal.type(key)
+        self.enters(key)
         self.sees_gone(QUESTION)
 
     def begins_anew(self) -> None:

@@ -168,22 +168,22 @@ def test_a_plan_is_made_changed_approved_and_carried_out(person: Person) -> None
     person.asks(
         "Plan a greeting.",
         call("write_file", file_path="plan.md", content="too early\n"),
-        call("present_plan", plan="## Plan\n\n1. Write `plan.md`."),
+        call("present_plan", plan="## Plan\n\n1. Write `plan.md`.\n\n<!-- and more -->"),
         call("present_plan", plan="## Plan\n\n1. Write `plan.md` in Latin."),
         call("write_file", file_path="plan.md", content="salve\n"),
         "Carried out.",
     )
     shown = person.sees(r"^\[1\] Carry it out, asking \[2\] Carry it out \[3\] Keep planning \[r\]eply")
     assert "✗ write_file plan.md" in shown
-    assert "\nPlan\n\n 1 Write plan.md.\n" in shown
-    person.terminal.type("r")
+    assert "\nPlan\n\n 1 Write plan.md.\n\n<!-- and more -->\n" in shown
+    person.enters("r")
     person.sees("^Answer:")
     person.enters("In Latin.")
     person.sees("1 Write plan.md in Latin.")
     person.sees(r"^\[1\]")
-    person.terminal.type("?")
+    person.enters("?")
     person.sees("^2 +Carry it out: edits and confined commands need no approval")
-    person.terminal.type("2")
+    person.enters("2")
 
     person.sees("^Carried out.")
     person.sees("· auto$")

@@ -17,8 +17,8 @@ from tests.cli.tmux import needs_tmux
 
 pytestmark = needs_tmux
 WORKS = r"^\S working · Ctrl-C stops$"
-ANSWER = "# Found\n\nThis is **good**.\n\n1. one\n2. two\n\n```python\nx = 1\n```\n"
-RENDERED = ["", "Found", "", "This is good.", "", " 1 one", " 2 two", "", "  x = 1", ""]
+ANSWER = "# Found\n\nThis List<int> is **good**.\n\n1. one\n2. two\n\n```python\nx = 1\n```\n"
+RENDERED = ["", "Found", "", "This List<int> is good.", "", " 1 one", " 2 two", "", "  x = 1", ""]
 FIRST = r"^local-server:scripted · thread .*$"
 LAST = r"^[\d,]+ tokens in, .*$"
 
