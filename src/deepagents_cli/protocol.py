@@ -237,7 +237,7 @@ class Decided(TypedDict):
 
 
 class Texts(TypedDict):
-    """What waits for the agent to read it (`queued`), or was taken back (`taken_back`)."""
+    """What waits for the agent to read it (`queued`), came back (`taken_back`), was not taken (`refused`)."""
 
     texts: Sequence[str]
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import AsyncIterator, Iterator
+from functools import cache
 from http.client import HTTPException
 from importlib.util import find_spec
 from typing import Any, Final
 from urllib.request import Request, urlopen
 
 from langchain_core.language_models import BaseChatModel
+from langchain_core.outputs import ChatGenerationChunk
 
 from deepagents.errors import UnknownModel
+from deepagents.models.failures import status_of
 
 USUAL: Final = {
     "Ollama": "http://127.0.0.1:11434/v1",
@@ -21,6 +25,7 @@ USUAL: Final = {
 }
 ADDRESS_VARIABLE: Final = "DEEPAGENTS_LOCAL_SERVER"
 _SECONDS: Final = 2.0
+_REFUSED: Final = frozenset({400, 422})
 
 
 def chat_local_server(name: str, **arguments: Any) -> BaseChatModel:
@@ -71,8 +76,44 @@ def _chat(address: str, model: str, arguments: dict[str, Any]) -> BaseChatModel:
         raise UnknownModel(
             "A local server needs langchain-openai: pip install '.[openai]' in a checkout of deepagents."
         )
-    from deepagents.models.local_chat import ChatLocalServer
-
     usual: dict[str, Any] = {"base_url": address, "api_key": lambda: "none", "use_responses_api": False}
     settings: dict[str, Any] = {**usual, **arguments, "model": model}
-    return ChatLocalServer(**settings)
+    return _chat_class()(**settings)
+
+
+@cache
+def _chat_class() -> type[BaseChatModel]:
+    from langchain_openai import ChatOpenAI
+
+    class ChatLocalServer(ChatOpenAI):
+        """Asks for the tokens that a stream takes, which LangChain asks of OpenAI alone.
+
+        A server that refuses the option is asked without it from then on.
+        """
+
+        stream_usage: bool | None = True
+
+        def _stream(self, *args: Any, **options: Any) -> Iterator[ChatGenerationChunk]:
+            try:
+                yield from super()._stream(*args, **options)
+            except Exception as error:
+                self._leave_option_out(error)
+                yield from super()._stream(*args, **options)
+
+        async def _astream(self, *args: Any, **options: Any) -> AsyncIterator[ChatGenerationChunk]:
+            try:
+                async for chunk in super()._astream(*args, **options):
+                    yield chunk
+            except Exception as error:
+                self._leave_option_out(error)
+                async for chunk in super()._astream(*args, **options):
+                    yield chunk
+
+        def _leave_option_out(self, error: Exception) -> None:
+            # A refusal comes before the first piece, so that nothing is said twice.
+            is_refused = status_of(error) in _REFUSED and "stream_options" in str(error)
+            if not (self.stream_usage and is_refused):
+                raise error
+            self.stream_usage = False
+
+    return ChatLocalServer

@@ -37,6 +37,8 @@ class Conversation:
         self.status: dict[str, Any] = {}
         self.queued: list[str] = []
         self.taken_back: list[str] = []
+        self.refused: list[str] = []
+        """What was sent and could not be taken."""
         self.working = False
         self.failed: int | None = None
         self.picker: Picker | None = None
@@ -52,6 +54,7 @@ class Conversation:
         self._asked: dict[int, tuple[str, Sequence[str]]] = {}
         self._worked = self._thought = 0.0
         self._begun = False
+        self._noted = ""
         self._thread = ""
         self._since = clock()
 
@@ -106,13 +109,15 @@ class Conversation:
                 self._open(message)
             case "queued":
                 self._queue(list(map(str, message.get("texts", ()))))
-            case "taken_back":
-                self.taken_back += map(str, message.get("texts", ()))
+            case "taken_back" | "refused" as what:
+                back = self.refused if what == "refused" else self.taken_back
+                back += map(str, message.get("texts", ()))
                 self.queued, self._kept = [], 0
             case "notice":
-                self._say("notice", str(message.get("text")))
+                self._noted = str(message.get("text"))
+                self._say("notice", self._noted)
             case "working":
-                self.working = True
+                self.working, self._noted = True, ""
                 self._queue([])
             case "idle":
                 self._idle(message)
@@ -344,7 +349,8 @@ class Conversation:
         self.working = False
         self.transcript.end_turn()
         end, error = message.get("end"), message.get("error")
-        if end != "done" or error:
+        # What keeps a text from being taken may end the turn as well, and is said once.
+        if (end != "done" or error) and error != self._noted:
             kind: Kind = "error" if end == "failed" else "notice"
             words = {"stopped": "Stopped. What is done is kept.", "limited": "Stopped at a limit."}
             self._say(kind, str(error or words.get(str(end), f"The turn has ended: {end}")))

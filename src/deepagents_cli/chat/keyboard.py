@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -79,7 +80,9 @@ class _ExpandedHistory(FileHistory):
         self._expand = expand
 
     def store_string(self, string: str) -> None:
-        super().store_string(self._expand(string))
+        # Who types goes on where there is no room for it.
+        with suppress(OSError):
+            super().store_string(self._expand(string))
 
 
 def _shorten(file: Path) -> None:

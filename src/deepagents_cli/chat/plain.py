@@ -93,9 +93,9 @@ class _Plain:
         for block in self._talk.transcript.take_finished():
             if block.kind != "person":
                 self._print(*self._renderer.block(block))
-        for text in self._talk.taken_back:
+        for text in [*self._talk.taken_back, *self._talk.refused]:
             self._print(f"taken back: {one_line(text)}")
-        self._talk.taken_back = []
+        self._talk.taken_back, self._talk.refused = [], []
         if self._talk.question is not self._asked:
             self._asked = self._talk.question
             self._next, self._answerable = None, False

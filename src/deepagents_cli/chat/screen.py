@@ -14,17 +14,14 @@ from typing import Any, Final, Literal, TypeAlias
 
 from prompt_toolkit.application import Application, in_terminal
 from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.completion import ThreadedCompleter
-from prompt_toolkit.filters import Condition
 from prompt_toolkit.output import ColorDepth
 
-from deepagents_cli.chat.completion import ChatCompleter, Files
-from deepagents_cli.chat.composer import Composer
 from deepagents_cli.chat.conversation import Conversation
 from deepagents_cli.chat.drawing import Drawing
-from deepagents_cli.chat.keyboard import open_history, open_keyboard, open_output
+from deepagents_cli.chat.keyboard import open_keyboard, open_output
 from deepagents_cli.chat.keys import make_keys
 from deepagents_cli.chat.layout import View
+from deepagents_cli.chat.line import InputLine
 from deepagents_cli.chat.link import Link
 from deepagents_cli.chat.patience import Patience
 from deepagents_cli.chat.picker import Picker, Row
@@ -35,7 +32,6 @@ from deepagents_cli.editor import edit_text, find_editor
 from deepagents_cli.errors import Exit
 from deepagents_cli.settings import merge, read_user
 from deepagents_cli.terminal import one_line
-from deepagents_cli.threads import state_dir
 
 Mode: TypeAlias = Literal["input", "picker", "entry"]
 Start: TypeAlias = Callable[[str | None, str | None], Link]
@@ -67,15 +63,8 @@ class Screen:
         self._start = start
         self._settings = merge(read_user(Path.home()))
         self._changeable = (directory, *(writable or self._settings.write))
-        self._composer = Composer(directory, self._changeable)
-        self.input = Buffer(
-            history=open_history(state_dir(), lambda text: self._composer.expand(text)[0]),
-            completer=ThreadedCompleter(ChatCompleter(lambda: self.talk.commands, Files(directory))),
-            # Each completion is drawn anew, so that only what can be completed is tried.
-            complete_while_typing=Condition(lambda: "@" in self.input.text or self.input.text[:1] == "/"),
-            multiline=True,
-            name="input",
-            on_text_changed=lambda _: self._forget_interrupt(),
+        self.input = InputLine(
+            directory, self._changeable, lambda: self.talk.commands, self._forget_interrupt
         )
         self.line = Buffer(multiline=True, name="line", on_text_changed=lambda _: self._filter())
         self.renderer = Renderer(find_look(self._settings.theme), 80)
@@ -164,12 +153,10 @@ class Screen:
             return
         if self._link.ended:
             self._begin_again()
-        text, attachments = self._composer.expand(typed)
-        if self.talk.submit(text.strip(), attachments):
-            self.input.append_to_history()
-            self.input.reset()
-            if self.is_asked:
-                self._show_note("sent to the agent; the question still waits for its answer")
+        if not self.talk.submit(*self.input.take()):
+            self.input.offer_again(typed)
+        elif self.is_asked:
+            self._show_note("sent to the agent; the question still waits for its answer")
         self.changed()
 
     def _answer(self, question: Pending, key: str) -> None:
@@ -229,22 +216,20 @@ class Screen:
     def paste(self, text: str) -> None:
         """Take a pasted text, folded where it is long."""
         if self.mode == "input":
-            self.input.insert_text(self._composer.paste(text))
+            self.input.paste(text)
         elif self.mode in ("entry", "picker"):
             self.line.insert_text(text.replace("\r\n", "\n").replace("\r", "\n"))
 
     def paste_picture(self) -> None:
         """Attach the picture in the clipboard."""
-        if mark := self._composer.paste_picture():
-            self.input.insert_text(mark)
-        else:
+        if not self.input.paste_picture():
             self._show_note("no picture to paste, or no wl-paste, xclip or pngpaste")
 
     def search_history(self) -> None:
         """Pick a text that was typed before."""
         texts = dict.fromkeys(reversed(self.input.history.get_strings()))
         rows = [Row(text, one_line(text)) for text in texts]
-        self.talk.picker = self._history = Picker("History", rows, self._type_again)
+        self.talk.picker = self._history = Picker("History", rows, self.input.type_again)
         self.changed()
 
     def move_in_picker(self, by: int) -> None:
@@ -268,10 +253,6 @@ class Screen:
             self.entry = None
             entry.done(text)
             self.changed()
-
-    def _type_again(self, text: str) -> None:
-        self.input.text = text
-        self.input.cursor_position = len(text)
 
     def _forget_interrupt(self) -> None:
         # Who types on between two Ctrl-C has not pressed it twice.
@@ -302,8 +283,13 @@ class Screen:
             return
         if self.talk.taken_back:
             typed = [self.input.text] if self.input.text else []
-            self._type_again("\n".join([*self.talk.taken_back, *typed]))
+            self.input.type_again("\n".join([*self.talk.taken_back, *typed]))
             self.talk.taken_back = []
+        if self.talk.refused and self.input.text:
+            self._show_note("Up brings back what was not taken")
+        elif self.talk.refused:
+            self.input.offer_again("\n".join(self.talk.refused))
+        self.talk.refused = []
         self._patience.show(self.talk.question)
         self.drawing.show(self.app, steady=self.talk.working or bool(self.input.text))
 

@@ -30,14 +30,19 @@ def looks_like_secret(name: str, path: Path) -> bool:
     return any(kind_of(f"/{each}", writes=False) == "secrets" for each in (name, path.as_posix()))
 
 
-def read_attachments(text: str, attached: Mapping[str, Path], place: Workplace) -> str | list[Any]:
-    """Return the content of a message.
-
-    Raises:
-        CommandError: for what cannot be put into it.
-    """
-    blocks = [_read(name, path, place) for name, path in attached.items()]
-    return [{"type": "text", "text": text}, *blocks] if blocks else text
+def read_attachments(
+    text: str, attached: Mapping[str, Path], place: Workplace
+) -> tuple[str | list[Any], Sequence[str]]:
+    """Return the content of a message, and why files are not in it, which the model reads too."""
+    blocks: list[dict[str, Any]] = []
+    left_out: list[str] = []
+    for name, path in attached.items():
+        try:
+            blocks.append(_read(name, path, place))
+        except (CommandError, OSError) as error:
+            left_out.append(str(error))
+            blocks.append({"type": "text", "text": f"\n\n[Not attached: {error}]"})
+    return ([{"type": "text", "text": text}, *blocks] if blocks else text), left_out
 
 
 def _read(name: str, path: Path, place: Workplace) -> dict[str, Any]:

@@ -252,7 +252,7 @@ class Conversation:
         try:
             await self._send(message)
         except Exception:
-            self.say("taken_back", {"texts": [message.get("text") or ""]})
+            self.say("refused", {"texts": [message.get("text") or ""]})
             self.say("queued", {"texts": self.inbox.texts})
             raise
 
@@ -262,7 +262,9 @@ class Conversation:
         if text.strip() or attached:
             found = find_attachments(attached, self.workplace)
             agreed = {name: path for name, path in found.items() if await self._may_attach(name, path)}
-            content = await to_thread(read_attachments, text, agreed, self.workplace)
+            content, left_out = await to_thread(read_attachments, text, agreed, self.workplace)
+            for each in left_out:
+                self.say("notice", {"text": f"Sent without a file: {each}."})
             # Not in the event loop: the saver may be in the middle of a change, which needs the loop.
             await to_thread(self.workplace.threads.note, self.thread, self.workplace.directory, text)
             self.name = self.name or one_line(text)[:80]

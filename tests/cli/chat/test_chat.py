@@ -230,6 +230,27 @@ def test_lines_that_were_not_shown_cannot_be_agreed_to(talk: Tmux) -> None:
 
 
 @needs_tmux
+def test_the_next_text_takes_the_place_of_a_mistyped_command(talk: Tmux) -> None:
+    for typed in ("/undo", "/rewind"):
+        talk.type(typed)
+        talk.keys("Enter")
+        talk.wait_for(f"There is no command {typed}")
+        talk.wait_for(f"^› {typed}$")
+    talk.type("say on")
+    talk.keys("Enter")
+    talk.wait_for("^on")
+    talk.type("/undo")
+    talk.keys("Enter")
+    talk.wait_for("^› /undo$")
+    talk.keys("Home", "Delete")
+    talk.type("say ")
+
+    talk.wait_for("^› say undo$")
+    talk.keys("C-u", "C-k", "Up", "Up", "Up")
+    talk.wait_for("^› /rewind$")
+
+
+@needs_tmux
 def test_always_is_chosen_with_its_scope(talk: Tmux) -> None:
     talk.type("ask")
     talk.keys("Enter")

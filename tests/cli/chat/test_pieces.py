@@ -234,6 +234,20 @@ def test_no_clock_runs_while_the_person_is_asked() -> None:
     assert (talk.worked, talk.transcript.clock()) == (5.0, 5.0)
 
 
+def test_what_ends_a_turn_and_keeps_a_text_from_being_taken_is_said_once() -> None:
+    talk = Conversation(lambda **_: None, set_theme=print, leave=print)
+    talk.take({"is": "working"})
+    talk.take({"is": "refused", "texts": ["Hi."]})
+    talk.take({"is": "notice", "text": "There is no room."})
+    talk.take({"is": "idle", "end": "failed", "error": "There is no room."})
+    talk.take({"is": "working"})
+    talk.take({"is": "idle", "end": "failed", "error": "There is no room."})
+
+    said = [(block.kind, block.text) for block in talk.transcript.take_finished()]
+    assert said == [("notice", "There is no room."), ("error", "There is no room.")]
+    assert talk.refused == ["Hi."]
+
+
 def test_a_key_waits_for_one_block_and_not_for_all() -> None:
     rendered: list[Block] = []
     seen: list[int] = []

@@ -25,7 +25,8 @@ TERMINAL = 100
 SAID: Mapping[str, Any] = {
     "ready": protocol.Ready, "trust": protocol.Trust, "event": protocol.Happened, "ask": protocol.Ask,
     "question": protocol.Question, "decided": protocol.Decided, "queued": protocol.Texts,
-    "taken_back": protocol.Texts, "status": protocol.Status, "notice": protocol.Notice,
+    "taken_back": protocol.Texts, "refused": protocol.Texts, "status": protocol.Status,
+    "notice": protocol.Notice,
     "working": protocol.Working, "idle": protocol.Idle, "result": protocol.Result,
     "failed": protocol.Failed,
 }  # fmt: skip

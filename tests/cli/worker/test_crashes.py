@@ -214,18 +214,25 @@ def test_files_and_pictures_are_put_into_the_message(
     worker: Worker, server: OpenAIServer, directory: Path, tmp_path: Path
 ) -> None:
     (directory / "dot.png").write_bytes(b"\x89PNG")
-    (tmp_path / "secret.txt").write_text("secret")
+    (tmp_path / "other.txt").write_text("secret")
     (directory / ".env").write_text("KEY=1")
     server.then("I see.")
     worker.open()
 
     # What the text itself names may come from a file of somebody else that was pasted or put in.
-    worker.say("Compare, please. @../secret.txt @.env", "notes.md", "dot.png")
+    worker.say("Compare, please. @../other.txt @.env", "notes.md", "dot.png")
     worker.wait("idle")
     content = server.requests[-1].messages[-1]["content"]
     assert len(content) == 3
-    assert content[0]["text"] == "Compare, please. @../secret.txt @.env"
+    assert content[0]["text"] == "Compare, please. @../other.txt @.env"
     assert "first line" in content[1]["text"]
     assert content[2]["image_url"]["url"].startswith("data:image/png;base64,")
-    worker.say("And this?", "../secret.txt")
-    assert "lies outside" in worker.wait("notice")["text"]
+    server.then("I do not see it.")
+    worker.say("And this?", "../other.txt", "a" * 300)
+    for why in ("lies outside", "too long"):
+        assert why in worker.wait("notice")["text"]
+    worker.wait("idle")
+    asked, *why = [block["text"] for block in server.requests[-1].messages[-1]["content"]]
+    assert asked == "And this?"
+    assert "[Not attached: '../other.txt' lies outside" in why[0]
+    assert "[Not attached: " in why[1]
