@@ -11,11 +11,11 @@ from importlib.util import find_spec
 from typing import Any, Final
 from urllib.request import Request, urlopen
 
+from langchain_core.exceptions import ModelError
 from langchain_core.language_models import BaseChatModel
 from langchain_core.outputs import ChatGenerationChunk
 
 from deepagents.errors import UnknownModel
-from deepagents.models.failures import status_of
 
 USUAL: Final = {
     "Ollama": "http://127.0.0.1:11434/v1",
@@ -25,7 +25,6 @@ USUAL: Final = {
 }
 ADDRESS_VARIABLE: Final = "DEEPAGENTS_LOCAL_SERVER"
 _SECONDS: Final = 2.0
-_REFUSED: Final = frozenset({400, 422})
 
 
 def chat_local_server(name: str, **arguments: Any) -> BaseChatModel:
@@ -81,39 +80,42 @@ def _chat(address: str, model: str, arguments: dict[str, Any]) -> BaseChatModel:
     return _chat_class()(**settings)
 
 
+class _CountsStreams(BaseChatModel):
+    """Asks for the tokens that a stream takes, which LangChain asks of OpenAI alone.
+
+    A server that refuses the option is asked without it from then on.
+    """
+
+    stream_usage: bool | None = True
+
+    def _stream(self, *args: Any, **options: Any) -> Iterator[ChatGenerationChunk]:
+        try:
+            yield from super()._stream(*args, **options)
+        except ModelError as error:
+            self._leave_option_out(error)
+            yield from super()._stream(*args, **options)
+
+    async def _astream(self, *args: Any, **options: Any) -> AsyncIterator[ChatGenerationChunk]:
+        try:
+            async for chunk in super()._astream(*args, **options):
+                yield chunk
+        except ModelError as error:
+            self._leave_option_out(error)
+            async for chunk in super()._astream(*args, **options):
+                yield chunk
+
+    def _leave_option_out(self, error: ModelError) -> None:
+        # A refusal comes before the first piece, so that nothing is said twice.
+        if not self.stream_usage or "stream_options" not in str(error):
+            raise error
+        self.stream_usage = False
+
+
 @cache
 def _chat_class() -> type[BaseChatModel]:
     from langchain_openai import ChatOpenAI
 
-    class ChatLocalServer(ChatOpenAI):
-        """Asks for the tokens that a stream takes, which LangChain asks of OpenAI alone.
-
-        A server that refuses the option is asked without it from then on.
-        """
-
-        stream_usage: bool | None = True
-
-        def _stream(self, *args: Any, **options: Any) -> Iterator[ChatGenerationChunk]:
-            try:
-                yield from super()._stream(*args, **options)
-            except Exception as error:
-                self._leave_option_out(error)
-                yield from super()._stream(*args, **options)
-
-        async def _astream(self, *args: Any, **options: Any) -> AsyncIterator[ChatGenerationChunk]:
-            try:
-                async for chunk in super()._astream(*args, **options):
-                    yield chunk
-            except Exception as error:
-                self._leave_option_out(error)
-                async for chunk in super()._astream(*args, **options):
-                    yield chunk
-
-        def _leave_option_out(self, error: Exception) -> None:
-            # A refusal comes before the first piece, so that nothing is said twice.
-            is_refused = status_of(error) in _REFUSED and "stream_options" in str(error)
-            if not (self.stream_usage and is_refused):
-                raise error
-            self.stream_usage = False
+    class ChatLocalServer(_CountsStreams, ChatOpenAI):
+        """A model on a server of this machine."""
 
     return ChatLocalServer
