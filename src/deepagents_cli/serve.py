@@ -25,7 +25,7 @@ from deepagents_cli.values import (
 )
 from deepagents_server.logs import FORMATS, LEVELS, logging_to_stderr
 
-_OF_SERVERS: Final = ("connections", "allow_anyone", "operator", "max_body")
+_OF_SERVERS: Final = ("connections", "connections_per_address", "allow_anyone", "operator", "max_body")
 _WITHOUT_EFFECT: Final = {
     "--no-browser": "no browser is opened",
     "--no-reload": "code that changes is read at the next start",
@@ -82,6 +82,12 @@ def add_serve(commands: Any) -> None:
         type=read_count,
         default=1000,
         help="how many connections may be open at once, streams among them (default: 1000)",
+    )
+    serve.add_argument(
+        "--connections-per-address",
+        type=read_count,
+        metavar="NUMBER",
+        help="how many of them one address may have (default: half; behind a proxy, all)",
     )
     serve.add_argument(
         "--max-body",

@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 from langgraph_sdk import Auth
 from langgraph_sdk.auth.exceptions import HTTPException
 from langgraph_sdk.auth.types import AuthContext
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from deepagents_server.config import ServerConfig
@@ -154,7 +155,9 @@ class Handlers:
 async def _ask(handler: Callable[..., Any], given: Mapping[str, Any], *, refusal: int) -> Any:
     """Call a handler; what it raises by accident goes to the log only."""
     try:
-        answer = handler(**given)
+        # What waits for a directory of users or another server would let all callers wait with it.
+        awaits = inspect.iscoroutinefunction(handler)
+        answer = handler(**given) if awaits else await run_in_threadpool(handler, **given)
         return await answer if inspect.isawaitable(answer) else answer
     except HTTPException as error:
         raise ApiError(_status(error.status_code), str(error.detail), _headers(error.headers)) from error

@@ -10,7 +10,7 @@ import signal
 import socket
 from collections.abc import Callable
 from contextlib import nullcontext
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final
 
 import h11
@@ -29,6 +29,8 @@ from deepagents_server.server import Server, Settings, open_server
 
 _REFUSED: Final = "ASGI callable returned without completing handshake."
 _HEAD_ENDS: Final = re.compile(rb"\r?\n\r?\n")
+_FOR_HEAD: Final = 10.0
+"""Seconds in which the first line and the headers of a request must have arrived."""
 _MAX_HEAD: Final = 65536
 """Bytes of the first line and the headers of a request."""
 
@@ -40,11 +42,16 @@ class BoundedProtocol(H11Protocol):
     """
 
     patience = 60.0
+    of_address = 1000
     _overdue: asyncio.TimerHandle | None = None
+    _expected: Any = None
 
     def connection_made(self, transport: Any) -> None:
-        """Expect a request."""
+        """Expect a request, if there is room for those of this address."""
         super().connection_made(transport)
+        mine = _origin(self)
+        if sum(_origin(each) == mine for each in self.connections) > self.of_address:
+            self._close(503, "There are too many connections from your address; close some, or wait.")
         self._expect()
 
     def data_received(self, data: bytes) -> None:
@@ -72,17 +79,20 @@ class BoundedProtocol(H11Protocol):
         arrives = self.conn.their_state in (h11.IDLE, h11.SEND_BODY)
         if not arrives or self.transport.is_closing():
             self._forget()
-        elif self._overdue is None:
-            self._overdue = self.loop.call_later(self.patience, self._give_up)
+        elif self._overdue is None or self._expected is not self.conn.their_state:
+            self._forget()
+            self._expected = self.conn.their_state
+            seconds = min(self.patience, _FOR_HEAD) if self._expected is h11.IDLE else self.patience
+            self._overdue = self.loop.call_later(seconds, self._give_up, seconds)
 
     def _forget(self) -> None:
         if self._overdue:
             self._overdue.cancel()
             self._overdue = None
 
-    def _give_up(self) -> None:
+    def _give_up(self, seconds: float) -> None:
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            self._close(408, f"The request did not arrive within {self.patience:.0f} seconds.")
+            self._close(408, f"The request did not arrive within {seconds:.0f} seconds.")
         if self.cycle:
             # What still answers is to write nothing behind this.
             self.cycle.disconnected = True
@@ -94,6 +104,23 @@ class BoundedProtocol(H11Protocol):
         parts = (h11.Response(status_code=status, headers=headers), body, h11.EndOfMessage())
         self.transport.write(b"".join(self.conn.send(part) or b"" for part in parts))
         self.transport.close()
+
+
+def _origin(connection: Any) -> bytes:
+    """Return where a connection comes from: its address, or the network of one customer of IPv6."""
+    host, *_ = connection.client or ("",)
+    return _network(host)
+
+
+@lru_cache(4096)
+def _network(host: str) -> bytes:
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return host.encode()
+    if isinstance(address, ipaddress.IPv6Address):
+        return address.ipv4_mapped.packed if address.ipv4_mapped else address.packed[:8]
+    return address.packed
 
 
 def _has_large_head(data: bytes) -> bool:
@@ -183,7 +210,9 @@ def _on_signals(end: Callable[[], None]) -> None:
 
 def listener(server: Server, settings: Settings) -> uvicorn.Server:
     """Make what takes connections."""
-    http = type("Bounded", (BoundedProtocol,), {"patience": settings.patience})
+    of_address = settings.connections_per_address or max(1, settings.connections // 2)
+    bounds = {"patience": settings.patience, "of_address": of_address}
+    http = type("Bounded", (BoundedProtocol,), bounds)
     logging.getLogger("uvicorn.error").addFilter(_is_a_failure)
     answering = uvicorn.Server(
         uvicorn.Config(

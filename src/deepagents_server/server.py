@@ -24,6 +24,7 @@ from deepagents_server.graphs import Graphs, load_graphs, load_store
 from deepagents_server.loopback import Loopback, reachable
 from deepagents_server.metrics import Metrics
 from deepagents_server.runs import RunEngine
+from deepagents_server.watchdog import watching_loop
 from deepagents_server.webhooks import Webhooks
 
 SERVER: Final = "deepagents.server"
@@ -70,8 +71,10 @@ class Settings:
     """Whether others may reach a server that asks for no key."""
     connections: int = 1000
     """How many may be open at once; the next one is told that the server is busy."""
+    connections_per_address: int | None = None
+    """How many of them one address may have; without a number, half."""
     patience: float = 60.0
-    """Seconds in which a request must have arrived whole."""
+    """Seconds in which the body of a request must have arrived; its head has 10 at most."""
     version: str = "1"
     """Of the code that is served; runs stay with the version that they began with."""
     operator: str | None = None
@@ -90,6 +93,7 @@ async def open_server(config: ServerConfig, settings: Settings) -> AsyncGenerato
     """
     apply_environment(config)
     async with AsyncExitStack() as stack:
+        stack.enter_context(watching_loop())
         loopback = stack.enter_context(reachable())
         made, handlers = load_graphs(config), Handlers.of(config)
         database = await stack.enter_async_context(open_database(settings.database, load_store(config)))

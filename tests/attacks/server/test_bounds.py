@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import sys
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -20,10 +21,10 @@ HEAD = b"POST /threads HTTP/1.1\r\nhost: localhost\r\n"
 
 
 @contextmanager
-def _connected(url: str) -> Generator[socket.socket]:
+def _connected(url: str, source: str = "127.0.0.1") -> Generator[socket.socket]:
     where = httpx.URL(url)
     assert where.port
-    with socket.create_connection((where.host, where.port), PATIENCE) as opened:
+    with socket.create_connection((where.host, where.port), PATIENCE, (source, 0)) as opened:
         yield opened
 
 
@@ -76,7 +77,8 @@ def test_headers_have_an_end(url: str, end: bytes) -> None:
 
 
 def test_connections_have_a_number(tmp_path: Path) -> None:
-    with serving(tmp_path, slots=0, bounds={"connections": 4}) as url, ExitStack() as stack:
+    bounds = {"connections": 4, "connections_per_address": 9}
+    with serving(tmp_path, slots=0, bounds=bounds) as url, ExitStack() as stack:
         assert httpx.get(f"{url}/ok").status_code == 200
         for _ in range(4):
             stack.enter_context(_connected(url))
@@ -85,6 +87,17 @@ def test_connections_have_a_number(tmp_path: Path) -> None:
         stack.close()
 
         assert refused.status_code == 503
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have one address of loopback")
+def test_an_address_takes_no_connections_of_others(tmp_path: Path) -> None:
+    with serving(tmp_path, slots=0, bounds={"connections": 8}) as url, ExitStack() as stack:
+        for _ in range(20):
+            stack.enter_context(_connected(url, "127.0.0.2"))
+        with _connected(url, "127.0.0.2") as refused:
+            assert _read(refused).startswith(b"HTTP/1.1 503 ")
+
+        assert httpx.get(f"{url}/ok").status_code == 200
 
 
 def test_who_does_not_read_slows_no_run_and_finds_all_of_it_later(tmp_path: Path) -> None:
