@@ -197,8 +197,10 @@ def command_rules(
 
     With `read_only_in`, it changes nothing in these directories.
     """
-    named = (("git", _CHANGES_GIT), ("programs", _CHANGES_PROGRAMS), ("secrets", _USES_SECRETS))
-    git, programs, secrets = ([] if kind in granted else [rule] for kind, rule in named)
+    git = [] if "git" in granted else [_CHANGES_GIT]
+    # A checkout that a person agreed to brings all files of its branch.
+    programs = [] if granted & {"git", "programs"} else [_CHANGES_PROGRAMS]
+    secrets = [] if "secrets" in granted else [_USES_SECRETS]
     closed = [f"/{_escape(Path(each).relative_to('/'))}/" for each in read_only_in]
     first = [FilesystemPermission(["write"], closed, "deny")] if closed else []
     # A whole tree that no rule speaks of is not looked through at each command, so these come first.

@@ -148,6 +148,30 @@ def test_what_is_asked_about_and_approved_is_done(
 
 
 @needs_sandbox
+def test_an_approved_checkout_brings_all_files_of_its_branch(repository: Path) -> None:
+    def git(*words: str) -> None:
+        named = ("-c", "user.name=x", "-c", "user.email=x@y")
+        subprocess.run(["git", *named, *words], cwd=repository, check=True, capture_output=True)
+
+    git("commit", "--allow-empty", "-m", "first")
+    git("checkout", "-b", "other")
+    (repository / ".devcontainer").mkdir()
+    (repository / ".devcontainer/devcontainer.json").write_text("{}")
+    git("add", ".devcontainer")
+    git("commit", "-m", "second")
+    git("checkout", "-")
+    sandbox = make_sandbox(repository)
+    policy = Policy(sandbox, repository, "auto")
+    sandbox.access_of = policy.access_of
+
+    assert policy.judge(about("execute", command="git checkout other")).kind == "ask"
+    ended = sandbox.execute("git checkout other")
+
+    assert ended.exit_code == 0, ended.output
+    assert (repository / ".devcontainer/devcontainer.json").exists(), ended.output
+
+
+@needs_sandbox
 @pytest.mark.parametrize(("started", "mode"), [("sh # .env", "auto"), ("sh", "full")])
 def test_what_is_typed_into_a_freer_command_is_asked_about(
     repository: Path, started: str, mode: Mode
