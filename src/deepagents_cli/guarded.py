@@ -126,6 +126,8 @@ class OwnFiles:
         obeyed += [(each, "") for each in {self.settings.absolute(), self.settings.resolve()}]
         if any(home.is_relative_to(each) for each in places):
             obeyed.append((home, "/{.*,Library}/"))
+            # Many keep what such a name stands for elsewhere, and link to it.
+            obeyed += [(each.resolve(), "/") for each in home.glob(".*") if each.is_symlink()]
         kept, artifacts = [(self.state.resolve(), "/")], [(home / ".deepagents/artifacts", "/")]
         return (
             *_make_rule(["read", "write"], kept, "deny", top),

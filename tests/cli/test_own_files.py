@@ -22,6 +22,9 @@ def home(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in (".ssh/config", ".bashrc", ".local/state/deepagents/kept"):
         (directory / name).parent.mkdir(parents=True, exist_ok=True)
         (directory / name).write_text(f"{KEY}\n")
+    (directory / "dots").mkdir()
+    (directory / "dots/profile").write_text(f"{KEY}\n")
+    (directory / ".profile").symlink_to("dots/profile")
     return directory
 
 
@@ -32,6 +35,7 @@ OBEYED = (
     ".ssh/authorized_keys",
     ".ssh/config",
     ".bashrc",
+    "dots/profile",
     ".config/autostart/x.desktop",
 )
 
@@ -45,8 +49,9 @@ def test_in_a_home_what_programs_obey_is_not_written_unasked(cli: Command, home:
     assert f"{len(OBEYED)} calls were refused" in ended.err
     assert "your home directory" in ended.err
     assert (home / "new.md").read_text() == "x"
-    assert [each for each in OBEYED if (home / each).exists()] == [".ssh/config", ".bashrc"]
-    assert (home / ".ssh/config").read_text() == f"{KEY}\n"
+    assert [each for each in OBEYED if (home / each).exists()] == [".ssh/config", ".bashrc", "dots/profile"]
+    for name in (".ssh/config", ".profile"):
+        assert (home / name).read_text() == f"{KEY}\n"
 
 
 @needs_sandbox
@@ -63,8 +68,9 @@ def test_commands_in_a_home_change_nothing_that_programs_obey_and_see_no_convers
 
     # The one that names a file which any program of this kind obeys is asked about.
     assert "1 call was refused" in ended.err
-    assert [each for each in OBEYED if (home / each).exists()] == [".ssh/config", ".bashrc"]
-    assert (home / ".bashrc").read_text() == f"{KEY}\n"
+    assert [each for each in OBEYED if (home / each).exists()] == [".ssh/config", ".bashrc", "dots/profile"]
+    for name in (".bashrc", ".profile"):
+        assert (home / name).read_text() == f"{KEY}\n"
     results = [each.text for each in model.asked[-1].messages if each.type == "tool"]
     assert [KEY in each for each in results] == [*[False] * (len(lines) - 1), True]
     assert (home / "new.md").read_text() == "x\n"
