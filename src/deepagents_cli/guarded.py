@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,6 +18,7 @@ from pathlib import Path, PurePath
 from typing import Final, Literal, TypeAlias
 
 from deepagents.backends.local_sandbox.backend import PROTECTED
+from deepagents.backends.local_sandbox.obeyed import find_obeyed
 from deepagents.permissions import FilesystemOperation, FilesystemPermission, Rules
 
 Kind: TypeAlias = Literal["git", "programs", "secrets"]
@@ -57,7 +59,8 @@ _DEPENDENCIES: Final = ("node_modules", "site-packages", "dist-packages")
 """Packages of others, with test keys and certificates for all: no secrets of this person, and huge trees."""
 _TOGETHER: Final = 11
 """Lines of names that make one pattern, which has a longest length."""
-_GIT: Final = (".git", ".git/**")
+_GIT: Final = (".git", ".git/**", "head")
+"""Without a `HEAD`, no directory is a repository."""
 _PROGRAMS: Final = (
     "{.vscode,.idea,.zed,.devcontainer}",
     "{.vscode,.idea,.zed,.devcontainer}/**",
@@ -178,6 +181,16 @@ def kind_of(path: str, *, writes: bool, own: OwnRules = ()) -> Kind | None:
     return "secrets" if found.pattern in _USES_SECRETS.paths else "programs"
 
 
+def kind_obeyed(path: str, places: Sequence[Path]) -> Kind | None:
+    """Return why a change is guarded by what is there: what git obeys, and the environment of this program."""
+    for place in places:
+        for each in find_obeyed(place, PROTECTED).paths.keys() - PROTECTED:
+            obeyed = place / each
+            if Path(path).is_relative_to(obeyed) or obeyed.is_relative_to(path):
+                return "programs" if obeyed in map(Path, (sys.prefix, sys.base_prefix)) else "git"
+    return None
+
+
 def kind_below(directory: str, own: OwnRules) -> Kind | None:
     """Return why something in a directory is guarded; what is too large to look through may hold anything."""
     count = 0
@@ -220,7 +233,9 @@ def needs_of(command: str, within: Collection[str] = ()) -> frozenset[Kind]:
         if kind_of(path, writes=False) == "secrets":
             found.add("secrets")
         kind = kind_of(path, writes=True)
-        if kind != "secrets" and kind is not None:
+        # As a word, origin/HEAD is a commit and no file.
+        is_commit = path.endswith("/HEAD") and "/.git/" not in path
+        if kind not in (None, "secrets") and not is_commit:
             found.add(kind)
         if behind and behind[0] not in _READS_GIT:
             found.add("git")

@@ -38,6 +38,7 @@ from deepagents_cli.guarded import (
     find_protected,
     is_kept_from_tools,
     kind_below,
+    kind_obeyed,
     kind_of,
     needs_of,
 )
@@ -332,6 +333,8 @@ class Policy:
         paths = tuple(map(self._machine, named))
         writes, own = spec.changes_files, self._own_rules
         kinds: list[Kind | None] = [kind_of(each, writes=writes, own=own) for each in (*named, *paths)]
+        if writes:
+            kinds.extend(kind_obeyed(each, self.places) for each in paths)
         if spec.effect == "delete":
             kinds.extend(kind_below(each, own) for each in paths)
         guarded: frozenset[Kind] = frozenset(each for each in kinds if each is not None)
