@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import platform
 import re
 import stat
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -292,7 +294,14 @@ def write_whole(path: Path, content: bytes, mode: int | None = None) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(path)
+            written = os.fstat(file.fileno())
+            if sys.platform == "win32":
+                # An open file cannot be renamed there. Elsewhere it keeps its number from being given anew.
+                file.close()
+            temporary.replace(path)
+            # A command that watches the directory can put a file of its own in the place of a temporary one.
+            if not os.path.samestat(path.lstat(), written):
+                raise OSError(errno.EBUSY, "another program put its own file there")
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise

@@ -20,6 +20,8 @@ _COMMON = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(o
 _DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _COMMON
 # Linux can open a directory that may be entered but not listed only with O_PATH.
 _PASS_THROUGH = getattr(os, "O_PATH", 0)
+# A name is given through /proc, by the number of the open file.
+_UNNAMED = getattr(os, "O_TMPFILE", 0) if os.path.isdir("/proc/self/fd") else 0
 # What Windows answers when a name that is no link is read as one (ERROR_NOT_A_REPARSE_POINT).
 _NOT_A_REPARSE_POINT = 4390
 
@@ -58,6 +60,19 @@ class HandleDirectory:
     def open(self, name: str, flags: int = os.O_RDONLY, mode: int = 0o644) -> int:
         """Open a file and return its descriptor; a link is refused, a pipe does not block."""
         return os.open(name, flags | _COMMON, mode, dir_fd=self._fd)
+
+    def open_unnamed(self, mode: int) -> int | None:
+        """Open a new file that has no name yet, where the system can: then nobody else can reach it."""
+        if not _UNNAMED:
+            return None
+        try:
+            return os.open(".", os.O_WRONLY | _UNNAMED | _COMMON, mode, dir_fd=self._fd)
+        except OSError:
+            return None
+
+    def link(self, fd: int, name: str) -> None:
+        """Give an open file a name that is not there yet."""
+        os.link(f"/proc/self/fd/{fd}", name, dst_dir_fd=self._fd)
 
     def stat(self, name: str) -> os.stat_result:
         """Describe an entry itself, not what it links to."""
@@ -154,6 +169,12 @@ class PathDirectory:
         if path.is_symlink():
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         return os.open(path, flags | _COMMON, mode)
+
+    def open_unnamed(self, mode: int) -> int | None:
+        return None
+
+    def link(self, fd: int, name: str) -> None:
+        raise NotImplementedError
 
     def stat(self, name: str) -> os.stat_result:
         return (self._path / name).lstat()

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -47,6 +47,7 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 # Without set-uid and set-gid: new content must not run with another user's rights.
 _KEPT_MODE: Final = 0o1777
 _LOCKS: Final = 64
+_MOST_TRIES: Final = 20
 # Seconds. A write takes far less; one that is held up longer should fail and say so.
 _LONGEST_WAIT: Final = 30.0
 _FIRST_PAUSE: Final = 0.0005
@@ -56,9 +57,14 @@ _DIRECTORIES_REMEMBERED = 1024
 
 @dataclass(slots=True)
 class Writer:
-    """Writes below a root; files of more than `largest` bytes are not edited."""
+    """Writes below a root; files of more than `largest` bytes are not edited.
+
+    What `stays` is written where it is: with another file in its place, a confined command that runs would
+    find that one in place of what it was kept from.
+    """
 
     largest: int
+    stays: Callable[[Path], bool] = field(default=lambda path: False)
     _swept: dict[tuple[str, ...], float] = field(default_factory=dict[tuple[str, ...], float])
 
     def write(self, path: ResolvedPath, content: str, expected_version: str | None) -> str:
@@ -72,7 +78,7 @@ class Writer:
                 _check_version(path, before, expected_version)
                 if before and b"\n" in data and before.st_size <= self.largest:
                     data = _keep_line_ends(_read_content(entry), data, path)
-                return _replace(entry, data, before)
+                return self._put(path, entry, data, before)
         except BackendError as error:
             if expected_version is None or error.code != "file_not_found":
                 raise
@@ -83,7 +89,7 @@ class Writer:
         """Make bytes the content of a file."""
         data = validate_bytes(path.shown, content)
         with self._open_to_change(path, "writing", make_parents=True) as (entry, before):
-            _replace(entry, data, before)
+            self._put(path, entry, data, before)
 
     def append(self, path: ResolvedPath, content: str | bytes) -> str:
         """Add to the end of a file, all of it or nothing, and return the version."""
@@ -106,7 +112,12 @@ class Writer:
             done = replace_exact(_read_text(entry, path), old, new, replace_all)
             # Gives back byte for byte what was not UTF-8 when the file was read.
             data = done.content.encode("utf-8", "surrogateescape")
-            return done.count, _replace(entry, data, before)
+            return done.count, self._put(path, entry, data, before)
+
+    def _put(self, path: ResolvedPath, entry: Entry, data: bytes, before: os.stat_result | None) -> str:
+        if before is not None and self.stays(path.root.path_of(entry.parts)):
+            return _overwrite(entry, data, before)
+        return _replace(entry, data, before)
 
     def delete(self, path: ResolvedPath, is_undeletable: Callable[[tuple[str, ...]], bool]) -> None:
         """Remove a file, a directory with all below it, or a link but not what it leads to."""
@@ -211,32 +222,72 @@ def _read_text(entry: Entry, path: ResolvedPath) -> str:
 
 
 def _replace(entry: Entry, data: bytes, before: os.stat_result | None) -> str:
-    """Make `data` the content of a file, keep its mode and owner, and return the new version."""
-    temporary = temporary_name()
+    """Make `data` the content of a file, keep its mode and owner, and return the new version.
+
+    Raises:
+        OSError: when another program puts a file of its own there each time.
+    """
+    for _ in range(_MOST_TRIES):
+        if version := _try_to_replace(entry, data, before):
+            return version
+    raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+
+
+def _try_to_replace(entry: Entry, data: bytes, before: os.stat_result | None) -> str | None:
+    """Replace a file once; `None` when what is there then is another one."""
+    above, temporary = entry.above, temporary_name()
     # Others must not read what is new in a private file meanwhile or after a kill: its mode comes last.
-    fd = entry.above.open(temporary, _NEW, 0o644 if before is None else 0o600)
-    try:
+    mode = 0o644 if before is None else 0o600
+    unnamed = above.open_unnamed(mode)
+    fd = above.open(temporary, _NEW, mode) if unnamed is None else unnamed
+    with ExitStack() as opened:
+        opened.callback(os.close, fd)
         try:
-            write_all(fd, data)
-            _copy_owner_and_mode(fd, before)
-            # Two writes within one tick of the file system's clock would get the same version.
-            if os.utime in os.supports_fd:
-                now = time.time_ns()
-                os.utime(fd, ns=(now, now))
-            # Without this, a power cut after the rename could leave the new name with no content.
-            os.fsync(fd)
-            version = version_of(os.fstat(fd))
-        finally:
-            os.close(fd)
-        # A rename in one directory is atomic: a reader sees the old content or the new, whole.
-        entry.above.rename(temporary, entry.name)
-    except BaseException:
-        with suppress(OSError):
-            entry.above.unlink(temporary)
-        raise
+            written = _fill(fd, data, before)
+            if unnamed is not None:
+                # As late as this, for while it has a name, others could put a file in its place.
+                above.link(fd, temporary)
+            if sys.platform == "win32":
+                # An open file cannot be renamed there. Elsewhere it keeps its number from being given anew.
+                opened.close()
+            # A rename in one directory is atomic: a reader sees the old content or the new, whole.
+            above.rename(temporary, entry.name)
+            there = entry.stat_if_any()
+        except BaseException as error:
+            with suppress(OSError):
+                above.unlink(temporary)
+            if isinstance(error, FileNotFoundError):
+                return None
+            raise
+    if there is None or not os.path.samestat(there, written):
+        return None
     # The new name is in the directory, which has to reach the disk as well.
-    entry.above.sync()
-    return version
+    above.sync()
+    return version_of(written)
+
+
+def _overwrite(entry: Entry, data: bytes, before: os.stat_result) -> str:
+    """Make `data` the content of a file that stays the same one."""
+    fd = entry.above.open(entry.name, os.O_WRONLY)
+    try:
+        if not os.path.samestat(os.fstat(fd), before):
+            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+        os.ftruncate(fd, len(data))
+        return version_of(_fill(fd, data, None))
+    finally:
+        os.close(fd)
+
+
+def _fill(fd: int, data: bytes, before: os.stat_result | None) -> os.stat_result:
+    write_all(fd, data)
+    _copy_owner_and_mode(fd, before)
+    # Two writes within one tick of the file system's clock would get the same version.
+    if os.utime in os.supports_fd:
+        now = time.time_ns()
+        os.utime(fd, ns=(now, now))
+    # Without this, a power cut after the rename could leave the new name with no content.
+    os.fsync(fd)
+    return os.fstat(fd)
 
 
 def _append(entry: Entry, data: bytes) -> str:

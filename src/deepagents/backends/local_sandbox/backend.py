@@ -28,7 +28,7 @@ from deepagents.backends.local_sandbox.given import (
 )
 from deepagents.backends.local_sandbox.guard import guard
 from deepagents.backends.local_sandbox.held import Held
-from deepagents.backends.local_sandbox.leftovers import hold_devices
+from deepagents.backends.local_sandbox.leftovers import hold_devices, running_mounts
 from deepagents.backends.local_sandbox.limits import CommandLimits, ControlGroup, Watchdog, find_controllers
 from deepagents.backends.local_sandbox.macos import run_under_seatbelt
 from deepagents.backends.local_sandbox.mounts import HOME, Descriptors, View
@@ -108,6 +108,7 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
             raise ConfigError(
                 "session=True is for Linux: on macOS each command starts in a sandbox of its own"
             )
+        self._writer.stays = running_mounts().has
         self._program: Bubblewrap | Seatbelt = found
         self._given = find_given(self.cwd, readable, writable)
         self._changeable = [path for path, mode in self._given.items() if mode == "writable"]
@@ -257,6 +258,9 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
             bridge = stack.enter_context(Bridge(self._rules, control.refused)) if self._rules else None
             # Left first: all that follows needs the command to be dead.
             first = stack.enter_context(FirstProcess())
+            mounted = [*frozen, *held.marks.modes]
+            running_mounts().add(mounted)
+            stack.callback(running_mounts().remove, mounted)
             view = View(
                 self.cwd,
                 {**dict.fromkeys((*needs, *(bridge.needs if bridge else ())), "readable"), **self._given},

@@ -238,14 +238,14 @@ class Protection:
 
 
 @dataclass(slots=True)
-class Unborn:
-    """What the commands that run in this process may make, and must not leave."""
+class PathsOfCommands:
+    """Paths that matter to the commands that run in this process."""
 
     _paths: Counter[Path] = field(default_factory=Counter[Path])
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def has(self, path: Path) -> bool:
-        """Return whether a command that runs found nothing there."""
+        """Return whether one of them noted this path."""
         return self._paths[path] > 0
 
     def add(self, paths: Sequence[Path]) -> None:
@@ -261,9 +261,15 @@ class Unborn:
 
 
 @cache
-def running_unborn() -> Unborn:
-    """Return what this whole process shares: several sandboxes may have the same root."""
-    return Unborn()
+def running_unborn() -> PathsOfCommands:
+    """Return what commands may make and must not leave; several sandboxes may have the same root."""
+    return PathsOfCommands()
+
+
+@cache
+def running_mounts() -> PathsOfCommands:
+    """Return what commands are kept from by mounts."""
+    return PathsOfCommands()
 
 
 def _take_placeholder(directory: int, name: str) -> int | None:
