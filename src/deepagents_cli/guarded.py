@@ -182,7 +182,7 @@ def kind_of(path: str, *, writes: bool, own: OwnRules = ()) -> Kind | None:
 
 
 def kind_obeyed(path: str, places: Sequence[Path]) -> Kind | None:
-    """Return why a change is guarded by what is there: what git obeys, and the environment of this program."""
+    """Return why a change is guarded by what is there: what git obeys, the environment of this program."""
     for place in places:
         for each in find_obeyed(place, PROTECTED).paths.keys() - PROTECTED:
             obeyed = place / each

@@ -25,6 +25,19 @@ for each in range(10):
             file.write(bytes(1 << 20))
     time.sleep(0.1)
 """
+_HIDE = """
+import mmap, os, socket, time
+held = [*socket.socketpair()]
+for each in range(10):
+    file = os.open('hidden', os.O_RDWR | os.O_CREAT)
+    os.unlink('hidden')
+    for block in range(40):
+        os.write(file, bytes(1 << 20))
+    HOLD
+    os.close(file)
+    time.sleep(0.1)
+print('survived')
+"""
 
 
 @contextmanager
@@ -90,6 +103,22 @@ print('survived 8')
     return _memory(code)
 
 
+def memory_in_files_that_only_mappings_hold() -> dict[str, Any]:
+    code = """
+import mmap, os, time
+held = []
+for each in range(12):
+    file = os.memfd_create('x')
+    for block in range(64):
+        os.write(file, bytes(1 << 20))
+    held.append(mmap.mmap(file, 4096))
+    os.close(file)
+time.sleep(0.5)
+print('survived 8')
+"""
+    return _memory(code)
+
+
 def memory_of_a_process_that_closes_itself() -> dict[str, Any]:
     code = """
 import ctypes, time
@@ -126,6 +155,14 @@ import os, time
 os.mkdir('d'); os.chdir('d'); os.chmod('.', 0o300)
 """
     return _disk(python(code + _FILL))
+
+
+def a_full_workspace_that_only_mappings_hold() -> dict[str, Any]:
+    return _disk(python(_HIDE.replace("HOLD", "held.append(mmap.mmap(file, 4096))")))
+
+
+def a_full_workspace_that_only_sockets_hold() -> dict[str, Any]:
+    return _disk(python(_HIDE.replace("HOLD", "socket.send_fds(held[0], [b'x'], [file])")))
 
 
 def one_large_file() -> dict[str, Any]:
@@ -217,8 +254,10 @@ def a_cancellation() -> dict[str, Any]:
 
 
 DRILLS = [
-    a_fork_bomb, many_children_with_memory, memory_in_files_of_memory, memory_of_a_process_that_closes_itself,
+    a_fork_bomb, many_children_with_memory, memory_in_files_of_memory, memory_in_files_that_only_mappings_hold,
+    memory_of_a_process_that_closes_itself,
     a_full_workspace, a_full_workspace_out_of_sight, a_full_workspace_behind_a_closed_door, one_large_file,
+    a_full_workspace_that_only_mappings_hold, a_full_workspace_that_only_sockets_hold,
     full_temporary_directories, an_output_flood, fifty_at_once, a_time_out, a_cancellation, what_is_not_held,
 ]  # fmt: skip
 

@@ -21,7 +21,7 @@ _DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _COMMON
 # Linux can open a directory that may be entered but not listed only with O_PATH.
 _PASS_THROUGH = getattr(os, "O_PATH", 0)
 # A name is given through /proc, by the number of the open file.
-_UNNAMED = getattr(os, "O_TMPFILE", 0) if os.path.isdir("/proc/self/fd") else 0
+_UNNAMED = getattr(os, "O_TMPFILE", 0) if Path("/proc/self/fd").is_dir() else 0
 # What Windows answers when a name that is no link is read as one (ERROR_NOT_A_REPARSE_POINT).
 _NOT_A_REPARSE_POINT = 4390
 

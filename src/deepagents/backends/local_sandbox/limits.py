@@ -25,6 +25,8 @@ _PAGE: Final = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 # much until the next look.
 LOOK_EVERY: Final = 0.02
 _LOOK_AT_DISK_EVERY: Final = 0.05
+# Neither memory that processes share, nor files of memory.
+_OF_A_DISK: Final = re.compile(r" /(?!memfd:|SYSV|dev/zero|dev/shm/|tmp/|\[)")
 _ESCAPED: Final = re.compile(rb"\\([0-7]{3})")
 
 
@@ -245,7 +247,7 @@ class Watchdog:
         written = 0
         for status in self._find_changed(pid):
             if status is None:
-                # A directory that nobody can look into, too deep or closed: only what is free tells then.
+                # What nobody can look into, such as a directory too deep: only what is free tells then.
                 return self.limits.disk + 1
             if (status.st_dev, status.st_ino) not in seen:
                 seen.add((status.st_dev, status.st_ino))
@@ -258,6 +260,8 @@ class Watchdog:
     def _find_changed(self, pid: int) -> Iterator[os.stat_result | None]:
         for process in _descendants(pid):
             yield from (status for status in _open_files(process) if not status.st_nlink)
+            if _hides_files(process):
+                yield None
         for directory in self.directories:
             for status in _walk(str(directory)):
                 if status is None or max(status.st_mtime, status.st_ctime) >= self._started:
@@ -364,6 +368,17 @@ def _count_used(pid: int, directory: str) -> int:
 def _memory_files(pid: int) -> dict[int, int]:
     """Return the memory files that a process holds open, and their sizes; mapped or not, they use memory."""
     return {each.st_ino: each.st_blocks * 512 for each in _open_files(pid, "/memfd:")}
+
+
+def _hides_files(pid: int) -> bool:
+    """Return whether a process may hold removed files that it has not open: mapped, or in a socket."""
+    if any(line.endswith(" (deleted)") and _OF_A_DISK.search(line) for line in _lines(f"/proc/{pid}/maps")):
+        return True
+    with suppress(OSError):
+        # How many open files wait in a socket to be received (Linux 5.6).
+        infos = [_lines(f"/proc/{pid}/fdinfo/{each}") for each in os.listdir(f"/proc/{pid}/fdinfo")]
+        return any(line.startswith("scm_fds:") and line.split()[1] != "0" for info in infos for line in info)
+    return False
 
 
 def _open_files(pid: int, prefix: str = "/") -> Iterator[os.stat_result]:

@@ -46,7 +46,8 @@ _DENIED: Final = {
 _NUMBERS: Final = {
     "chmod": (90, None), "clone": (56, 220), "clone3": (435, 435), "creat": (85, None),
     "fallocate": (285, 47), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452),
-    "fcntl": (72, 25), "ioctl": (16, 29), "mknod": (133, None), "mknodat": (259, 33), "open": (2, None),
+    "fcntl": (72, 25), "ioctl": (16, 29), "memfd_create": (319, 279), "mknod": (133, None),
+    "mknodat": (259, 33), "open": (2, None),
     "openat": (257, 56), "openat2": (437, 437), "personality": (135, 92), "shmget": (29, 194),
     "socket": (41, 198), "socketpair": (53, 199),
 }  # fmt: skip
@@ -80,7 +81,8 @@ def is_supported() -> bool:
 def build_filter(*, no_shared_memory: bool) -> bytes:
     """Build the filter for this machine.
 
-    `no_shared_memory` refuses System V segments, which outlive a process and are seen by no watchdog.
+    `no_shared_memory` refuses what no watchdog sees: System V segments, which outlive a process, and files
+    in memory, which a mapping or a socket can hold.
 
     Raises:
         KeyError: for an architecture that has no filter; ask `is_supported` first.
@@ -122,6 +124,7 @@ def build_filter(*, no_shared_memory: bool) -> bytes:
     deny("fallocate", errno.EOPNOTSUPP)
     if no_shared_memory:
         deny("shmget")
+        deny("memfd_create", errno.ENOSYS)
     code.append((_RETURN, 0, 0, _ALLOW))
     return b"".join(struct.pack("=HBBI", *each) for each in code)
 
