@@ -26,7 +26,7 @@ _PAGE: Final = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 LOOK_EVERY: Final = 0.02
 _LOOK_AT_DISK_EVERY: Final = 0.05
 # Neither memory that processes share, nor files of memory.
-_OF_A_DISK: Final = re.compile(r" /(?!memfd:|SYSV|dev/zero|dev/shm/|tmp/|\[)")
+_OF_A_DISK: Final = re.compile(r" /(?!memfd:|SYSV|dev/zero|\[aio\])")
 _ESCAPED: Final = re.compile(rb"\\([0-7]{3})")
 
 
