@@ -285,6 +285,19 @@ def test_a_command_gets_the_time_that_is_left(tmp_path: Any) -> None:
     assert mark(result)["spent"] < 20
 
 
+def test_reading_a_command_waits_for_no_longer_than_the_time_that_is_left(tmp_path: Any) -> None:
+    model = ScriptedModel(
+        call("execute", command="exec sleep 60", background=True),
+        call("read_command", command_id="command-1", wait=50),
+        always=lambda _: call("read_command", command_id="command-1", wait=50),
+    )
+    agent = create_deep_agent(model, backend=LocalShellBackend(tmp_path), limits=Limits(seconds=0.8))
+    result = agent.invoke({"messages": "Go"})
+
+    assert mark(result)["kind"] == "seconds"
+    assert mark(result)["spent"] < 20
+
+
 def test_summaries_and_graders_count() -> None:
     def answer(asked: Asked) -> Any:
         return (

@@ -91,6 +91,13 @@ def test_a_command_puts_no_file_of_its_own_in_the_place_of_what_is_written(
         assert sandbox.read(str(path)).version == version
 
 
+def test_a_command_that_locks_a_directory_stops_no_file_tool(sandbox: LocalSandbox, tmp_path: Path) -> None:
+    start(sandbox, "flock -x . -c 'echo locked; sleep 1000'")
+
+    assert sandbox.write(str(tmp_path / "notes.txt"), "new").error is None
+    assert (tmp_path / "notes.txt").read_text() == "new"
+
+
 @pytest.mark.parametrize("name", [".mcp.json", "law.txt", ".env"])
 def test_a_command_is_kept_from_a_file_also_after_it_was_written(
     sandbox: LocalSandbox, tmp_path: Path, name: str

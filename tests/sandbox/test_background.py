@@ -282,7 +282,7 @@ class TestABackend:
             status = backend.poll_command(flood, wait=SECONDS)
 
         assert status.output.endswith("1000000\nend\n")
-        assert status.left_out > 0
+        assert len(status.output) <= 100_000
         assert len(status.output) + status.left_out == status.next_offset == 6_888_896 + 4
 
     def test_ends_a_command_whose_time_is_over(self, backend: Any) -> None:

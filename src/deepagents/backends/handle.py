@@ -304,6 +304,8 @@ class FileCalls:
 
     async def poll_command(self, command_id: str, offset: int = 0, wait: float = 0) -> CommandStatus:
         """Return what a command printed from an offset on, once it has ended or `wait` seconds are over."""
+        left = seconds_left()
+        wait = wait if left is None else min(wait, left)
         seconds = None if self.seconds is None else self.seconds + wait
         return await self._do(ops.PollCommand(command_id, offset, wait, seconds=seconds))
 

@@ -123,7 +123,7 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
         )
         self._paths = MountedPaths(self.cwd, self._given)
         self._commands = Commands(self._start, timeout, max_output_bytes)
-        self._background = Background(self._start)
+        self._background = Background(self._start, max_output_bytes)
         self._session = Session(self._confine, self._look, max_output_bytes) if session else None
         self._id = f"sandbox-{uuid.uuid4().hex[:8]}"
 

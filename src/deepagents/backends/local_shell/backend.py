@@ -56,7 +56,7 @@ class LocalShellBackend(FilesystemBackend, BackgroundCommands):
         # Packages that build on this class read these two, and may set them.
         self._default_timeout = positive(timeout)
         self._max_output_bytes = max_output_bytes
-        self._background = Background(partial(self._start, leaves_nothing=True))
+        self._background = Background(partial(self._start, leaves_nothing=True), max_output_bytes)
         self._env = {**_inherit(inherit_env), **check_variables(env)}
         self._id = f"local-{uuid.uuid4().hex[:8]}"
 

@@ -73,8 +73,9 @@ class _Running:
 class Background:
     """The commands that one backend runs in the background."""
 
-    def __init__(self, start: Start) -> None:
+    def __init__(self, start: Start, most_bytes: int) -> None:
         self._start = start
+        self._most = most_bytes
         self.prefix = "command"
         self._commands: dict[str, _Running] = {}
         self._lock = threading.Lock()
@@ -136,9 +137,11 @@ class Background:
         running = self._find(command_id)
         with running.changed:
             running.changed.wait_for(lambda: running.exit_code is not None, wait)
-            missing = max(running.forgotten - offset, 0)
             output = running.printed[max(offset - running.forgotten, 0) :]
+            # The newest part, as of what a command keeps.
+            output = output[-self._most :].encode(errors="replace")[-self._most :].decode(errors="ignore")
             end = running.forgotten + len(running.printed)
+            missing = max(end - offset, 0) - len(output)
             refused = tuple(running.control.refused)
             return CommandStatus(output, end, running.exit_code, missing, refused)
 
