@@ -61,6 +61,7 @@ TESTED_BY: dict[str, str] = {
     "deepagents/backends/guard.py": "agents/test_permissions.py",
     "deepagents/backends/handle.py": "backends/test_call.py",
     "deepagents/backends/operations.py": "backends/test_call.py",
+    "deepagents/backends/filesystem/locks.py": "backends/test_filesystem_crashes.py",
     "deepagents/backends/programs.py": "attacks/test_programs.py",
     "deepagents/backends/local_sandbox/backend.py": "sandbox/test_escapes.py",
     "deepagents/backends/local_sandbox/bridge.py": "sandbox/test_network.py",

@@ -10,13 +10,10 @@ import errno
 import os
 import stat
 import sys
-import tempfile
-import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -33,13 +30,11 @@ from deepagents.backends._directory import Directory
 from deepagents.backends._refusals import not_text, stale_version, undeletable_root
 from deepagents.backends.filedata import encode_text, file_kind, validate_addition, validate_bytes
 from deepagents.backends.filesystem.confined_dir import Entry, translate_os_errors
+from deepagents.backends.filesystem.locks import hold_lock
 from deepagents.backends.filesystem.pages import read_all
 from deepagents.backends.filesystem.paths import ResolvedPath
 from deepagents.backends.filesystem.reading import check_regular
 from deepagents.errors import BackendError
-
-if sys.platform != "win32":
-    import fcntl
 
 # An hour is far beyond any write, so nothing that is still being written is removed.
 FORGOTTEN_AFTER: Final = 3600.0
@@ -47,13 +42,7 @@ FORGOTTEN_AFTER: Final = 3600.0
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 # Without set-uid and set-gid: new content must not run with another user's rights.
 _KEPT_MODE: Final = 0o1777
-_LOCKS: Final = 64
 _MOST_TRIES: Final = 20
-# Seconds. A write takes far less; one that is held up longer should fail and say so.
-_LONGEST_WAIT: Final = 30.0
-_WAIT_FOR_OTHERS: Final = 2.0
-_FIRST_PAUSE: Final = 0.0005
-_LONGEST_PAUSE: Final = 0.02
 _DIRECTORIES_REMEMBERED = 1024
 
 
@@ -130,7 +119,7 @@ class Writer:
             if not entry.name or is_undeletable(entry.parts):
                 raise undeletable_root(path.shown)
             # What is checked must be what is removed, so no writer may come in between.
-            with _hold_lock(entry.above, path.root.path_of(entry.parts[:-1])):
+            with hold_lock(entry.above, path.root.path_of(entry.parts[:-1])):
                 is_directory = stat.S_ISDIR(entry.stat().st_mode)
                 if is_directory:
                     path.check_all_below(entry.parts)
@@ -156,7 +145,7 @@ class Writer:
         with (
             translate_os_errors(f"File '{path.shown}'", doing, path.hint),
             path.entry(make_parents=make_parents) as entry,
-            _hold_lock(entry.above, path.root.path_of(entry.parts[:-1])),
+            hold_lock(entry.above, path.root.path_of(entry.parts[:-1])),
         ):
             # Asked under the lock, or another writer could change it after the check.
             before = entry.stat_if_any()
@@ -309,62 +298,6 @@ def _remove_forgotten(directory: Directory) -> None:
                 directory.unlink(name)
 
 
-@contextmanager
-def _hold_lock(directory: Directory, path: Path) -> Generator[None]:
-    """Hold the lock of one directory, which is at `path`.
-
-    The lock is on the directory, not on the file: a file that is replaced is another one afterwards, and a
-    lock file next to it would show up in listings.
-
-    Raises:
-        TimeoutError: when another holds it for too long.
-    """
-    # A system lock belongs to an open descriptor, and holds threads apart too; the lock in this process lets
-    # them wait without polling. Directories share a few of these, so that nothing grows with their number.
-    lock = _thread_locks()[hash(path) % _LOCKS]
-    if not lock.acquire(timeout=_LONGEST_WAIT):
-        raise _timeout()
-    own = None
-    try:
-        fd = directory.lock()
-        if fd is not None:
-            own = _open_own_lock(os.fstat(fd))
-            if own is not None:
-                _lock_against_processes(own, _LONGEST_WAIT)
-            _lock_directory(fd, has_own=own is not None)
-        yield
-    finally:
-        if own is not None:
-            os.close(own)
-        lock.release()
-
-
-def _open_own_lock(directory: os.stat_result) -> int | None:
-    """Open a file to lock for a directory, which only processes of this user reach; `None` if none can be.
-
-    A command in a sandbox can lock the directory itself, for as long as it likes.
-    """
-    top = Path(tempfile.gettempdir(), f"deepagents-{os.geteuid()}")
-    try:
-        top.mkdir(mode=0o700, exist_ok=True)
-        status = top.lstat()
-        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
-            return None
-        name = f"{(directory.st_dev ^ directory.st_ino) % _LOCKS}.lock"
-        return os.open(top / name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    except OSError:
-        return None
-
-
-def _lock_directory(fd: int, *, has_own: bool) -> None:
-    """Lock a directory against processes of other users and other machines, which hold it for a moment."""
-    try:
-        _lock_against_processes(fd, _WAIT_FOR_OTHERS if has_own else _LONGEST_WAIT)
-    except TimeoutError:
-        if not has_own:
-            raise
-
-
 def _copy_owner_and_mode(fd: int, before: os.stat_result | None) -> None:
     if before is None or not hasattr(os, "fchmod"):
         return
@@ -378,36 +311,3 @@ def _copy_owner_and_mode(fd: int, before: os.stat_result | None) -> None:
     if mode != stat.S_IMODE(os.fstat(fd).st_mode):
         with suppress(PermissionError):
             os.fchmod(fd, mode)
-
-
-@cache
-def _thread_locks() -> tuple[threading.Lock, ...]:
-    return tuple(threading.Lock() for _ in range(_LOCKS))
-
-
-def _timeout() -> TimeoutError:
-    return TimeoutError(errno.ETIMEDOUT, f"its directory was locked for {_LONGEST_WAIT:g} seconds")
-
-
-def _lock_against_processes(fd: int, seconds: float) -> None:
-    """Lock what is open until it is closed; some file systems cannot, and go without.
-
-    Raises:
-        TimeoutError: when another holds it for longer.
-    """
-    if sys.platform == "win32":
-        return
-    last, pause = time.monotonic() + seconds, _FIRST_PAUSE
-    while True:
-        try:
-            # Polled, because a blocking flock knows no time limit, and signals do not reach threads.
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > last:
-                raise _timeout() from None
-            time.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE)
-        except OSError:
-            return
-        else:
-            return
