@@ -62,7 +62,7 @@ class HandleDirectory:
         return os.open(name, flags | _COMMON, mode, dir_fd=self._fd)
 
     def open_unnamed(self, mode: int) -> int | None:
-        """Open a new file that has no name yet, where the system can: then nobody else can reach it."""
+        """Open a new file that has no name yet, by which others could reach it, where the system can."""
         if not _UNNAMED:
             return None
         try:
