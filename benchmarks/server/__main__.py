@@ -1,4 +1,4 @@
-"""Measure the server: `python -m benchmarks.server load` or `drill`; each has `--help`."""
+"""Measure the server: `python -m benchmarks.server load`, `drill` or `growth`; each has `--help`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.server.drill import Size, drill, on_postgres, on_sqlite
+from benchmarks.server.growth import growth
 from benchmarks.server.load import cancelling, load, overhead
 from benchmarks.server.programs import Server, deepagents, install_langgraph_dev, langgraph_dev
 
@@ -25,13 +26,22 @@ def main() -> int:
     drilling.add_argument(
         "--kills", type=int, default=12, help="how often a process that runs agents is killed"
     )
+    growing = commands.add_parser("growth", help="keep more and more threads, and see what requests cost")
+    growing.add_argument("--database", choices=("postgres", "sqlite"), default="sqlite")
     loading = commands.add_parser("load", help="stream to many clients, beside langgraph dev")
     loading.add_argument("--clients", type=int, default=200)
     loading.add_argument("--seconds", type=float, default=60, help="600 to see whether memory stays flat")
     loading.add_argument("--times", type=int, default=40, help="runs from which the overhead is measured")
     loading.add_argument("--alone", action="store_true", help="leave langgraph dev out")
     options = parser.parse_args()
-    return _drill(options) if options.command == "drill" else _load(options)
+    return {"drill": _drill, "growth": _grow, "load": _load}[options.command](options)
+
+
+def _grow(options: argparse.Namespace) -> int:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
+        for line in growth(Path(directory), options.database):
+            print(line, flush=True)
+    return 0
 
 
 def _load(options: argparse.Namespace) -> int:

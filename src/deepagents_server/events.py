@@ -13,11 +13,10 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from deepagents_server.database import Database
-from deepagents_server.database.runs import add
-from deepagents_server.database.tables import run_events, server_time
+from deepagents_server.database.runs import add_events
+from deepagents_server.database.tables import run_events
 from deepagents_server.errors import show_cause
 from deepagents_server.serialize import dump, dump_text, load
 
@@ -47,6 +46,7 @@ class _Channel:
     """The events of a run that works in this process, or is read in it."""
 
     works: bool = False
+    attempt: int = 0
     keep: bool = False
     streamed: bool = False
     """Whether a client is about to read, who made the run for that."""
@@ -93,20 +93,21 @@ class EventLog:
         self._channels: dict[str, _Channel] = {}
         self._waiting: dict[str, set[asyncio.Event]] = {}
         """Who waits for the end of a run, or for news of a thread, by its id."""
-        self.on_kept: Callable[[AsyncConnection, str], Awaitable[None]] | None = None
-        """Called as events of a run come into the database, to tell other processes when they are there."""
-        self.on_reader: Callable[[str], Awaitable[None]] | None = None
+        self.on_kept: Callable[[str], None] | None = None
+        """Called when events of a run have come into the database, to tell other processes."""
+        self.on_reader: Callable[[str], None] | None = None
         """Called when somebody begins to read a run that works elsewhere."""
 
-    def open(self, run_id: str, token: int, *, first: bool, keep: bool, streamed: bool = False) -> None:
-        """Begin to take the events of an attempt at a run, which has a lease with this number."""
+    def open(self, run_id: str, token: int, *, attempt: int, keep: bool, streamed: bool = False) -> None:
+        """Begin to take the events of an attempt at a run, which has a lease with the number `token`."""
         channel = self._channels.setdefault(run_id, _Channel())
         channel.works = True
         channel.keep = channel.keep or keep
         channel.streamed = streamed
         # Above all numbers of the attempt before, whose last ones a reader may have and the database not.
         channel.seq = channel.kept = token * PER_ATTEMPT
-        channel.start = channel.seq if first else 0
+        channel.start = channel.seq if attempt == 1 else 0
+        channel.attempt = attempt
 
     def keep(self, run_id: str) -> None:
         """Write a run's events to the database from now on, since another process reads them."""
@@ -181,7 +182,7 @@ class EventLog:
         channel.readers.add(news)
         try:
             if self.on_reader and not channel.works:
-                await self.on_reader(run_id)
+                self.on_reader(run_id)
             yield channel, news
         finally:
             channel.readers.discard(news)
@@ -265,11 +266,14 @@ class EventLog:
             texts = (f"[{each.seq},{dump_text(each.name)},{each.data.decode()}]" for each in batch)
             row = {"run_id": run_id, "seq": batch[-1].seq, "events": f"[{','.join(texts)}]"}
             async with self._database.write() as connection:
-                # It may be there, if the database went away before it could answer.
-                await add(connection, run_events, {**row, "created_at": server_time()})
-                if self.on_kept:
-                    await self.on_kept(connection, run_id)
+                is_mine = await add_events(connection, row, channel.attempt)
             channel.kept = batch[-1].seq
+            if not is_mine:
+                # The run goes on elsewhere: what is still said here, nobody may hear.
+                channel.works = False
+                self._drop(run_id, channel)
+            if self.on_kept:
+                self.on_kept(run_id)
 
 
 async def _wait(news: asyncio.Event, seconds: float) -> bool:

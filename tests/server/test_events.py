@@ -16,7 +16,7 @@ _OURS = [tracemalloc.Filter(True, str(module.__file__)) for module in (events, s
 async def test_held_events_take_little_more_memory_than_their_text(tmp_path: Path) -> None:
     async with open_database(address(tmp_path)) as database:
         log = EventLog(database)
-        log.open("run", 1, first=True, keep=False)
+        log.open("run", 1, attempt=1, keep=False)
 
         tracemalloc.start()
         for _ in range(300):

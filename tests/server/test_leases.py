@@ -17,8 +17,9 @@ from psycopg import OperationalError
 from deepagents_server.database import Database, open_database
 from deepagents_server.database.claims import Claim, claim
 from deepagents_server.database.runs import finish, new_run, take_again, take_over
-from deepagents_server.database.tables import leases, runs
-from deepagents_server.serialize import now
+from deepagents_server.database.tables import leases, run_events, runs
+from deepagents_server.events import EventLog
+from deepagents_server.serialize import load, now
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -77,6 +78,27 @@ async def test_who_lost_a_run_cannot_end_it(database: Database) -> None:
 
     assert done == [False, True, False]
     assert (ended["status"], ended["attempt"]) == ("success", 2)
+
+
+async def test_who_lost_a_run_can_say_no_more(database: Database) -> None:
+    """His events would come after those of the attempt that goes on."""
+    mark = uuid4().hex
+    await keep_runs(database, {"run_id": mark, "thread_id": mark, "version": mark})
+    ((run, first),) = await claim(database, Claim("worker", ["echo"], mark, 1))
+    log = EventLog(database)
+    log.open(mark, first, attempt=run["attempt"], keep=True)
+    await log.put(mark, "updates", {"said": "in time"})
+    await log.flush(mark)
+
+    await take_again(database, run, first, "worker")
+    await log.put(mark, "updates", {"said": "too late"})
+    await log.flush(mark)
+    await log.put(mark, "updates", {"said": "later"})
+    await log.close(mark, first, ended=False)
+
+    kept = await database.rows(sa.select(run_events.c.events).where(run_events.c.run_id == mark))
+    assert [load(row["events"])[0][2] for row in kept] == [{"said": "in time"}]
+    assert not log.wanted(mark)
 
 
 async def test_an_urgent_run_does_not_pass_another_of_its_thread(database: Database) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, Literal
 
 import sqlalchemy as sa
@@ -24,6 +25,15 @@ Notice = tuple[Kind, str]
 RUNS: Final[Notice] = ("runs", "")
 """There are runs to start."""
 _CHANNEL: Final = "deepagents"
+_MOST: Final = 150
+"""Notices in one of PostgreSQL's, which takes 8,000 bytes."""
+_PAUSE: Final = 0.005
+_SHARE: Final = 4
+"""Seconds between two times that a process sends, and how often the time that the last one took.
+
+To notify locks the whole cluster while a transaction ends, and wakes all who listen. So no transaction of a
+run does it: each process gathers what it has to say, and says it the seldomer, the more others have to say.
+"""
 _log: Final = logging.getLogger("deepagents.server")
 
 
@@ -33,6 +43,8 @@ class Notices:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._handlers: dict[str, Callable[[str], None]] = {}
+        self._unsent: dict[str, None] = {}
+        self._news = asyncio.Event()
         self.on_return: Callable[[], None] | None = None
         """Called when the connection is there again, since something may have been missed."""
 
@@ -40,13 +52,16 @@ class Notices:
         """Call a function with the id of the run, or thread, for each notice of a kind."""
         self._handlers[kind] = handler
 
-    async def send(self, *notices: Notice) -> None:
-        """Tell all processes, this one among them."""
-        if self._database.is_shared:
-            await self._database.execute(*(_notify(each) for each in notices))
-        else:
-            for kind, key in notices:
-                self._handle(f"{kind}:{key}")
+    def send(self, *notices: Notice) -> None:
+        """Tell this process at once, and all others within milliseconds.
+
+        A process that is killed meanwhile says no more. So all that wait also look by themselves, seldom.
+        """
+        for kind, key in notices:
+            self._handle(f"{kind}:{key}")
+            if self._database.is_shared:
+                self._unsent[f"{kind}:{key}"] = None
+                self._news.set()
 
     @asynccontextmanager
     async def write(self, database: Database) -> AsyncGenerator[tuple[AsyncConnection, list[Notice]]]:
@@ -54,19 +69,39 @@ class Notices:
         notices: list[Notice] = []
         async with database.write() as connection:
             yield connection, notices
-            if self._database.is_shared:
-                await self.send_with(connection, *notices)
+        self.send(*notices)
+
+    @asynccontextmanager
+    async def exchanging(self) -> AsyncGenerator[None]:
+        """Hear the other processes, and tell them, until the block ends."""
         if not self._database.is_shared:
-            await self.send(*notices)
+            yield
+            return
+        async with in_background(self._listen()), in_background(self._tell()):
+            yield
+        with suppress(DBAPIError):
+            await self._send_all()
 
-    async def send_with(self, connection: AsyncConnection, *notices: Notice) -> None:
-        """Tell all processes that share the database, when the transaction ends."""
-        for notice in notices:
-            await connection.execute(_notify(notice))
+    async def _tell(self) -> None:
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            began = time.monotonic()
+            try:
+                await self._send_all()
+            except DBAPIError as error:
+                _log.warning("The database does not answer: %s", error)
+                await asyncio.sleep(1)
+                self._news.set()
+            await asyncio.sleep(max(_PAUSE, _SHARE * (time.monotonic() - began)))
 
-    def listening(self) -> AbstractAsyncContextManager[None]:
-        """Hear the other processes until the block ends."""
-        return in_background(self._listen()) if self._database.is_shared else nullcontext()
+    async def _send_all(self) -> None:
+        texts = [*self._unsent]
+        for first in range(0, len(texts), _MOST):
+            some = texts[first : first + _MOST]
+            await self._database.execute(sa.select(sa.func.pg_notify(_CHANNEL, "\n".join(some))))
+            for text in some:
+                self._unsent.pop(text, None)
 
     async def _listen(self) -> None:
         while True:
@@ -85,7 +120,8 @@ class Notices:
                 self.on_return()
             try:
                 async for notice in raw.notifies():
-                    self._handle(notice.payload)
+                    for text in notice.payload.split("\n"):
+                        self._handle(text)
             finally:
                 # It listens, so it must not go back among the others.
                 await connection.invalidate()
@@ -94,7 +130,3 @@ class Notices:
         kind, _, run_id = payload.partition(":")
         if handler := self._handlers.get(kind):
             handler(run_id)
-
-
-def _notify(notice: Notice) -> sa.Select[Any]:
-    return sa.select(sa.func.pg_notify(_CHANNEL, ":".join(notice)))

@@ -44,6 +44,22 @@ async def add(connection: AsyncConnection, table: sa.Table, row: Row) -> Row | N
     return None if found is None else dict(found)
 
 
+async def add_events(connection: AsyncConnection, row: Row, attempt: int) -> bool:
+    """Insert a batch of events of an attempt at a run; `False` if a later attempt has begun."""
+    inserts = postgresql if connection.dialect.name == "postgresql" else sqlite
+    # Whoever begins a further attempt waits until the events are there.
+    mine = sa.and_(runs.c.run_id == row["run_id"], runs.c.attempt == attempt)
+    values: Any = sa.select(*(sa.literal(each) for each in row.values()), server_time()).select_from(runs)
+    added = inserts.insert(run_events).from_select(
+        [*row, "created_at"], values.where(mine).with_for_update(read=True)
+    )
+    if (await connection.execute(added.on_conflict_do_nothing().returning(run_events.c.seq))).first():
+        return True
+    # They may be there, if the database went away before it could answer.
+    of_batch = (run_events.c.run_id == row["run_id"], run_events.c.seq == row["seq"])
+    return (await connection.execute(sa.select(run_events.c.seq).where(*of_batch))).first() is not None
+
+
 async def count_active(connection: AsyncConnection, thread_id: str) -> int:
     """Count the runs of a thread that wait or work."""
     chosen = sa.select(sa.func.count()).where(runs.c.thread_id == thread_id, runs.c.status.in_(ACTIVE))

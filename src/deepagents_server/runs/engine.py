@@ -86,7 +86,7 @@ class RunEngine:
     async def running(self) -> AsyncGenerator[None]:
         """Work until the block ends; what still runs then goes on elsewhere, or at the next start."""
         self._listen_to_others()
-        async with self.notices.listening():
+        async with self.notices.exchanging():
             if self.slots == 0:
                 yield
                 return
@@ -123,9 +123,7 @@ class RunEngine:
         self.notices.on("begin", self.events.wake)
         self.notices.on_return = self._look_again
         if self.database.is_shared:
-            self.events.on_kept = lambda connection, run_id: self.notices.send_with(
-                connection, ("events", run_id)
-            )
+            self.events.on_kept = lambda run_id: self.notices.send(("events", run_id))
             self.events.on_reader = lambda run_id: self.notices.send(("watch", run_id))
 
     def _look_again(self) -> None:
@@ -136,7 +134,7 @@ class RunEngine:
 
     async def wake(self) -> None:
         """Let workers look for runs that may start."""
-        await self.notices.send(RUNS)
+        self.notices.send(RUNS)
 
     async def cancel(self, run: Row, action: Action) -> None:
         """End a run early; `rollback` also takes back what it did to its thread."""
@@ -327,7 +325,7 @@ class RunEngine:
             await active.attempt.leave()
         self._news.set()
         if self.database.is_shared:
-            await self.notices.send(("end", run_id), RUNS)
+            self.notices.send(("end", run_id), RUNS)
 
     async def _take_again(self, attempt: Attempt) -> Taken | None:
         """Begin a further attempt at a run of this worker, as soon as the database answers."""

@@ -102,7 +102,7 @@ class Attempt:
         self._events.open(
             self.run_id,
             self.token,
-            first=self.run["attempt"] == 1,
+            attempt=self.run["attempt"],
             keep=self._is_kept(),
             streamed=bool(self.kwargs.get("streamed")),
         )
