@@ -1,4 +1,4 @@
-"""Measure the server: `python -m benchmarks.server load`, `drill` or `growth`; each has `--help`."""
+"""Measure the server: `python -m benchmarks.server load`, `drill`, `growth` or `scale`; each has `--help`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from benchmarks.server.drill import Size, drill, on_postgres, on_sqlite
 from benchmarks.server.growth import growth
 from benchmarks.server.load import cancelling, load, overhead
 from benchmarks.server.programs import Server, deepagents, install_langgraph_dev, langgraph_dev
+from benchmarks.server.scale import scale
 
 
 def main() -> int:
@@ -28,13 +29,21 @@ def main() -> int:
     )
     growing = commands.add_parser("growth", help="keep more and more threads, and see what requests cost")
     growing.add_argument("--database", choices=("postgres", "sqlite"), default="sqlite")
+    commands.add_parser("scale", help="count transactions and notices on a PostgreSQL")
     loading = commands.add_parser("load", help="stream to many clients, beside langgraph dev")
     loading.add_argument("--clients", type=int, default=200)
     loading.add_argument("--seconds", type=float, default=60, help="600 to see whether memory stays flat")
     loading.add_argument("--times", type=int, default=40, help="runs from which the overhead is measured")
     loading.add_argument("--alone", action="store_true", help="leave langgraph dev out")
     options = parser.parse_args()
-    return {"drill": _drill, "growth": _grow, "load": _load}[options.command](options)
+    return {"drill": _drill, "growth": _grow, "load": _load, "scale": _scale}[options.command](options)
+
+
+def _scale(options: argparse.Namespace) -> int:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
+        for line in scale(Path(directory)):
+            print(line, flush=True)
+    return 0
 
 
 def _grow(options: argparse.Namespace) -> int:

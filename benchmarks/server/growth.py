@@ -24,7 +24,8 @@ _KEPT = (
     """INSERT INTO threads (thread_id, metadata, "values", created_at, updated_at, state_updated_at)
     SELECT {id}, {metadata}, '{{"messages": []}}', {stamp}, {stamp}, {stamp} FROM {numbers}""",
     "INSERT INTO leases (thread_id) SELECT {id} FROM {numbers}",
-    """INSERT INTO runs (run_id, thread_id, assistant_id, graph_id, status, kwargs, due_at, created_at, updated_at)
+    """INSERT INTO runs
+    (run_id, thread_id, assistant_id, graph_id, status, kwargs, due_at, created_at, updated_at)
     SELECT {id}, {id}, '', 'brief', 'success', '{{}}', {stamp}, {stamp}, {stamp} FROM {numbers}""",
 )
 """Threads on each of which one run has ended."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import os
 import socket
@@ -174,8 +175,11 @@ class RunEngine:
 
     async def _reap(self) -> None:
         idle: set[str] = set()
-        while True:
+        for beat in itertools.count(1):
             await asyncio.sleep(BEAT)
+            if beat % _LOOK_AGAIN == 0:
+                # A process that was killed may have left something unsaid.
+                self._look_again()
             try:
                 is_lost, held = await look_around(self.database, self.worker)
                 moved = await reap(self.database, RECOVERY_QUEUE) if is_lost else 0
