@@ -1,4 +1,4 @@
-"""What runs and idle workers ask of one PostgreSQL, and how many commits a second may have something to say."""
+"""What runs and idle workers ask of one PostgreSQL, and how many commits with notices it takes."""
 
 from __future__ import annotations
 
@@ -56,32 +56,34 @@ def _count_transactions(directory: Path, place: str, address: str) -> Iterator[s
                 }
                 client.post(f"/threads/{thread}/runs/{mode}", json=given).raise_for_status().read()
 
-            run("wait")
-            idle = _transactions(place, lambda: time.sleep(_SECONDS)) / _SECONDS
+            run("stream")
+            time.sleep(5)
+            count, seconds = _transactions(place, lambda: time.sleep(_SECONDS))
+            idle = count / seconds
             yield f"an idle server and an idle worker: {idle:.1f} transactions a second"
             for mode in ("wait", "stream"):
-                began = time.monotonic()
-                count = _transactions(place, lambda: [run(mode) for _ in range(_RUNS)])
-                count -= idle * (time.monotonic() - began)
-                yield f"{mode}: {count / _RUNS:.0f} transactions a run, on server and worker"
+                count, seconds = _transactions(place, lambda mode=mode: [run(mode) for _ in range(_RUNS)])
+                yield f"{mode}: {(count - idle * seconds) / _RUNS:.0f} transactions a run, on server and worker"
     finally:
         server.end()
         runs.end()
 
 
-def _transactions(place: str, work: Callable[[], object]) -> float:
+def _transactions(place: str, work: Callable[[], object]) -> tuple[float, float]:
+    """Count the transactions while something works, and the seconds."""
     with psycopg.connect(place, autocommit=True) as opened:
 
-        def count() -> int:
+        def count() -> tuple[int, float]:
             # What the last transactions did is counted within a second.
             time.sleep(1.5)
             row = opened.execute(_COUNTED).fetchone()
             assert row
-            return row[0]
+            return row[0], time.monotonic()
 
-        before = count()
+        before, began = count()
         work()
-        return count() - before
+        after, ended = count()
+        return after - before, ended - began
 
 
 def _write(place: str, address: str, listeners: int) -> str:

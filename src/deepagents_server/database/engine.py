@@ -118,7 +118,9 @@ class Database:
     @asynccontextmanager
     async def read(self) -> AsyncGenerator[AsyncConnection]:
         """Look at rows by their keys, each statement for itself; `rows` is for whatever may take long."""
-        async with self._connect(self.engine.execution_options(reads=True)) as connection:
+        # Without a transaction around it, a statement is all that is sent.
+        at_once = {"isolation_level": "AUTOCOMMIT"} if self.is_shared else {}
+        async with self._connect(self.engine.execution_options(reads=True, **at_once)) as connection:
             yield connection
 
     @asynccontextmanager
@@ -289,20 +291,20 @@ async def _open_postgres(url: str, stack: AsyncExitStack, memory: Mapping[str, A
     from psycopg.rows import dict_row
     from psycopg_pool import AsyncConnectionPool
 
+    from deepagents_server.database.connections import check, refuse_closed
     from deepagents_server.database.fenced import FencedPostgresSaver
 
     plain = make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
-    # Connections are asked before they are used: after a restart of the database all of them are dead.
     address = make_url(url).set(drivername="postgresql+psycopg")
-    engine = create_async_engine(address, pool_size=_POOL, max_overflow=0, pool_pre_ping=True)
+    engine = create_async_engine(address, pool_size=_POOL, max_overflow=0)
+    event.listen(engine.sync_engine, "checkout", refuse_closed)
     guard(engine)
     stack.push_async_callback(engine.dispose)
     options: dict[str, Any] = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
 
     async def open_pool(size: int) -> Any:
-        alive = AsyncConnectionPool.check_connection
         pool: Any = AsyncConnectionPool(
-            plain, min_size=1, max_size=size, open=False, kwargs=options, check=alive
+            plain, min_size=1, max_size=size, open=False, kwargs=options, check=check
         )
         return await stack.enter_async_context(pool)
 
