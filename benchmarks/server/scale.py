@@ -63,7 +63,7 @@ def _count_transactions(directory: Path, place: str, address: str) -> Iterator[s
             yield f"an idle server and an idle worker: {idle:.1f} transactions a second"
             for mode in ("wait", "stream"):
                 count, seconds = _transactions(place, lambda mode=mode: [run(mode) for _ in range(_RUNS)])
-                yield f"{mode}: {(count - idle * seconds) / _RUNS:.0f} transactions a run, on server and worker"
+                yield f"{mode}: {(count - idle * seconds) / _RUNS:.0f} transactions a run, on both"
     finally:
         server.end()
         runs.end()

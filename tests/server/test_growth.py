@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager
+import sqlite3
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import psycopg
 import uvicorn
 from langgraph_sdk import get_client
+from langgraph_sdk.client import LangGraphClient
 from sqlalchemy import event
 
 from deepagents_server.config import ServerConfig
 from deepagents_server.database import Database
+from deepagents_server.database.engine import set_pragmas
 from deepagents_server.database.runs import new_run
 from deepagents_server.database.tables import leases, runs, threads
 from deepagents_server.serialize import now
@@ -51,27 +55,47 @@ async def keep_threads(database: Database, number: int, owner: str = "") -> str:
 
 
 @contextmanager
-def counting(database: Database) -> Generator[list[int]]:
-    """Count what SQLite does, in hundreds of steps of its machine."""
-    counted = [0]
+def recording(database: Database) -> Generator[list[tuple[str, Any]]]:
+    """Note the statements that are executed meanwhile, with their parameters."""
+    seen: list[tuple[str, Any]] = []
+
+    def note(connection: Any, cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
+        seen.append((statement, parameters))
+
+    event.listen(database.engine.sync_engine, "before_cursor_execute", note)
+    try:
+        yield seen
+    finally:
+        event.remove(database.engine.sync_engine, "before_cursor_execute", note)
+
+
+def count_steps(file: Path, statements: Iterable[tuple[str, Any]]) -> int:
+    """Count what SQLite does for statements, in hundreds of steps of its machine."""
+    steps = 0
 
     def step() -> None:
-        counted[0] += 1
+        nonlocal steps
+        steps += 1
 
-    def watch(connection: Any, *_: Any) -> None:
-        connection.set_progress_handler(step, 100)
-
-    event.listen(database.engine.sync_engine, "checkout", watch)
-    try:
-        yield counted
-    finally:
-        event.remove(database.engine.sync_engine, "checkout", watch)
+    with closing(sqlite3.connect(file)) as opened:
+        set_pragmas(opened, None)
+        opened.execute("BEGIN IMMEDIATE")
+        opened.set_progress_handler(step, 100)
+        for statement, parameters in statements:
+            if statement.startswith("BEGIN"):
+                continue
+            # What it inserts is there already.
+            with suppress(sqlite3.IntegrityError):
+                opened.execute(statement, parameters).fetchall()
+        opened.set_progress_handler(None, 0)
+        opened.rollback()
+    return steps
 
 
 @asynccontextmanager
-async def served(directory: Path) -> AsyncGenerator[tuple[Database, str]]:
+async def served(directory: Path, address: str) -> AsyncGenerator[tuple[Database, str]]:
     """Serve in this event loop, so that one sees what the database does."""
-    settings = Settings(f"sqlite:///{directory / 'server.db'}", slots=0)
+    settings = Settings(address, slots=0)
     async with open_server(ServerConfig(directory, GRAPHS), settings) as server:
         socket = listen("127.0.0.1", 0)
         answering: uvicorn.Server = listener(server, settings)
@@ -84,38 +108,75 @@ async def served(directory: Path) -> AsyncGenerator[tuple[Database, str]]:
             socket.close()
 
 
+def requests_of(client: LangGraphClient, mark: str) -> dict[str, Callable[[], Awaitable[Any]]]:
+    """Return what is asked, by what it is for; `mark` is the id of a thread."""
+
+    async def make_runs() -> None:
+        thread = (await client.threads.create())["thread_id"]
+        run = await client.runs.create(thread, "echo", input=say("hello"))
+        await client.runs.create(thread, "echo", input=say("more"), multitask_strategy="interrupt")
+        await client.runs.list(thread)
+        await client.runs.delete(thread, run["run_id"])
+
+    async def search_for_one() -> None:
+        (found,) = await client.threads.search(metadata={"mark": mark, "graph_id": "echo"})
+        assert found["thread_id"] == mark
+
+    return {
+        "runs": make_runs,
+        "rare metadata": search_for_one,
+        "common metadata": lambda: client.threads.search(metadata={"graph_id": "echo"}, limit=3),
+        "status": lambda: client.threads.search(status="idle", limit=3),
+    }
+
+
 async def test_what_a_file_does_for_a_request_does_not_grow_with_its_threads(tmp_path: Path) -> None:
-    async with served(tmp_path) as (database, url), get_client(url=url, api_key=None) as client:
+    file = tmp_path / "server.db"
+    async with (
+        served(tmp_path, f"sqlite:///{file}") as (database, url),
+        get_client(url=url, api_key=None) as client,
+    ):
 
-        async def make_and_cancel() -> None:
-            thread = (await client.threads.create())["thread_id"]
-            run = await client.runs.create(thread, "echo", input=say("hello"))
-            await client.runs.create(thread, "echo", input=say("more"), multitask_strategy="interrupt")
-            await client.runs.list(thread)
-            await client.runs.delete(thread, run["run_id"])
-
-        async def measure(mark: str) -> dict[str, int]:
-            async def by_mark() -> None:
-                (found,) = await client.threads.search(metadata={"mark": mark, "graph_id": "echo"})
-                assert found["thread_id"] == mark
-
-            requests = {
-                "runs": make_and_cancel,
-                "rare metadata": by_mark,
-                "common metadata": lambda: client.threads.search(metadata={"graph_id": "echo"}, limit=3),
-                "status": lambda: client.threads.search(status="idle", limit=3),
-            }
+        async def measure() -> dict[str, int]:
             took: dict[str, int] = {}
-            for name, ask in requests.items():
-                with counting(database) as counted:
+            for name, ask in requests_of(client, await keep_threads(database, 1)).items():
+                with recording(database) as statements:
                     await ask()
-                took[name] = counted[0]
+                took[name] = count_steps(file, statements)
             return took
 
         await keep_threads(database, 2000)
-        few = await measure(await keep_threads(database, 1))
+        few = await measure()
         await keep_threads(database, 4000)
-        many = await measure(await keep_threads(database, 1))
+        many = await measure()
 
-    grown = {name: (few[name], many[name]) for name in few if many[name] > 1.2 * few[name] + 10}
-    assert not grown
+    assert all(few.values()), "it was counted"
+    assert not {name: (few[name], many[name]) for name in few if many[name] > 1.2 * few[name] + 10}
+
+
+async def test_postgresql_finds_by_indexes_what_requests_ask_for(postgres: str, tmp_path: Path) -> None:
+    name = f"grown_{uuid4().hex}"
+    with psycopg.connect(postgres, autocommit=True) as opened:
+        opened.execute(f"CREATE DATABASE {name}".encode())
+    host = dict(part.split("=") for part in postgres.split())["host"]
+    async with (
+        served(tmp_path, f"postgresql://postgres@/{name}?host={host}") as (database, url),
+        get_client(url=url, api_key=None) as client,
+    ):
+        mark = await keep_threads(database, 3000)
+        with psycopg.connect(f"host={host} user=postgres dbname={name}", autocommit=True) as opened:
+            opened.execute("ANALYZE")
+            with recording(database) as statements:
+                for ask in requests_of(client, mark).values():
+                    await ask()
+            plans = {
+                statement: str(opened.execute(f"EXPLAIN {statement}".encode(), parameters).fetchall())
+                for statement, parameters in statements
+                # That many rows fit is counted up to a limit, in the order in which they lie there.
+                if "count(" not in statement or "LIMIT" not in statement
+            }
+
+    tables = ("threads", "runs", "leases")
+    read_through = [f"Seq Scan on {table} " for table in tables]
+    assert len(plans) > 20
+    assert not [plan for plan in plans.values() if any(each in plan for each in read_through)]
