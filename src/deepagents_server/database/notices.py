@@ -120,13 +120,13 @@ class Notices:
                 self.on_return()
             try:
                 async for notice in raw.notifies():
-                    for text in notice.payload.split("\n"):
-                        self._handle(text)
+                    self._handle(*notice.payload.split("\n"))
             finally:
                 # It listens, so it must not go back among the others.
                 await connection.invalidate()
 
-    def _handle(self, payload: str) -> None:
-        kind, _, run_id = payload.partition(":")
-        if handler := self._handlers.get(kind):
-            handler(run_id)
+    def _handle(self, *texts: str) -> None:
+        for text in texts:
+            kind, _, run_id = text.partition(":")
+            if handler := self._handlers.get(kind):
+                handler(run_id)
