@@ -25,7 +25,7 @@ from deepagents.events import (
     Token,
     Usage,
 )
-from deepagents_cli.chat.live import STILL, TEXT_LINES, spin
+from deepagents_cli.chat.live import STILL, TEXT_LINES, describe_work, spin
 from deepagents_cli.chat.render import Renderer
 from deepagents_cli.chat.startup import is_plain
 from deepagents_cli.chat.streaming import MarkdownStream, Piece
@@ -68,11 +68,12 @@ class TerminalPrinter(Printer):
         self._renderer = Renderer(look, console.width)
         self._stream = MarkdownStream()
         self._rows = 0
-        self._still_at = 0.0
+        self._still_at = self._heard = 0.0
         self._next: asyncio.TimerHandle | None = None
 
     def __call__(self, event: Event) -> None:
         """Show one event."""
+        self._heard = self._spending.seconds
         if not isinstance(event, _WHILE_IT_WRITES):
             self._end_text()
         if not isinstance(event, Token | Reasoning | Usage):
@@ -132,8 +133,9 @@ class TerminalPrinter(Printer):
         piece = self._stream.open_piece(most) if now >= self._still_at else None
         above = [] if piece is None or piece.continues else [""]
         text = [*above, *self._renderer.piece(piece)[-most:], ""] if piece else []
-        doing = f"{spin(self._renderer.look)} working {self._renderer.look.dot} Ctrl-C stops"
-        lines = [*text, self._renderer.line(doing, "dim")]
+        look, seconds = self._renderer.look, self._spending.seconds
+        working = describe_work(seconds, 0.0 if self._calls else seconds - self._heard, look.dot)
+        lines = [*text, self._renderer.line(f"{spin(look)} {working} {look.dot} Ctrl-C stops", "dim")]
         self._put("\n" * bool(self._column) + "\n".join(lines))
         self._rows = len(lines)
 

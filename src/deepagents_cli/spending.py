@@ -53,13 +53,17 @@ class Spending:
 
         return asked
 
+    @property
+    def seconds(self) -> float:
+        """The seconds since the run began, without those in which a person was asked."""
+        return self._clock() - self._began - self._waited
+
     def describe(self) -> str:
         """Return all of it as one line."""
         read = sum(each.input_tokens for each in self._calls)
         written = sum(each.output_tokens for each in self._calls)
         tokens = [f"{read:,} tokens in", f"{written:,} out"] if read or written else []
-        seconds = self._clock() - self._began - self._waited
-        return ", ".join([*tokens, *self._money(), f"{seconds:.1f} s"])
+        return ", ".join([*tokens, *self._money(), f"{self.seconds:.1f} s"])
 
     def _money(self) -> list[str]:
         # Once, at the end: the list of prices takes a while to load.

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Final, cast
 
+from deepagents_cli.chat.clock import WorkClock
 from deepagents_cli.chat.commands import OWN_COMMANDS, list_commands, read_command, show_help
 from deepagents_cli.chat.picker import Picker, Row, read_rows
 from deepagents_cli.chat.questions import SCOPES, Pending, read_question
@@ -32,7 +33,6 @@ class Conversation:
         stop_key: str = "Esc",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.transcript = Transcript(self._now)
         self.ready: Message | None = None
         self.status: dict[str, Any] = {}
         self.queued: list[str] = []
@@ -43,20 +43,19 @@ class Conversation:
         self.failed: int | None = None
         self.picker: Picker | None = None
         self.questions: deque[Pending] = deque()
+        self.clock = WorkClock(clock, lambda: self.working, lambda: bool(self.questions))
+        self.transcript = Transcript(self.clock.now)
         self._send = send
         self._set_theme = set_theme
         self._leave = leave
         self._stop_key = stop_key
-        self._clock = clock
         self._held: list[tuple[str, Sequence[str]]] = []
         self._kept = 0
         """How many of the queued texts the worker has kept in its record."""
         self._asked: dict[int, tuple[str, Sequence[str]]] = {}
-        self._worked = self._thought = 0.0
         self._begun = False
         self._noted = ""
         self._thread = ""
-        self._since = clock()
 
     @property
     def question(self) -> Pending | None:
@@ -69,14 +68,9 @@ class Conversation:
         return list_commands(self.ready.get("commands", ()) if self.ready else ())
 
     @property
-    def worked(self) -> float:
-        """Seconds of work, without those in which the person was asked."""
-        running = self.working and not self.questions
-        return self._worked + (self._clock() - self._since if running else 0.0)
-
-    def _now(self) -> float:
-        """Return the time of a clock that stands while the person is asked."""
-        return (self._since if self.questions else self._clock()) - self._thought
+    def silence(self) -> float:
+        """Seconds in which nothing has come from the model, though nothing else runs."""
+        return 0.0 if self.transcript.calls or self.questions else self.clock.silence
 
     @property
     def can_go_on(self) -> bool:
@@ -86,9 +80,10 @@ class Conversation:
 
     def take(self, message: Message) -> None:
         """Take a message of the worker."""
-        self._count_time()
+        self.clock.count()
         match message.get("is"):
             case "event":
+                self.clock.hear()
                 event = cast("Message", message.get("event") or {})
                 self.transcript.take(event, message.get("line"), message.get("details") or ())
             case "ask" | "question" | "trust":
@@ -118,6 +113,7 @@ class Conversation:
                 self._say("notice", self._noted)
             case "working":
                 self.working, self._noted = True, ""
+                self.clock.begin_turn()
                 self._queue([])
             case "idle":
                 self._idle(message)
@@ -167,7 +163,7 @@ class Conversation:
 
     def lose_worker(self) -> None:
         """Note that the worker is gone; what it had not kept is typed again."""
-        self._count_time()
+        self.clock.count()
         self.working = False
         self.transcript.end_turn()
         self.questions.clear()
@@ -183,7 +179,7 @@ class Conversation:
 
     def stop(self) -> None:
         """Stop the present step; what waits for an answer is answered by it."""
-        self._count_time()
+        self.clock.count()
         self.questions = deque(each for each in self.questions if each.subject == "trust")
         if self.working:
             self._send(do="stop")
@@ -285,7 +281,7 @@ class Conversation:
         self._answered()
 
     def _answered(self) -> None:
-        self._count_time()
+        self.clock.count()
         self.questions.popleft()
         self.picker = None
         if self.question:
@@ -335,7 +331,8 @@ class Conversation:
     def _enter(self, thread: str) -> None:
         if thread != self._thread:
             # These are of the session before.
-            self.transcript.plan, self._worked = (), 0.0
+            self.transcript.plan = ()
+            self.clock.begin_session()
         self._thread = thread
 
     def _queue(self, texts: list[str]) -> None:
@@ -386,9 +383,3 @@ class Conversation:
 
     def _say(self, kind: Kind, text: str) -> None:
         self.transcript.add(kind, text)
-
-    def _count_time(self) -> None:
-        """Add up the times of work and of thought before something changes that starts or stops a clock."""
-        worked, now = self.worked, self._clock()
-        self._thought += now - self._since if self.questions else 0.0
-        self._worked, self._since = worked, now

@@ -149,7 +149,7 @@ class View:
         screen = self._screen
         if screen.note:
             return [("", fit(screen.note, self._width))]
-        parts: Sequence[tuple[int, str]] = status_parts(screen.talk.status, screen.talk.worked)
+        parts: Sequence[tuple[int, str]] = status_parts(screen.talk.status, screen.talk.clock.worked)
         # Grey colours are black on black in some terminals.
         return [("dim", fit(status_line(parts, self._width, screen.renderer.look.dot), self._width))]
 

@@ -16,6 +16,8 @@ _PLAN_LINES = 8
 TEXT_LINES = 12
 """The most lines that are shown of a text that is being written."""
 _CALLS = 6
+_SILENT = 10.0
+"""Seconds without a word of the model after which that is said."""
 STILL = 0.3
 """Seconds without another width after which a window is no longer being dragged."""
 
@@ -45,8 +47,16 @@ def draw_live(talk: Conversation, renderer: Renderer, rows: int) -> list[str]:
 def _spinner_line(talk: Conversation, renderer: Renderer, mark: str) -> str:
     if talk.ready is None:
         return renderer.line(f"{mark} starting", "dim")
-    doing = "waiting for you" if talk.questions else "working"
-    return renderer.line(f"{mark} {doing} {renderer.look.dot} Esc stops", "dim")
+    dot = renderer.look.dot
+    doing = "waiting for you" if talk.questions else describe_work(talk.clock.turn, talk.silence, dot)
+    return renderer.line(f"{mark} {doing} {dot} Esc stops", "dim")
+
+
+def describe_work(seconds: float, silence: float, dot: str) -> str:
+    """Say for how long the agent works, and that nothing has come from its model for long."""
+    parts = ["working", short_time(seconds) if seconds >= 1 else ""]
+    parts.append(f"nothing from the model for {short_time(silence)}" if silence >= _SILENT else "")
+    return f" {dot} ".join(filter(None, parts))
 
 
 def spin(look: Look) -> str:

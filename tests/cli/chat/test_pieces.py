@@ -19,6 +19,7 @@ from deepagents_cli.chat.composer import Composer
 from deepagents_cli.chat.conversation import Conversation
 from deepagents_cli.chat.drawing import Drawing
 from deepagents_cli.chat.keyboard import HeldOutput
+from deepagents_cli.chat.live import draw_live
 from deepagents_cli.chat.render import Renderer
 from deepagents_cli.chat.status import status_line, status_parts
 from deepagents_cli.chat.streaming import MarkdownStream, Piece
@@ -227,11 +228,11 @@ def test_no_clock_runs_while_the_person_is_asked() -> None:
     talk.take({"is": "ask", "id": "ask-1", "title": "wants to run", "choices": ["approve"]})
     now[0] = 60.0
     talk.take({"is": "status", "model": "a:b"})
-    assert (talk.worked, talk.transcript.clock()) == (2.0, 2.0)
+    assert (talk.clock.worked, talk.transcript.clock()) == (2.0, 2.0)
     talk.press("y")
     now[0] = 63.0
 
-    assert (talk.worked, talk.transcript.clock()) == (5.0, 5.0)
+    assert (talk.clock.worked, talk.transcript.clock()) == (5.0, 5.0)
 
 
 def test_what_ends_a_turn_and_keeps_a_text_from_being_taken_is_said_once() -> None:
@@ -246,6 +247,32 @@ def test_what_ends_a_turn_and_keeps_a_text_from_being_taken_is_said_once() -> No
     said = [(block.kind, block.text) for block in talk.transcript.take_finished()]
     assert said == [("notice", "There is no room."), ("error", "There is no room.")]
     assert talk.refused == ["Hi."]
+
+
+def test_how_long_a_turn_takes_and_a_model_is_silent_is_shown() -> None:
+    now = [0.0]
+    talk = Conversation(lambda **_: None, set_theme=print, leave=print, clock=lambda: now[0])
+    drawn = Renderer(replace(find_look("none", {}), styled=False, dot="-"), 80)
+
+    def last_line() -> str:
+        return draw_live(talk, drawn, 10)[-1][2:]
+
+    talk.take({"is": "ready", "thread": "1"})
+    now[0] = 100.0
+    talk.take({"is": "working"})
+    assert last_line() == "working - Esc stops"
+    now[0] = 105.0
+    talk.take({"is": "event", "event": {"type": "token", "text": "Once"}})
+    now[0] = 114.0
+    assert last_line() == "working - 14 s - Esc stops"
+    now[0] = 170.0
+    assert last_line() == "working - 1 min 10 s - nothing from the model for 1 min 05 s - Esc stops"
+    talk.take({"is": "event", "event": {"type": "tool_called", "name": "execute", "call_id": "1"}})
+    now[0] = 200.0
+    assert last_line() == "working - 1 min 40 s - Esc stops", "a command runs, and has seconds of its own"
+    talk.take({"is": "idle", "end": "done"})
+    talk.take({"is": "working"})
+    assert last_line() == "working - Esc stops"
 
 
 def test_a_key_waits_for_one_block_and_not_for_all() -> None:

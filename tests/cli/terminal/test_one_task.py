@@ -16,7 +16,7 @@ from tests.cli.terminal.person import Home, Person
 from tests.cli.tmux import needs_tmux
 
 pytestmark = needs_tmux
-WORKS = r"^\S working · Ctrl-C stops$"
+WORKS = r"^\S working (· .* )?· Ctrl-C stops$"
 ANSWER = "# Found\n\nThis List<int> is **good**.\n\n1. one\n2. two\n\n```python\nx = 1\n```\n"
 RENDERED = ["", "Found", "", "This List<int> is good.", "", " 1 one", " 2 two", "", "  x = 1", ""]
 FIRST = r"^local-server:scripted · thread .*$"
