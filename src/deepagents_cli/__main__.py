@@ -9,11 +9,11 @@ if __name__ == "__main__" and not sys.flags.safe_path:
     sys.path.pop(0)
 
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from typing import Any, Final
 
-from deepagents_cli.chat.startup import FirstPrompt, Starting
+from deepagents_cli.chat.startup import FirstPrompt, Starting, clear_prompt
 
 _OF_SERVER: Final = {
     "serve": "deepagents_server.serve",
@@ -44,8 +44,22 @@ def _run(argv: Sequence[str] | None, model: Any, typed: int) -> int:
         is_seen = arguments.command == "run" and not (arguments.json or arguments.quiet)
         with Starting(shown=is_seen):
             command = _load_command(arguments.command)
-        boundary.code = command(arguments, model=model)
+        is_work = arguments.command in ("run", "chat")
+        with _keep(arguments.command) if is_work else nullcontext():
+            boundary.code = command(arguments, model=model)
     return boundary.code
+
+
+def _keep(command: str) -> AbstractContextManager[None]:
+    from deepagents_cli.errors import complain
+    from deepagents_cli.threads import keep_somewhere
+
+    def tell(text: str) -> None:
+        if command == "chat":
+            clear_prompt()
+        complain(text)
+
+    return keep_somewhere(tell)
 
 
 def _load_command(name: str) -> Any:

@@ -78,6 +78,8 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser, commands = build_parser()
     typed = list(sys.argv[1:] if argv is None else argv)
     at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    if typed == ["help"] or (typed[:1] == ["help"] and typed[1:] and typed[1] in commands):
+        typed = [*typed[1:2], "--help"]
     if not typed or typed[0] not in (*commands, "-h", "--help", "--version"):
         if at_terminal:
             # Options alone open a conversation; what is left over is a task, or an option of `run`.
@@ -112,7 +114,7 @@ def _check(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> ar
 def _check_mistyped(parser: argparse.ArgumentParser, typed: Sequence[str], commands: Sequence[str]) -> None:
     """Refuse a single word that is nearly a command: a model would be asked, and paid, for a typing error."""
     is_word = bool(typed) and " " not in typed[0] and not typed[0].startswith("-")
-    near = get_close_matches(typed[0], commands, n=1) if is_word else []
+    near = get_close_matches(typed[0], [*commands, "help"], n=1) if is_word else []
     words = [each for each in typed if not each.startswith("-")]
     if near and len(words) == 1:
         parser.error(f"{typed[0]!r} is no command; is it {near[0]!r}? As a task: deepagents run {typed[0]!r}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any, Final
@@ -27,6 +28,7 @@ from deepagents.events import (
     Usage,
 )
 from deepagents.tools import ToolSpec, specs_by_name
+from deepagents_cli.chat.startup import is_ascii
 from deepagents_cli.diffs import name_in
 from deepagents_cli.notices import notice_line
 from deepagents_cli.spending import Spending
@@ -36,6 +38,8 @@ _SPECS: Final = specs_by_name()
 _PLANNING: Final = frozenset({"write_todos", "read_todos"})
 _SAYS_EXIT_CODE: Final = re.compile(r"\[Command (?:succeeded|failed) with exit code \d+\]|Exit code: \d+")
 """The line behind the output of a command: for the model, as people see a mark."""
+_SAYS_MORE: Final = re.compile(r"^([\d,]+) more (?:entries|files|lines)\b.*", re.MULTILINE)
+"""The line below a listing that says how much of it the model does not see."""
 _SAYS_EDITED: Final = re.compile(r"\ANote: a human reviewer [^\n]*\n\nTool response:\n*")  # LangChain's
 _MIN_RESULT: Final = 24
 _MOST_LINES: Final = 20
@@ -315,7 +319,7 @@ def _output_indent(agent: str | None, command_id: str | None) -> str:
 
 def has_unicode(console: Console) -> bool:
     """Tell whether a console has every character."""
-    return (console.encoding or "").lower().replace("-", "").startswith("utf")
+    return (console.encoding or "").lower().replace("-", "").startswith("utf") and not is_ascii(os.environ)
 
 
 def call_line(
@@ -348,7 +352,9 @@ def result_line(
     if spec and spec.changes_files and len(lines) == 1:
         return ""
     if spec and spec.result_unit and len(lines) != 1:
-        return _count(len(lines), spec.result_unit)
+        left_out = _SAYS_MORE.search(text)
+        listed = lines[: lines.index(left_out[0])] if left_out and left_out[0] in lines else lines
+        return f"{_count(len(listed), spec.result_unit)}{f', {left_out[1]} more' if left_out else ''}"
     more = f" (+{_count(len(lines) - 1, 'line')})" if len(lines) > 1 else ""
     return f"{one_line(lines[0])}{more}" if lines else ""
 

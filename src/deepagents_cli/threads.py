@@ -6,12 +6,13 @@ import os
 import sqlite3
 import sys
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from shlex import quote
+from tempfile import TemporaryDirectory
 from uuid import uuid4
 
 from deepagents_cli.errors import CommandError, Exit
@@ -71,6 +72,28 @@ def state_dir(environment: Mapping[str, str] = os.environ, platform: str = sys.p
     if platform == "win32":
         return Path(environment.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "deepagents"
     return Path.home() / ".local" / "state" / "deepagents"
+
+
+@contextmanager
+def keep_somewhere(tell: Callable[[str], None]) -> Generator[None]:
+    """Keep what belongs into the user's state directory in one that is removed at the end, if need be."""
+    state, problem = state_dir(), ""
+    try:
+        state.mkdir(parents=True, exist_ok=True, mode=0o700)
+        problem = "" if os.access(state, os.W_OK) else "it cannot be written"
+    except OSError as error:
+        problem = error.strerror or str(error)
+    # Who has named a directory wants that one.
+    if not problem or os.environ.get("DEEPAGENTS_STATE"):
+        yield
+        return
+    tell(f"sessions cannot be kept in {str(state)!r} ({problem}), so this one is gone at its end")
+    with TemporaryDirectory(prefix="deepagents-") as place:
+        os.environ["DEEPAGENTS_STATE"] = place
+        try:
+            yield
+        finally:
+            del os.environ["DEEPAGENTS_STATE"]
 
 
 def new_thread_id() -> str:

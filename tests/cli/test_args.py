@@ -66,6 +66,7 @@ def test_continue_needs_no_task() -> None:
     [
         (["models"], "VERB"),
         (["model"], "'model' is no command; is it 'models'?"),
+        (["hepl"], "'hepl' is no command; is it 'help'?"),
         (["go", "--json", "-q"], "not allowed with"),
     ],
 )

@@ -348,6 +348,13 @@ def test_a_call_is_told_by_what_tells_most(name: str, args: dict[str, object], e
         ),
         ("write_file", "error", "Error:\n no", "Error: no"),
         ("grep", "success", "No matches found", "No matches found"),
+        (
+            "glob",
+            "success",
+            "/a\n/b\n\n17,814 more files match.\n\nA note.",
+            "2 paths, 17,814 more",
+        ),
+        ("glob", "success", "/1 more file\n/b", "2 paths"),
         ("execute", "success", "one\n\ntwo\n", "one (+1 line)"),
         ("own_tool", "success", "", ""),
     ],

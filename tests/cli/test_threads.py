@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from deepagents.testing import ScriptedModel
 from deepagents_cli.errors import CommandError
 from deepagents_cli.threads import Threads, state_dir
+from tests.cli.conftest import Command
 
 HERE, THERE = Path("/here"), Path("/there")
 
@@ -17,6 +20,26 @@ HERE, THERE = Path("/here"), Path("/there")
 @pytest.fixture
 def threads(tmp_path: Path) -> Threads:
     return Threads(tmp_path / "deep" / "state")
+
+
+def test_where_nothing_can_be_kept_a_task_is_done_all_the_same(
+    cli: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    home.touch()
+    monkeypatch.delenv("DEEPAGENTS_STATE")
+    monkeypatch.setenv("XDG_STATE_HOME", str(home))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "short"))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    (tmp_path / "short").mkdir()
+
+    ended = cli.run("-q", "hello", model=ScriptedModel("Hello."))
+
+    assert (ended.code, ended.out) == (0, "Hello.\n")
+    assert "sessions cannot be kept in" in ended.err
+    assert ended.err.endswith("so this one is gone at its end\n")
+    assert not [*(tmp_path / "short").iterdir()]
+    assert "DEEPAGENTS_STATE" not in os.environ
 
 
 def test_each_new_thread_has_a_name_of_its_own(threads: Threads) -> None:

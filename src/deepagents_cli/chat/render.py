@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.theme import Theme
 
 from deepagents_cli.chat.markdown import render_code, render_markdown
+from deepagents_cli.chat.startup import can_encode
 from deepagents_cli.chat.streaming import Piece
 from deepagents_cli.chat.theme import Look, find_look
 from deepagents_cli.chat.transcript import Block, Kind
@@ -43,6 +44,7 @@ _MARKDOWN: Final = Theme(
         "markdown.link_url": "underline cyan",
     }
 )
+_IN_ASCII: Final = {ord("•"): "*", ord("▌"): "|", ord("…"): "."}
 _CLOSE: Final = frozenset({"call", "failed_call", "agent", "output", "dim", "notice", "plan"})
 
 
@@ -182,6 +184,9 @@ class Renderer:
 
     def _paint(self, renderable: RenderableType, width: int = 0, indent: str = "") -> list[str]:
         options = self._console.options.update(width=max(width or self.width, 4), height=None)
+        if self.look.dot.isascii():
+            # The lines of tables, too.
+            options.encoding = "ascii"
         lines = self._console.render_lines(renderable, options, pad=False)
         painted = [indent + self._segments(line) for line in lines]
         while painted and not painted[0].strip():
@@ -195,7 +200,8 @@ class Renderer:
         segments = list(Segment.simplify(each for each in segments if not each.control))
         if segments and not (segments[-1].style and segments[-1].style.bgcolor):
             segments[-1] = Segment(segments[-1].text.rstrip(), segments[-1].style)
-        return "".join(self._segment(clean(each.text), each.style) for each in segments if each.text)
+        line = "".join(self._segment(clean(each.text), each.style) for each in segments if each.text)
+        return line.translate(_IN_ASCII) if self.look.dot.isascii() else line
 
     def _segment(self, text: str, style: Style | None) -> str:
         if style is None or not self.look.styled:
@@ -227,4 +233,5 @@ def _whose(agent: str | None) -> str:
 
 def fit(text: str, width: int) -> str:
     """Cut a line to a width in cells."""
-    return text if cell_len(text) <= width else set_cell_size(text, max(width - 1, 0)) + "…"
+    more = "…" if can_encode("…") else "."
+    return text if cell_len(text) <= width else set_cell_size(text, max(width - 1, 0)) + more

@@ -109,12 +109,22 @@ def prompt() -> str:
 
 
 def can_encode(text: str) -> bool:
-    """Tell whether standard output has these characters."""
+    """Tell whether standard output has these characters, and the locale does not say that it has none."""
+    if not text.isascii() and is_ascii(os.environ):
+        return False
     try:
         text.encode(sys.stdout.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
         return False
     return True
+
+
+def is_ascii(environment: Mapping[str, str]) -> bool:
+    """Tell whether the locale is set to one without further characters, whatever Python makes of it."""
+    # Python sets this one by itself where the locale is C, and writes UTF-8 then.
+    kind = environment.get("LC_CTYPE", "")
+    kind = "" if kind == "C.UTF-8" else kind
+    return (environment.get("LC_ALL") or kind or environment.get("LANG")) in ("C", "POSIX")
 
 
 def is_plain(environment: Mapping[str, str] = os.environ) -> bool:

@@ -136,10 +136,14 @@ class Conversation:
         self.inbox.settle({each.id for each in messages})
         await self.usage.open(thread, last_context(messages))
         self.name = next((each.name for each in place.threads.find_all() if each.id == thread), "")
-        self._say_ready(messages, resumed=resumed, waiting=bool(state.tasks))
+        # What only waits for the person does nothing but ask again.
+        asks = all(each.interrupts for each in state.tasks) and not self.inbox.texts
+        self._say_ready(messages, resumed=resumed, waiting=bool(state.tasks) and not asks)
         if self.inbox.texts:
             self.say("queued", {"texts": self.inbox.texts})
         self.say_status()
+        if state.tasks and asks:
+            self.turns.begin()
 
     def make_agent(self) -> Any:
         """Make the agent of the open thread."""

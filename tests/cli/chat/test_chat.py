@@ -445,6 +445,8 @@ def test_narrow_and_resized_terminals(start: Start) -> None:
         terminal.type("ask")
         terminal.keys("Enter")
         terminal.wait_for(r"\[y\]es \[n\]o \[e\]dit \[r\]eply \[a\]lways")
+        terminal.resize(20, 12)
+        terminal.wait_for(r"^\[y\]es \[n\]o \[e\]dit\n\[r\]eply \[a\]lways\n\[\?\] and Enter$")
         terminal.resize(20, 6)
         terminal.type("y")
         terminal.keys("Enter")
@@ -485,6 +487,19 @@ def test_no_color_leaves_colours_out(start: Start) -> None:
         shown = terminal.screen(colours=True)
 
     assert not COLOURS.search(shown)
+
+
+@needs_tmux
+@pytest.mark.parametrize("variable", ["LANG", "LC_ALL"])
+def test_a_locale_without_further_characters_gets_none(start: Start, variable: str) -> None:
+    with start(**{"LANG": "", "LC_ALL": "", "LC_CTYPE": "", variable: "C"}) as terminal:
+        terminal.wait_for(READY)
+        for text in ("tools", r"say - one\n\n> two\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"):
+            terminal.type(text)
+            terminal.keys("Enter")
+        terminal.wait_for("^  1 +2")
+
+        assert terminal.screen().isascii()
 
 
 @needs_tmux

@@ -58,10 +58,10 @@ def test_a_question_that_was_open_is_asked_again(
 
     server.then("Written.")
     again = start()
-    assert again.open(resume=True)["waiting"]
-    again.say("")
+    assert not again.open(resume=True)["waiting"]
     once_more = again.wait("ask")
     assert (once_more["title"], once_more["details"]) == (asked["title"], asked["details"])
+    assert len(server.requests) == 1, "the model was asked again"
     again.send("decide", ask=once_more["id"], decision={"type": "approve"}, remember=None)
     assert again.answer() == "Written."
     assert (directory / "new.md").read_text() == "hello\n"
