@@ -10,7 +10,10 @@ from typing import Any
 from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
 
+from deepagents._deprecation import warn_caller
+from deepagents.errors import MissingKey
 from deepagents.models import resolve as _resolve
+from deepagents.models.keyless import KeylessModel
 from deepagents.models.traits import is_bedrock_model, model_matches_spec
 from deepagents.models.traits import model_identifier as get_model_identifier
 from deepagents.models.traits import model_provider as get_model_provider
@@ -29,10 +32,17 @@ __all__ = [
 def resolve_model(model: str | BaseChatModel | dict[str, Any]) -> BaseChatModel:
     """Return a chat model as it is, or make the one that a name or settings describe.
 
+    Where a key is missing it warns, and the model raises `MissingKey` when it is asked: modules that make
+    agents are imported where there are no keys.
+
     Raises:
         UnknownModel: when no model can be made from what was given.
     """
-    return _resolve.resolve_model(model, init_chat_model)
+    try:
+        return _resolve.resolve_model(model, init_chat_model)
+    except MissingKey as missing:
+        warn_caller(str(missing))
+        return KeylessModel(model_name=missing.model, provider=missing.provider, reason=str(missing))
 
 
 def default_model() -> BaseChatModel:

@@ -3,6 +3,7 @@
 HarnessError
 ├─ ConfigError (also ValueError)    the caller asked for the impossible; raised while building
 │  ├─ UnknownModel                  no model by that name, or none at all
+│  │  └─ MissingKey                 the key of its provider is not set; raised when it is asked
 │  ├─ ProfileError                  a harness profile contradicts the agent it is applied to
 │  ├─ StackError                    middleware that cannot stand together
 │  ├─ RunConfigError                (also RuntimeError) a run lacks what its agent needs; ends the run
@@ -64,6 +65,15 @@ class ConfigError(HarnessError, ValueError):
 
 class UnknownModel(ConfigError):
     """No chat model could be made from what was given."""
+
+
+class MissingKey(UnknownModel):
+    """A model's provider has no key; `provider` and `model` name both."""
+
+    def __init__(self, text: str, provider: str, model: str) -> None:
+        super().__init__(text)
+        self.provider = provider
+        self.model = model
 
 
 class ProfileError(ConfigError):

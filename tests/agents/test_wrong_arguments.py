@@ -17,7 +17,7 @@ from deepagents import (
     create_deep_agent,
 )
 from deepagents.backends import FilesystemBackend
-from deepagents.errors import ConfigError, DeepAgentsWarning, UnknownModel
+from deepagents.errors import ConfigError, DeepAgentsWarning, MissingKey
 from deepagents.testing import ScriptedModel, call
 from tests.conftest import CallMode
 
@@ -106,9 +106,31 @@ def test_a_directory_of_skills_that_is_not_there_is_said(tmp_path: Path) -> None
     create(backend=backend, skills=["/skills"])
 
 
-def test_a_model_name_without_its_key_is_refused_where_the_agent_is_made() -> None:
-    with pytest.raises(UnknownModel, match="ANTHROPIC_API_KEY"):
-        create_deep_agent("anthropic:claude-sonnet-4-6")
+@pytest.mark.parametrize(
+    ("name", "variable"),
+    [
+        ("anthropic:claude-sonnet-4-6", "ANTHROPIC_API_KEY"),
+        ("openai:gpt-5", "OPENAI_API_KEY"),
+        ("gpt-5", "OPENAI_API_KEY"),
+    ],
+)
+def test_an_agent_without_the_key_of_its_model_is_made_and_says_so_when_it_is_asked(
+    call_mode: CallMode, name: str, variable: str
+) -> None:
+    with pytest.warns(DeepAgentsWarning, match=f"^{variable} is not set, and .* needs it"):
+        agent = create_deep_agent(name, tools=[], subagents=[], model_retries=3)
+
+    with pytest.raises(MissingKey, match=f"^{variable} is not set, and .* needs it") as missing:
+        call_mode.invoke(agent, {"messages": "Go"})
+    assert missing.value.model in name
+
+
+def test_a_model_without_its_key_is_passed_over_for_one_that_has_its_own() -> None:
+    model = ScriptedModel("Fine.")
+    with pytest.warns(DeepAgentsWarning, match="OPENAI_API_KEY"):
+        agent = create_deep_agent("openai:gpt-5", fallback_models=[model])
+
+    assert agent.invoke({"messages": "Go"})["messages"][-1].text == "Fine."
 
 
 def test_a_script_in_a_list_is_refused() -> None:

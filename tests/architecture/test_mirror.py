@@ -88,6 +88,7 @@ TESTED_BY: dict[str, str] = {
     "deepagents/middleware/retries.py": "middleware/test_fallback.py",
     "deepagents/middleware/tool_exclusion.py": "agents/test_create_deep_agent.py",
     "deepagents/models/endings.py": "agents/test_broken_answers.py",
+    "deepagents/models/keyless.py": "agents/test_wrong_arguments.py",
     "deepagents_cli/notices.py": "cli/test_output.py",
 }
 """Public modules that are tested through another; private ones are held by coverage."""

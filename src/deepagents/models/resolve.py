@@ -14,7 +14,7 @@ from langchain_core.language_models import BaseChatModel
 from pydantic import SecretStr
 
 from deepagents._deprecation import warn_caller, warn_legacy
-from deepagents.errors import UnknownModel
+from deepagents.errors import MissingKey, UnknownModel
 from deepagents.models.local_server import chat_local_server
 from deepagents.models.plugins import load_plugins
 from deepagents.models.provider_profiles import apply_provider_profile, get_provider_profile
@@ -170,11 +170,11 @@ def _trying(make: Make, settings: Mapping[str, Any], arguments: Mapping[str, Any
     except UnknownModel:
         raise
     except Exception as error:
-        key, package, _ = PROVIDER_KEYS.get(_spec_of(settings).partition(":")[0], ("", "", ""))
-        if key and key not in os.environ and "api_key" not in settings and find_spec(package):
-            # A client names whatever else it could take, too.
-            needs = f"{key} is not set, and {_show_settings(settings)!r} needs it"
-            raise UnknownModel(f"{needs}: set it; or {_ANOTHER}.") from error
+        spec, maker = _spec_of(settings), type(error).__module__.partition(".")[0]
+        provider, colon, name = spec.partition(":")
+        provider, name = (provider, name) if colon else (maker, spec)
+        if name and _lacks_key(provider, arguments):
+            raise _missing_key(provider, name) from error
         # What stands behind the first paragraph lists every provider that LangChain knows.
         why = " ".join(str(error).partition("\n\n")[0].split())
         # LangChain's sentence asks for a parameter of its own, which no name has.
@@ -189,15 +189,31 @@ def _with_key(model: BaseChatModel) -> BaseChatModel:
     """Return a model that can be asked: `ChatAnthropic` fails without a key at its first call only.
 
     Raises:
-        UnknownModel: naming the variable that holds the key.
+        MissingKey: naming the variable that holds the key.
     """
     key: object = getattr(model, "anthropic_api_key", None)
     if isinstance(key, SecretStr) and not key.get_secret_value() and not _has_other_credentials(model):
-        raise UnknownModel(
-            f"{type(model).__name__} has no key: set ANTHROPIC_API_KEY, or pass "
-            f"model=init_chat_model(..., api_key=...); or {_choices()}"
-        )
+        raise _missing_key("anthropic", model_identifier(model) or "")
     return model
+
+
+def _missing_key(provider: str, name: str) -> MissingKey:
+    variable = PROVIDER_KEYS[provider][0]
+    # A client names whatever else it could take, too.
+    return MissingKey(
+        f"{variable} is not set, and '{provider}:{name}' needs it: set it; or pass a model that was made with "
+        f"api_key=; or {_ANOTHER}.",
+        provider,
+        name,
+    )
+
+
+def _lacks_key(provider: str, arguments: Mapping[str, Any]) -> bool:
+    """Return whether a model of an installed package could not be made because nothing holds its key."""
+    if provider not in PROVIDER_KEYS or any("key" in each for each in arguments):
+        return False
+    variable, package, _ = PROVIDER_KEYS[provider]
+    return not os.environ.get(variable) and find_spec(package) is not None
 
 
 def _has_other_credentials(model: BaseChatModel) -> bool:
