@@ -18,11 +18,9 @@ from langchain_core.exceptions import (
 )
 from pydantic import ValidationError
 
-from deepagents.errors import HarnessError
-
 _PASSING: Final = frozenset({408, 409, 425, 429})
 _FAULTS: Final = (
-    *(HarnessError, AssertionError, AttributeError, ImportError, LookupError, NameError),
+    *(AssertionError, AttributeError, ImportError, LookupError, NameError),
     *(NotImplementedError, TypeError, ValidationError),
 )
 """Mistakes in a program, which are there the next time as well."""
@@ -79,7 +77,9 @@ LiteLLM, llama.cpp, LM Studio, Ollama, vLLM, TGI."""
 
 def may_pass(error: Exception) -> bool:
     """Return whether the same request, made again, may well be answered."""
-    if getattr(error, "code", None) == _NO_CREDIT:
+    # What this library and its programs raise tells of a mistake, never of an outage.
+    own = type(error).__module__.startswith("deepagents")
+    if own or getattr(error, "code", None) == _NO_CREDIT:
         return False
     if isinstance(error, ModelError):
         return error.is_retryable

@@ -42,6 +42,9 @@ TEXTS: dict[str, Any] = {
     "kind": HOSTILE,
     "limit": 1,
     "spent": 1,
+    "seconds": 1,
+    "retry": 1,
+    "retries": 1,
 }
 
 
