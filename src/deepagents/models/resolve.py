@@ -201,8 +201,7 @@ def _missing_key(provider: str, name: str) -> MissingKey:
     variable = PROVIDER_KEYS[provider][0]
     # A client names whatever else it could take, too.
     return MissingKey(
-        f"{variable} is not set, and '{provider}:{name}' needs it: set it; or pass a model that was made with "
-        f"api_key=; or {_ANOTHER}.",
+        f"{variable} is not set, and '{provider}:{name}' needs it: set it; or {_ANOTHER}.",
         provider,
         name,
     )
