@@ -125,8 +125,8 @@ def requests_of(client: LangGraphClient, mark: str) -> dict[str, Callable[[], Aw
     return {
         "runs": make_runs,
         "rare metadata": search_for_one,
-        "common metadata": lambda: client.threads.search(metadata={"graph_id": "echo"}, limit=3),
-        "status": lambda: client.threads.search(status="idle", limit=3),
+        "common metadata": lambda: client.threads.search(metadata={"graph_id": "echo"}, limit=10),
+        "status": lambda: client.threads.search(status="idle", limit=10),
     }
 
 

@@ -68,3 +68,16 @@ END
 
 CREATE TRIGGER threads_lose_labels AFTER DELETE ON threads
 BEGIN DELETE FROM thread_labels WHERE thread_id = OLD.thread_id; END
+
+ANALYZE sqlite_schema
+
+-- What SQLite cannot guess, and would otherwise read for: an owner may have most of all threads.
+INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
+('threads', 'sqlite_autoindex_threads_1', '100000 1'),
+('threads', 'threads_by_update', '100000 50000 1'),
+('threads', 'threads_by_status', '100000 50000 25000 1'),
+('threads', 'threads_by_age', '100000 1'),
+('threads', 'threads_by_ttl', '100000 50000')
+
+
+ANALYZE sqlite_schema
