@@ -20,6 +20,7 @@ _OF_SERVER: Final = {
     "worker": "deepagents_server.serve",
     "keys": "deepagents_server.database.keys",
     "db": "deepagents_server.database.maintenance",
+    "runs": "deepagents_server.database.run_control",
 }
 """The commands that need the packages of the server, and what imports them."""
 

@@ -15,6 +15,7 @@ from deepagents_cli.db import add_db
 from deepagents_cli.keys import add_keys
 from deepagents_cli.other_commands import add_debug, add_model, add_other_commands
 from deepagents_cli.protocol import MODES, Mode
+from deepagents_cli.runs import add_runs
 from deepagents_cli.serve import add_serve, add_worker
 from deepagents_cli.values import read_amount, read_count, read_number, read_price, read_seconds
 
@@ -137,6 +138,7 @@ def build_parser() -> tuple[argparse.ArgumentParser, list[str]]:
     add_serve(commands)
     add_worker(commands)
     add_keys(commands)
+    add_runs(commands)
     add_db(commands)
     return parser, list(commands.choices)
 

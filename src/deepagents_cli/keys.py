@@ -30,11 +30,16 @@ def add_keys(commands: Any) -> None:
     actions = keys.add_subparsers(dest="action", metavar="ACTION", required=True)
     create = actions.add_parser("create", help="make a key, and show it once")
     create.add_argument("owner", metavar="OWNER", help="whose key it is; an owner may have several")
-    create.add_argument(
-        "--days", type=read_count, metavar="N", help="for how long it works (default: always)"
+    given = actions.add_parser(
+        "import", help="take a key that was made elsewhere, from standard input; the same one twice is once"
     )
+    given.add_argument("owner", metavar="OWNER", help="whose key it is")
     limit = actions.add_parser("limit", help="change what an owner may use; what is left out has no limit")
     limit.add_argument("owner", metavar="OWNER", help="whose keys all count together")
+    for action in (create, given):
+        action.add_argument(
+            "--days", type=read_count, metavar="N", help="for how long it works (default: always)"
+        )
     for action in (create, limit):
         action.add_argument("--runs", type=read_count, metavar="N", help="runs that wait or work at once")
         action.add_argument("--tokens", type=read_count, metavar="N", help="tokens of all models")
@@ -45,7 +50,7 @@ def add_keys(commands: Any) -> None:
     listing = actions.add_parser("list", help="list all keys, without their secret parts, and limits")
     revoke = actions.add_parser("revoke", help="let a key work no more, from the next second on")
     revoke.add_argument("key", metavar="ID", help="the first column of `deepagents keys list`")
-    for action in (create, limit, listing, revoke):
+    for action in (create, given, limit, listing, revoke):
         add_database(action)
 
 
@@ -68,18 +73,14 @@ def run(arguments: argparse.Namespace, *, model: Any = None) -> int:
 
 async def _run(arguments: argparse.Namespace) -> None:
     from deepagents_server.database.engine import open_database
-    from deepagents_server.database.keys import add_key, check_owner, list_keys, revoke_key
+    from deepagents_server.database.keys import check_owner, list_keys, revoke_key
     from deepagents_server.database.place import database_url
     from deepagents_server.database.quotas import Quota, list_quotas, set_quota
 
     async with open_database(database_url(arguments.database, Path.cwd()), alongside=True) as database:
         match arguments.action:
-            case "create":
-                text, _ = await add_key(database, arguments.owner, _end(arguments.days))
-                if quota := _limits(arguments):
-                    await set_quota(database, arguments.owner, Quota(**quota))
-                sys.stdout.write(f"{text}\n")
-                sys.stderr.write("Keep it now: it is shown only here.\n")
+            case "create" | "import":
+                await _take_key(database, arguments)
             case "list":
                 for row in await list_keys(database):
                     sys.stdout.write(f"{_describe(row)}\n")
@@ -93,6 +94,23 @@ async def _run(arguments: argparse.Namespace) -> None:
                     raise CommandError(
                         f"No key {arguments.key!r} works here; `deepagents keys list` names them.", Exit.USAGE
                     )
+
+
+async def _take_key(database: Any, arguments: argparse.Namespace) -> None:
+    """Make a key and show it, or read one and show its id."""
+    from deepagents_server.database.keys import add_key, import_key
+    from deepagents_server.database.quotas import Quota, set_quota
+
+    ends = _end(arguments.days)
+    if arguments.action == "import":
+        given = sys.stdin.read().strip()
+        sys.stdout.write(f"{await import_key(database, arguments.owner, given, ends)}\n")
+        return
+    text, _ = await add_key(database, arguments.owner, ends)
+    if quota := _limits(arguments):
+        await set_quota(database, arguments.owner, Quota(**quota))
+    sys.stdout.write(f"{text}\n")
+    sys.stderr.write("Keep it now: it is shown only here.\n")
 
 
 def _limits(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -160,6 +160,20 @@ _mining.add_edge("dig", "fill")
 mine = _mining.compile().with_config({"callbacks": [_DyingAtTheEnd()]})
 
 
+def _send_out(state: State) -> dict[str, Any]:
+    if not Path(os.environ["MENDED"]).exists():
+        raise ConnectionError("the post office is closed")
+    return {"steps": ["sent"]}
+
+
+_posting = StateGraph(State)
+_posting.add_node("write", lambda state: {"steps": ["written"]})
+_posting.add_node("send", _send_out)
+_posting.add_edge(START, "write")
+_posting.add_edge("write", "send")
+poster = _posting.compile()
+
+
 class Notes(TypedDict):
     notes: Annotated[list[str], DeltaChannel(_append, snapshot_frequency=3)]
 

@@ -36,6 +36,7 @@ GRAPHS = {
         "mine",
         "notes",
         "obedient",
+        "poster",
         "priced",
         "waiter",
         "careful",

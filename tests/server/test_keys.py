@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import io
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import openai
@@ -109,6 +111,28 @@ def test_a_key_is_listed_without_its_secret_and_kept_nowhere(
     with sqlite3.connect(place / ".deepagents" / "server.db") as database:
         assert key not in "".join(database.iterdump())
     database.close()
+
+
+def test_a_key_that_was_made_elsewhere_is_taken(
+    url: str, place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def take(owner: str, text: str) -> tuple[int, str]:
+        monkeypatch.setattr("sys.stdin", io.StringIO(text))
+        code = _keys(place, "import", owner)
+        written = capsys.readouterr()
+        return code, written.out + written.err
+
+    key = uuid4().hex + uuid4().hex
+    first, second = take("erik", f"{key}\n"), take("erik", key)
+    with get_sync_client(url=url, api_key=key) as erik:
+        assert erik.threads.create()["thread_id"]
+
+    assert first == second
+    assert first[0] == 0
+    assert "of another owner" in take("mallory", key)[1]
+    assert "`openssl rand -hex 32` makes one" in take("erik", "hunter2")[1]
+    assert _keys(place, "revoke", first[1].strip()) == 0
+    assert "revoked" in take("erik", key)[1]
 
 
 def test_a_revoked_key_works_no_more(url: str, place: Path, capsys: pytest.CaptureFixture[str]) -> None:

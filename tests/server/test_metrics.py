@@ -86,13 +86,15 @@ async def test_the_age_of_the_queue_is_that_of_its_first_run(url: str, client: L
         await client.runs.cancel(thread, run["run_id"], wait=True)
 
 
-def test_prometheus_sends_the_key_of_the_operator(tmp_path: Path) -> None:
-    key = make_key(tmp_path, "prometheus")
-    server = Process(tmp_path, DEEPAGENTS_SERVER_OPERATOR="prometheus")
+def test_variables_say_who_sees_metrics_and_how_large_a_body_may_be(tmp_path: Path) -> None:
+    sent = {"authorization": f"Bearer {make_key(tmp_path, 'prometheus')}"}
+    server = Process(tmp_path, DEEPAGENTS_SERVER_OPERATOR="prometheus", DEEPAGENTS_SERVER_MAX_BODY="2kB")
     try:
-        counted = scrape(f"{server.start()}/metrics", authorization=f"Bearer {key}")
+        url = server.start()
+        refused = httpx.post(f"{url}/threads", json={"metadata": {"a": "b" * 2000}}, headers=sent)
 
-        assert counted("connections") == 1
+        assert (refused.status_code, refused.json()["detail"]) == (413, "A body may have 2,000 bytes.")
+        assert scrape(f"{url}/metrics", **sent)("requests_total", route="/threads", status="413") == 1
     finally:
         server.close()
 

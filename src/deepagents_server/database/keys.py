@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import secrets
 import time
 from collections.abc import Mapping
@@ -38,9 +39,32 @@ async def add_key(database: Database, owner: str, expires_at: str | None = None)
     Raises:
         ServeError: for a name that no owner can have.
     """
-    check_owner(owner)
     key_id = secrets.token_hex(4)
     text = f"{_PREFIX}{key_id}-{secrets.token_urlsafe(32)}"
+    return text, await _add(database, owner, key_id, text, expires_at)
+
+
+async def import_key(database: Database, owner: str, text: str, expires_at: str | None = None) -> str:
+    """Insert a key that was made elsewhere, unless this owner has it already; return its id.
+
+    Raises:
+        ServeError: for a name that no owner can have, and for text that may be guessed, or is known here as
+            a key that does not work for this owner.
+    """
+    if not re.fullmatch(r"[!-~]{32,500}", text):
+        raise ServeError(
+            "A key has 32 to 500 letters, digits and signs, and no blanks; `openssl rand -hex 32` makes one."
+        )
+    found = await database.row(sa.select(api_keys).where(api_keys.c.digest == _digest(text)))
+    if found is None:
+        return (await _add(database, owner, secrets.token_hex(4), text, expires_at))["key_id"]
+    if found["owner"] != owner or not _works(found):
+        raise ServeError(f"This key is here as {found['key_id']}, revoked, past, or of another owner.")
+    return found["key_id"]
+
+
+async def _add(database: Database, owner: str, key_id: str, text: str, expires_at: str | None) -> Row:
+    check_owner(owner)
     row = {
         "key_id": key_id,
         "owner": owner,
@@ -50,7 +74,7 @@ async def add_key(database: Database, owner: str, expires_at: str | None = None)
         "revoked_at": None,
     }
     await database.execute(api_keys.insert().values(row))
-    return text, row
+    return row
 
 
 async def list_keys(database: Database) -> list[Row]:
@@ -69,7 +93,7 @@ async def revoke_key(database: Database, key_id: str) -> bool:
 
 
 def _digest(text: str) -> str:
-    # A key has 256 random bits, so nobody can try them all: a slow digest would only slow each request.
+    # Nobody can try all keys of so many random bits: a slow digest would only slow each request.
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 

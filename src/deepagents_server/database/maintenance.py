@@ -51,6 +51,16 @@ def prune(url: str, ages: Ages) -> Removed:
             return remover.sweep(ages)
 
 
+def check(url: str) -> None:
+    """Tell whether a database is there and up to date.
+
+    Raises:
+        ServeError: if it is not.
+    """
+    with explain_errors(url):
+        check_version(_version(url))
+
+
 def vacuum(url: str) -> None:
     """Give back the space of what was removed: of a file to the disk, in PostgreSQL to new rows.
 

@@ -23,12 +23,11 @@ from deepagents_server.database import Database
 from deepagents_server.database.claims import Claim, claim, first_due
 from deepagents_server.database.engine import Row
 from deepagents_server.database.notices import RUNS, Notices
+from deepagents_server.database.run_control import end_run, find_marked
 from deepagents_server.database.runs import (
     STEER,
     Taken,
     hand_back,
-    lock_leases,
-    mark_cancelled,
     move_runs,
     take_again,
     take_over,
@@ -104,8 +103,8 @@ class RunEngine:
         async with launch(self.database, self.worker, self.version, run_workflow) as self._workflow:
             await self._recover_own()
             tasks = [asyncio.create_task(self._dispatch())]
-            if self.database.is_shared:
-                tasks.append(asyncio.create_task(self._reap()))
+            others = self._reap() if self.database.is_shared else self._look_for_commands()
+            tasks.append(asyncio.create_task(others))
             try:
                 yield
             finally:
@@ -139,9 +138,7 @@ class RunEngine:
 
     async def cancel(self, run: Row, action: Action) -> None:
         """End a run early; `rollback` also takes back what it did to its thread."""
-        async with self.notices.write(self.database) as (connection, notices):
-            await lock_leases(connection, [run["thread_id"]])
-            notices += await mark_cancelled(connection, runs.c.run_id == run["run_id"], action)
+        await end_run(self.database, self.notices, run, action)
 
     def cancel_soon(self, run: Row, action: Action) -> None:
         """End a run early, from a task that is being cancelled itself."""
@@ -190,6 +187,16 @@ class RunEngine:
                 _log.warning("Lost workers cannot be looked for: %s", show_cause(error))
                 # While the database was away nobody could show signs of life.
                 await asyncio.sleep(DEAD)
+
+    async def _look_for_commands(self) -> None:
+        """Heed what `deepagents runs` writes into a file: no notice leads from there to this process."""
+        while True:
+            await asyncio.sleep(BEAT)
+            self._news.set()
+            working = [run_id for run_id, each in self._active.items() if not each.work.cancelling()]
+            with suppress(DBAPIError):
+                for row in await find_marked(self.database, working):
+                    self._end_early(row["cancelled"], row["run_id"])
 
     async def _dispatch(self) -> None:
         while True:
