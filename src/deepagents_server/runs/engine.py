@@ -102,9 +102,8 @@ class RunEngine:
 
         async with launch(self.database, self.worker, self.version, run_workflow) as self._workflow:
             await self._recover_own()
-            tasks = [asyncio.create_task(self._dispatch())]
             others = self._reap() if self.database.is_shared else self._look_for_commands()
-            tasks.append(asyncio.create_task(others))
+            tasks = [asyncio.create_task(each) for each in (self._dispatch(), others)]
             try:
                 yield
             finally:
