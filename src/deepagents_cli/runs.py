@@ -100,23 +100,25 @@ async def _run(arguments: argparse.Namespace) -> None:
                 shown = {**_describe(row), "metadata": row["metadata"], "kwargs": json.loads(row["kwargs"])}
                 _show(shown, as_json=arguments.json)
             case _:
-                for name in arguments.run:
-                    done = await _change(database, await find_run(database, name), arguments)
-                    sys.stdout.write(f"{name} {done}.\n")
+                await _change_all(database, arguments)
 
 
-async def _change(database: Any, row: Mapping[str, Any], arguments: argparse.Namespace) -> str:
-    """Retry or end a run; return what happened to it."""
+async def _change_all(database: Any, arguments: argparse.Namespace) -> None:
     from deepagents_server.database.notices import Notices
-    from deepagents_server.database.run_control import end_run, retry_run
+    from deepagents_server.database.run_control import end_run, find_run, retry_run
 
-    if arguments.action == "retry":
-        await retry_run(database, Notices(database), row)
-        return "goes on as soon as there is room"
-    if row["status"] not in _ACTIVE:
-        return f"was over already: {row['status']}"
-    await end_run(database, Notices(database), row, "rollback" if arguments.rollback else "interrupt")
-    return "ends"
+    notices = Notices(database)
+    async with notices.exchanging():
+        for name in arguments.run:
+            row, done = await find_run(database, name), "ends"
+            if arguments.action == "retry":
+                await retry_run(database, notices, row)
+                done = "goes on as soon as there is room"
+            elif row["status"] not in _ACTIVE:
+                done = f"was over already: {row['status']}"
+            else:
+                await end_run(database, notices, row, "rollback" if arguments.rollback else "interrupt")
+            sys.stdout.write(f"{name} {done}.\n")
 
 
 def _describe(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -24,14 +24,7 @@ from deepagents_server.database.claims import Claim, claim, first_due
 from deepagents_server.database.engine import Row
 from deepagents_server.database.notices import RUNS, Notices
 from deepagents_server.database.run_control import end_run, find_marked
-from deepagents_server.database.runs import (
-    STEER,
-    Taken,
-    hand_back,
-    move_runs,
-    take_again,
-    take_over,
-)
+from deepagents_server.database.runs import STEER, Taken, hand_back, move_runs, take_again, take_over
 from deepagents_server.database.tables import leases, runs
 from deepagents_server.errors import show_cause
 from deepagents_server.events import EventLog
