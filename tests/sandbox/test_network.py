@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import subprocess
 import sys
 import threading
 from collections.abc import Generator, Iterator, Sequence
@@ -199,6 +200,31 @@ def test_a_named_host_is_refused_when_any_of_its_addresses_is_an_inner_one(addre
     assert answer.startswith("HTTP/1.1 403 ")
     assert "its name leads to an address of this machine's own networks" in answer
     assert len(refusals) == 1
+
+
+def test_a_name_that_leads_to_a_public_address_of_this_machine_is_refused() -> None:
+    # In a network of its own, whose only address is one of the whole internet.
+    script = """
+import fcntl, socket, struct
+from deepagents.backends.local_sandbox.network import HostRule, HostRules, RefusedHostError
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+    for name, request, value in (("lo", 0x8914, b"\\x49\\0"), ("lo:1", 0x8916, b"\\2\\0\\0\\0\\xcb\\0\\x72\\x09")):
+        fcntl.ioctl(control, request, struct.pack("16s24s", name.encode(), value))
+for address in ("203.0.115.9", "203.0.114.9"):
+    try:
+        print(HostRules((HostRule.parse("a.example"),), lambda *_: [address]).find_addresses("a.example", 443))
+    except RefusedHostError as error:
+        print(error)
+"""
+    made = ("unshare", "--net", "--map-root-user", sys.executable, "-c", script)
+    ended = subprocess.run(made, capture_output=True, text=True, check=False)
+    if "unshare" in ended.stderr:
+        pytest.skip("no network can be made here")
+
+    assert ended.stdout.splitlines() == [
+        "['203.0.115.9']",
+        "a.example:443 is refused: its name leads to an address of this machine's own networks",
+    ], ended.stderr
 
 
 def test_a_name_is_resolved_once_so_that_a_second_answer_leads_nowhere(site: Site) -> None:

@@ -36,6 +36,8 @@ _INNER: Final = tuple(
 _EMBEDDING: Final = tuple(
     map(ipaddress.ip_network, ("::/96", "::ffff:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48"))
 )
+_OF_DOCUMENTS: Final = ("192.0.2.1", "2001:db8::1")
+"""Addresses that no machine has."""
 _SIX_TO_FOUR: Final = ipaddress.ip_network("2002::/16")
 
 
@@ -109,7 +111,7 @@ class HostRules:
         if address is not None:
             return [str(address)]
         found = list(self.resolve(host, port))
-        if any(map(is_inner, found)):
+        if any(is_inner(each) or _is_own(each) for each in found):
             raise RefusedHostError(
                 f"{shown} is refused: its name leads to an address of this machine's own networks"
             )
@@ -137,6 +139,22 @@ def is_inner(text: str) -> bool:
         for each in _all_forms(address)
         for network in _INNER
     )
+
+
+def _is_own(text: str) -> bool:
+    """Return whether this machine itself has an address, which may be one of the whole internet."""
+    # A machine can be set to let programs take any address, and then that tells nothing.
+    return _can_take(text) and not any(map(_can_take, _OF_DOCUMENTS))
+
+
+def _can_take(text: str) -> bool:
+    family = socket.AF_INET6 if ":" in text else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as taken:
+            taken.bind((text, 0))
+    except OSError:
+        return False
+    return True
 
 
 def _all_forms(address: Address) -> list[Address]:

@@ -6,6 +6,7 @@ starts, and what it makes at a name that nobody may write to is removed afterwar
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -181,7 +182,10 @@ class Marks:
             return _entries(path)
         except PermissionError:
             return self._list_closed(path, mode)
-        except OSError:
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                # Longer than a path may be: no program makes this but to hide in it, and it is removed whole.
+                self.denied[path] = None
             return []
 
     def _list_closed(self, path: str, mode: Mode) -> list[os.DirEntry[str]]:
