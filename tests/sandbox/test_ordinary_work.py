@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import ssl
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from deepagents.backends import LocalSandbox
+from deepagents.errors import ConfigError
 from tests.sandbox.users import UNAVAILABLE, USERS, run_drills
 
 pytestmark = pytest.mark.skipif(UNAVAILABLE is not None, reason=str(UNAVAILABLE))
@@ -47,6 +49,27 @@ mkfifo pipe; (echo through > pipe &); cat pipe
 echo $((1 << 10)) > /dev/stderr 2>/dev/null; date +%Y >/dev/null; id -un
 END"""
     assert run(backend, script).splitlines()[:5] == ["3", "-two", "-three", "-one", "through"]
+
+
+def test_an_environment_of_python_is_found_by_one_word(tmp_path: Path) -> None:
+    environment, work = tmp_path / "environment", tmp_path / "work"
+    work.mkdir()
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+    (packages,) = environment.glob("lib/python*/site-packages")
+    (packages / "plots.py").write_text("NAME = 'plots'\n")
+    look = "python -c 'import sqlite3, plots, sys; print(plots.NAME, sys.prefix)'"
+
+    for session in (False, True):
+        with LocalSandbox(work, python=environment, session=session) as backend:
+            assert run(backend, look) == f"plots {environment}"
+            assert backend.execute(f"touch {packages}/other.py").exit_code
+            assert "Python" in run(backend, "python3 --version; echo $VIRTUAL_ENV")
+    assert "No module named 'plots'" in LocalSandbox(work).execute("python3 -c 'import plots'").output
+
+
+def test_an_environment_that_is_none_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"such as sys\.prefix: there is no .*/bin/python"):
+        LocalSandbox(tmp_path, python=tmp_path)
 
 
 def test_files_of_commands_and_of_tools_are_the_same_at_the_same_paths(

@@ -22,6 +22,7 @@ from deepagents.backends.local_sandbox.first_process import FirstProcess
 from deepagents.backends.local_sandbox.given import (
     MayChange,
     MountedPaths,
+    find_environment,
     find_given,
     is_of_the_machine,
     parse_protected,
@@ -66,7 +67,8 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
     programs outside obey, cannot be changed by anyone. They have no network, all of it (`"all"`), or that of
     a list of host names. `memory`, `processes` and `disk` bound a command with all that it starts, in bytes
     and in number; the defaults are half of this machine's memory, 512 and 4 GiB. Commands see the variables
-    in `env` alone.
+    in `env` alone. With `python`, the directory of an environment such as `sys.prefix`, they find its
+    programs and packages before those of the system.
 
     Raises:
         ConfigError: where commands cannot be confined, with what to install; `available` asks without
@@ -85,6 +87,7 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
         protected: Sequence[str] = PROTECTED,
         network: Network = "none",
         env: Mapping[str, str] | None = None,
+        python: str | Path | None = None,
         memory: int | None = None,
         processes: int | None = None,
         disk: int | None = None,
@@ -110,12 +113,18 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
             )
         self._writer.stays = running_mounts().has
         self._program: Bubblewrap | Seatbelt = found
+        environment, variables = find_environment(python, _PATH) if python else ([], {})
         self._given = find_given(self.cwd, readable, writable)
+        for each in environment:
+            # In a directory that was given, it is there already.
+            if not any(each.is_relative_to(top) for top in self._given):
+                self._given[each] = "readable"
         self._changeable = [path for path, mode in self._given.items() if mode == "writable"]
         self._protected = parse_protected(protected)
         self._network = network
         self._rules = _host_rules(network, self.may_reach)
-        self._env = {"PATH": _PATH, "HOME": HOME, "LANG": "C.UTF-8", "TERM": "dumb", **check_variables(env)}
+        self._env = {"PATH": _PATH, "HOME": HOME, "LANG": "C.UTF-8", "TERM": "dumb"}
+        self._env |= variables | check_variables(env)
         self._limits = CommandLimits(
             _positive("memory", memory) or os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2,
             _positive("processes", processes) or _DEFAULT_PROCESSES,

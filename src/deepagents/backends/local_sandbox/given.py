@@ -35,6 +35,24 @@ def find_given(
     return given
 
 
+def find_environment(python: str | Path, path: str) -> tuple[list[Path], dict[str, str]]:
+    """Return what a command needs to read for an environment of Python, and its variables before `path`.
+
+    Raises:
+        ConfigError: where there is no environment.
+    """
+    prefix = Path(python).expanduser().resolve()
+    program = prefix / "bin/python"
+    if not program.exists():
+        raise ConfigError(
+            f"python must be the directory of an environment, such as sys.prefix: there is no {program}"
+        )
+    # What it was made of has the standard library.
+    base = Path(os.path.realpath(program)).parents[1]
+    variables = {"PATH": f"{prefix}/bin:{path}", "VIRTUAL_ENV": str(prefix)}
+    return [each for each in (prefix, base) if not each.is_relative_to("/usr")], variables
+
+
 @dataclass(frozen=True, slots=True)
 class MountedPaths:
     """The paths of this machine that a sandbox was given; relative ones start at its root."""
