@@ -50,7 +50,7 @@ def find_not_held(found: Bubblewrap | Seatbelt, controllers: Controllers, networ
     if isinstance(found, Seatbelt):
         return (*sentences, *_ON_MACOS, _DISK, _PROCESSOR)
     if controllers.memory is None:
-        sentences.append(_WATCHED.format("Memory"))
+        sentences.append(f"{_WATCHED.format('Memory')} What its sockets and pipes hold is not counted.")
     # The other bound on processes is one of users, and the kernel does not hold it for root.
     if controllers.pids is None and os.geteuid() == 0:
         sentences.append(_WATCHED.format("Processes"))
