@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sqlite3
 import traceback
 from collections.abc import AsyncGenerator, Mapping
@@ -272,7 +273,9 @@ async def _open_sqlite(url: str, path: Path, stack: AsyncExitStack, memory: Mapp
     async with engine.begin() as opened:
         await opened.run_sync(migrate)
     threads = stack.enter_context(ThreadPoolExecutor(_READERS + _OWN, "reads"))
-    return Database(url, engine, saver, store, (), (DataError,), threads, saver.writing, Turns(_READERS))
+    # To search a file is work for a core of this machine.
+    turns = Turns(_READERS, max(1, (os.cpu_count() or 1) // 2))
+    return Database(url, engine, saver, store, (), (DataError,), threads, saver.writing, turns)
 
 
 def _sqlite_engine(path: Path) -> AsyncEngine:
@@ -322,7 +325,7 @@ async def _open_postgres(url: str, stack: AsyncExitStack, memory: Mapping[str, A
     lost = (psycopg.OperationalError, psycopg.InterfaceError)
     unfit = (DataError, psycopg.DataError)
     threads = stack.enter_context(ThreadPoolExecutor(_READERS, "reads"))
-    turns = Turns(_POOL - _OWN)
+    turns = Turns(_POOL - _OWN, 2)
     return Database(url, engine, saver, store, lost, unfit, threads, asyncio.Lock(), turns)
 
 

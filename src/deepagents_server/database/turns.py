@@ -7,7 +7,7 @@ import sqlite3
 import time
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from sqlalchemy.exc import OperationalError
@@ -16,7 +16,6 @@ from deepagents_server.errors import ApiError
 
 LONGEST: Final = 10.0
 """Seconds that a caller's statement may take which looks at many rows."""
-_OF_OWNER: Final = 2
 _PATIENCE: Final = 30.0
 _STEPS: Final = 100_000
 """Instructions of SQLite after which it is asked whether to go on; they take some milliseconds."""
@@ -24,15 +23,16 @@ _STEPS: Final = 100_000
 
 @dataclass
 class _Owner:
-    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_OF_OWNER))
+    turns: asyncio.Semaphore
     users: int = 0
 
 
 class Turns:
     """Lets so many long reads work at once, and few of each owner among them."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, of_owner: int) -> None:
         self._of_all = asyncio.Semaphore(number)
+        self._of_owner = of_owner
         self._owners: dict[str, _Owner] = {}
 
     @asynccontextmanager
@@ -42,7 +42,7 @@ class Turns:
         Raises:
             ApiError: if it does not come soon, or a statement in the block takes too long.
         """
-        waiting = self._owners.setdefault(owner, _Owner())
+        waiting = self._owners.setdefault(owner, _Owner(asyncio.Semaphore(self._of_owner)))
         waiting.users += 1
         try:
             async with asyncio.timeout(_PATIENCE) as patience, waiting.turns, self._of_all:
