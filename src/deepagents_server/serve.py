@@ -31,6 +31,7 @@ _REFUSED: Final = "ASGI callable returned without completing handshake."
 _HEAD_ENDS: Final = re.compile(rb"\r?\n\r?\n")
 _FOR_HEAD: Final = 10.0
 """Seconds in which the first line and the headers of a request must have arrived."""
+_LOOPBACK: Final = (bytes((127, 0, 0, 1)), bytes(8))
 _MAX_HEAD: Final = 65536
 """Bytes of the first line and the headers of a request."""
 
@@ -42,7 +43,8 @@ class BoundedProtocol(H11Protocol):
     """
 
     patience = 60.0
-    of_address = 1000
+    of_address = 500
+    of_loopback = 1000
     _overdue: asyncio.TimerHandle | None = None
     _expected: Any = None
 
@@ -50,7 +52,8 @@ class BoundedProtocol(H11Protocol):
         """Expect a request, if there is room for those of this address."""
         super().connection_made(transport)
         mine = _origin(self)
-        if sum(_origin(each) == mine for each in self.connections) > self.of_address:
+        bound = self.of_loopback if mine in _LOOPBACK else self.of_address
+        if sum(_origin(each) == mine for each in self.connections) > bound:
             self._close(503, "There are too many connections from your address; close some, or wait.")
         self._expect()
 
@@ -210,8 +213,13 @@ def _on_signals(end: Callable[[], None]) -> None:
 
 def listener(server: Server, settings: Settings) -> uvicorn.Server:
     """Make what takes connections."""
-    of_address = settings.connections_per_address or max(1, settings.connections // 2)
-    bounds = {"patience": settings.patience, "of_address": of_address}
+    given = settings.connections_per_address
+    bounds = {
+        "patience": settings.patience,
+        "of_address": given or max(1, settings.connections // 2),
+        # A proxy of this machine, or its own programs.
+        "of_loopback": given or settings.connections,
+    }
     http = type("Bounded", (BoundedProtocol,), bounds)
     logging.getLogger("uvicorn.error").addFilter(_is_a_failure)
     answering = uvicorn.Server(

@@ -72,7 +72,7 @@ class Settings:
     connections: int = 1000
     """How many may be open at once; the next one is told that the server is busy."""
     connections_per_address: int | None = None
-    """How many of them one address may have; without a number, half."""
+    """How many of them one address may have; without a number half, and loopback all."""
     patience: float = 60.0
     """Seconds in which the body of a request must have arrived; its head has 10 at most."""
     version: str = "1"

@@ -62,20 +62,21 @@ def create_app(server: Server, settings: Settings) -> ASGIApp:
     """Make the application that answers for an open server."""
     http = server.config.http
     origins = Origins.of(http)
-    ask = partial(
+    gate = partial(
         Gate,
         server=server,
         origins=origins,
         anyone=settings.allow_anyone,
         choose_headers=headers_for_runs(http),
     )
+
+    def ask(inner: ASGIApp, *, pages: bool = False) -> ASGIApp:
+        # Outside of the gate, which asks the database about keys.
+        return _Failures(gate(inner, pages=pages), server.database)
+
     app = Starlette(
         routes=[guard(route) if isinstance(route, Route) else route for route in routes_of(http)],
-        middleware=[
-            origins.middleware(),
-            Middleware(_Failures, database=server.database),
-            Middleware(ask, pages=True),
-        ],
+        middleware=[origins.middleware(), Middleware(ask, pages=True)],
         exception_handlers={
             ApiError: _refuse,
             HTTPException: _refuse_http,
@@ -140,10 +141,10 @@ class _Failures:
         try:
             await self._app(scope, receive, send_on)
         except Exception as error:
-            if scope["type"] != "http":
+            if scope["type"] == "lifespan" or (begun and scope["type"] == "websocket"):
                 raise
             away = self._database.is_unusable(error)
-            self._log(f"{scope['method']} {scope['path']} failed", error, away=away)
+            self._log(f"{scope.get('method', 'GET')} {scope['path']} failed", error, away=away)
             if not begun:
                 refused = refuse(scope, cannot_be_used() if away else make_failure())
                 await refused(scope, receive, send)
