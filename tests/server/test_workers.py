@@ -42,7 +42,8 @@ def shared(postgres: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     options = ("--database", database)
     workers = [Process(directory, *options, command="worker", LIFTED=str(lifted)) for _ in range(2)]
     with serving(directory, database, slots=0) as url:
-        for worker in workers:
+        for number, worker in enumerate(workers):
+            worker.log = directory / f"log {number}"
             worker.start()
         yield Shared(url, database, workers, lifted)
         for worker in workers:
@@ -240,6 +241,10 @@ async def test_a_worker_that_slept_cannot_write_over_its_successor(
     asleep.signal(signal.SIGCONT)
     while "refused" not in shared.lifted.read_text():
         time.sleep(0.05)
+    assert asleep.log
+    while f"Run {run} goes on elsewhere" not in (log := asleep.log.read_text()):
+        time.sleep(0.05)
+    assert f"Run {run} begins again" not in log
 
     values: Any = await client.runs.wait(thread, "echo", input=say("next"))
     contents = [each["content"] for each in values["messages"] if each["content"]]
