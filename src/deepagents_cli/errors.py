@@ -142,7 +142,19 @@ def describe_error(error: BaseException) -> str:
         return text
     if type(error).__module__ == "sqlite3":
         return f"sessions cannot be kept ({text}); make room there, or name another place in DEEPAGENTS_STATE"
-    return f"{type(error).__name__}: {text}".rstrip(": ")
+    named = f"{type(error).__name__}: {text}".rstrip(": ")
+    if isinstance(error, ValueError) and _came_through(error, "langchain_core.language_models"):
+        return (
+            f"the model's server sent no answer that can be read ({named}); see that its address is right, "
+            "and that nothing else answers in its place, such as a proxy"
+        )
+    return named
+
+
+def _came_through(error: BaseException, package: str) -> bool:
+    """Tell whether a package has called what raised an error."""
+    frames = traceback.walk_tb(error.__traceback__)
+    return any(frame.f_globals.get("__name__", "").startswith(package) for frame, _ in frames)
 
 
 def explain_error(error: BaseException) -> str:

@@ -56,6 +56,19 @@ def test_an_error_without_words_is_named(cli: Command) -> None:
     assert cli.run("hello", model=ScriptedModel(TimeoutError())).err == "deepagents: TimeoutError\n"
 
 
+@pytest.mark.parametrize("sent", [b"<html>Please log in.</html>", b"data: {what\n\ndata: [DONE]\n\n"])
+def test_what_no_model_sends_is_said_in_a_sentence(
+    cli: Command, sent: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving(Reply(stream=sent)) as server:
+        monkeypatch.setenv("DEEPAGENTS_LOCAL_SERVER", server.address)
+        ended = cli.run("-q", "hello", "--model", "local-server:scripted")
+
+    assert ended.code == 1
+    assert ended.err.startswith("deepagents: the model's server sent no answer that can be read (")
+    assert ended.err.count("\n") == 1
+
+
 def test_an_answer_that_broke_off_is_no_success(cli: Command) -> None:
     def ended(*options: str) -> Ended:
         half = AIMessage("Half an answ", response_metadata={"finish_reason": "length"})

@@ -127,6 +127,8 @@ def describe_failure(error: Exception) -> str:
         return "the model did not answer in time"
     if isinstance(error, ModelConnectionError | ConnectionError):
         return "the model cannot be reached"
+    if isinstance(error, ValueError):
+        return "the model's answer cannot be read"
     return f"the model failed: {type(error).__name__}"
 
 
