@@ -169,7 +169,8 @@ class Screen:
         elif key == "e":
             self._edit(question)
         elif text := self.talk.press(key):
-            self._enter(Entry(*text))
+            label, take = text
+            self._enter(Entry(f"{label} (Esc goes back)", take))
         self.changed()
 
     def clear(self) -> None:
