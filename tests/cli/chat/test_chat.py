@@ -497,7 +497,7 @@ def test_a_locale_without_further_characters_gets_none(start: Start, variable: s
         for text in ("tools", r"say - one\n\n> two\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"):
             terminal.type(text)
             terminal.keys("Enter")
-        terminal.wait_for("^  1 +2")
+        terminal.wait_for(r"^\|1 +\|2")
 
         assert terminal.screen().isascii()
 

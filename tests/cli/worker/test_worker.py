@@ -119,7 +119,9 @@ def test_a_text_that_cannot_be_taken_comes_back(
     assert worker.wait("refused")["texts"] == ["See this."]
     assert worker.wait("queued")["texts"] == []
     assert "sessions cannot be kept" in worker.wait("notice")["text"].lower()
-    resource.prlimit(worker.process.pid or 0, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+    resource.prlimit(
+        worker.process.pid or 0, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+    )
     worker.say("Hi.")
     assert worker.answer() == "Hello."
 
