@@ -69,6 +69,16 @@ def test_work_that_falls_short_is_sent_back_and_then_accepted(call_mode: CallMod
     assert result["rubric"] == "It rhymes."
 
 
+def test_half_a_verdict_is_none(call_mode: CallMode) -> None:
+    half = grade("satisfied", MET).model_copy(update={"response_metadata": {"stop_reason": "max_tokens"}})
+    grader = ScriptedModel(half, grade("needs_revision", UNMET), grade("satisfied", MET))
+    with grader, ScriptedModel("roses are blue", "roses are red") as model:
+        result = call_mode.invoke(agent_with(model, grader), GIVEN, THREAD)
+
+    assert "was cut off at a limit of tokens" in read_by(grader, 1)
+    assert result["messages"][-1].text == "roses are red"
+
+
 def test_the_grader_is_told_the_rubric_the_round_and_the_criteria_of_the_round_before() -> None:
     grader = ScriptedModel(grade("needs_revision", UNMET), grade("satisfied", MET))
     agent_with(ScriptedModel("roses are blue", "roses are red"), grader).invoke(GIVEN, THREAD)

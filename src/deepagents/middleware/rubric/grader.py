@@ -18,6 +18,7 @@ from deepagents._text import describe_exception, truncate
 from deepagents.middleware._base import BaseMiddleware, Middleware, inner
 from deepagents.middleware._history import is_from_person
 from deepagents.middleware._requests import Request, Response, keeping
+from deepagents.middleware.patch_tool_calls.broken import BrokenAnswerMiddleware
 from deepagents.middleware.rubric.attempt import (
     RUBRIC_GRADER_MESSAGE_SOURCE,
     GraderResponse,
@@ -93,7 +94,8 @@ def make_grader(
         model,
         tools=list(tools) or None,
         system_prompt=system_prompt,
-        middleware=[VerdictFormMiddleware(), *middleware],
+        # Half a verdict would be taken for one that found nothing more.
+        middleware=[VerdictFormMiddleware(), *middleware, BrokenAnswerMiddleware()],
         response_format=GraderResponse,
         context_schema=context_schema,
         state_schema=state_schema,
