@@ -248,6 +248,16 @@ def test_a_failure_is_announced_with_its_text(call_mode: CallMode) -> None:
     assert only_record(state)["status"] == "error"
 
 
+def test_an_answer_that_broke_off_is_announced_as_a_failure(call_mode: CallMode) -> None:
+    half = AIMessage("Gold, and the", response_metadata={"finish_reason": "length"})
+    model = ScriptedModel(START, on_task("wait_async_task"), "Not all of it.")
+    agent = create_deep_agent(model, subagents=[digger(ScriptedModel(half))])
+    state = call_mode.invoke(agent, {"messages": "Dig!"})
+
+    assert "cut off at a limit of tokens: Gold, and the" in json.loads(results(state)[-1])["error"]
+    assert only_record(state)["status"] == "error"
+
+
 def test_a_person_is_asked_when_the_main_agent_has_answered(call_mode: CallMode) -> None:
     gate, work = Gate(), ScriptedModel(call("blast"), call("dig_deep"), "Gold.")
     model = ScriptedModel(START, on_task("wait_async_task"), "It wants to blast.")

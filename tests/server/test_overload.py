@@ -20,7 +20,7 @@ BUSY = Reply("Overloaded.", status=529, headers={"retry-after": "0"})
 def test_a_served_agent_outlasts_an_overload_and_can_be_cancelled_meanwhile(tmp_path: Path) -> None:
     (tmp_path / "agent.py").write_text(AGENT)
     later = Reply("Overloaded.", status=529, headers={"retry-after": "250"})
-    given = {"messages": [{"role": "user", "content": "Hello."}]}
+    given: Any = {"messages": [{"role": "user", "content": "Hello."}]}
     with serving_model(call("ls", path="/"), *[BUSY] * 6, "Here I am.", later) as model, ExitStack() as stack:
         program = Program(tmp_path, "serve", "agent.py:agent", DEEPAGENTS_LOCAL_SERVER=model.address)
         stack.callback(program.end, signal.SIGTERM)
@@ -28,7 +28,8 @@ def test_a_served_agent_outlasts_an_overload_and_can_be_cancelled_meanwhile(tmp_
         thread = client.threads.create()["thread_id"]
         answered: Any = client.runs.wait(thread, "agent", input=given)
         asked = len(model.requests)
-        waits = []
+        waits: list[Any] = []
+        run_id = ""
         for event in client.runs.stream(thread, "agent", input=given, stream_mode="custom"):
             if event.event == "metadata":
                 run_id = event.data["run_id"]

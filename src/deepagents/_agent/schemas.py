@@ -24,10 +24,9 @@ _log: Final = logging.getLogger(__name__)
 
 def mend_tool(tool: Any) -> Any:
     """Return a tool whose schema can be sent: the same, or a copy that leaves out what cannot."""
-    schema: object = tool.args_schema if isinstance(tool, BaseTool) else None
-    if not isinstance(schema, dict):
+    given = tool.args_schema if isinstance(tool, BaseTool) else None
+    if not isinstance(given, dict):
         return tool
-    given = cast("dict[str, Any]", schema)
     for depth in _REFERENCES:
         filling = _Filling(given, depth)
         try:

@@ -23,7 +23,9 @@ _ENDS: Final[Mapping[Break, str]] = {
     "|malformed_\\w+|unexpected_tool_call|too_many_tool_calls|missing_thought_signature",
 }
 # Some streams say it in more than one piece, and LangChain joins the texts.
-_PATTERNS: Final = {kind: re.compile(f"(?:{words})+") for kind, words in _ENDS.items()}
+_PATTERNS: Final[Mapping[Break, re.Pattern[str]]] = {
+    kind: re.compile(f"(?:{words})+") for kind, words in _ENDS.items()
+}
 _ALWAYS_SAY: Final[Mapping[str, str]] = {
     **dict.fromkeys(("openai", "azure", "deepseek", "xai", "openrouter", "groq"), "model_provider"),
     **dict.fromkeys(("google_genai", "bedrock_converse", "mistralai"), "model_provider"),

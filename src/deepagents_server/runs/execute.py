@@ -309,7 +309,8 @@ class Attempt:
 
 def _judge(outcome: Outcome) -> Outcome:
     """Return an outcome as an error where the last answer of an agent broke off."""
-    held = cast(dict[str, Any], outcome.values) if isinstance(outcome.values, dict) else {}
+    values: Any = outcome.values
+    held = cast(dict[str, Any], values) if isinstance(values, dict) else {}
     last: Any = (held.get("messages") or [None])[-1]
     kind = break_of(last) if isinstance(last, BaseMessage) else None
     if outcome.status != "success" or kind is None:

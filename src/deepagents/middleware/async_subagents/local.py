@@ -33,6 +33,7 @@ from deepagents.middleware.async_subagents.local_runs import LocalRun, StreamOfC
 from deepagents.middleware.async_subagents.messages import content_blocks, from_wire
 from deepagents.middleware.async_subagents.spec import AsyncAgent, as_mapping
 from deepagents.middleware.limits import open_background, save_background
+from deepagents.models.endings import break_of, describe_break
 
 
 class LocalClient:
@@ -86,6 +87,9 @@ class LocalClient:
             for task in state.tasks
             if task.interrupts
         }
+        last = next(reversed(as_mapping(state.values).get("messages") or ()), None)
+        if last is not None and (kind := break_of(last)):
+            return {"status": "error", "error": f"The answer {describe_break(kind)}: {last.text}"}
         status = "interrupted" if questions else "idle"
         return {"status": status, "interrupts": questions, "values": _find_result(state.values)}
 

@@ -237,7 +237,7 @@ async def _task(context: Delegation, description: str, subagent_type: str) -> To
 def _find_break(result: Mapping[str, Any]) -> Break | None:
     """Return how the last answer of a subagent broke off."""
     messages: Any = result.get("messages")
-    last: object = messages[-1] if messages and isinstance(messages, list) else None
+    last: Any = cast("list[Any]", messages)[-1] if messages and isinstance(messages, list) else None
     return break_of(last) if isinstance(last, BaseMessage) else None
 
 
