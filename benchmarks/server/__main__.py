@@ -1,4 +1,4 @@
-"""Measure the server: `python -m benchmarks.server load`, `drill`, `growth` or `scale`; each has `--help`."""
+"""Measure the server: `python -m benchmarks.server load` (or another command below); each has `--help`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from benchmarks.server.growth import growth
 from benchmarks.server.load import cancelling, load, overhead
 from benchmarks.server.programs import Server, deepagents, install_langgraph_dev, langgraph_dev
 from benchmarks.server.scale import scale
+from benchmarks.server.share import share
 
 
 def main() -> int:
@@ -29,6 +30,8 @@ def main() -> int:
     )
     growing = commands.add_parser("growth", help="keep more and more threads, and see what requests cost")
     growing.add_argument("--database", choices=("postgres", "sqlite"), default="sqlite")
+    sharing = commands.add_parser("share", help="see what a noisy owner does to a quiet one")
+    sharing.add_argument("--times", type=int, default=60)
     commands.add_parser("scale", help="count transactions and notices on a PostgreSQL")
     loading = commands.add_parser("load", help="stream to many clients, beside langgraph dev")
     loading.add_argument("--clients", type=int, default=200)
@@ -36,7 +39,15 @@ def main() -> int:
     loading.add_argument("--times", type=int, default=40, help="runs from which the overhead is measured")
     loading.add_argument("--alone", action="store_true", help="leave langgraph dev out")
     options = parser.parse_args()
-    return {"drill": _drill, "growth": _grow, "load": _load, "scale": _scale}[options.command](options)
+    return {"drill": _drill, "growth": _grow, "load": _load, "scale": _scale, "share": _share}[
+        options.command
+    ](options)
+
+
+def _share(options: argparse.Namespace) -> int:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
+        print("\n".join(asyncio.run(share(Path(directory), options.times))))
+    return 0
 
 
 def _scale(options: argparse.Namespace) -> int:
