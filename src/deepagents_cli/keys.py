@@ -42,6 +42,8 @@ def add_keys(commands: Any) -> None:
         )
     for action in (create, limit):
         action.add_argument("--runs", type=read_count, metavar="N", help="runs that wait or work at once")
+        action.add_argument("--schedules", type=read_count, metavar="N", help="schedules")
+        action.add_argument("--megabytes", type=read_count, metavar="N", help="kept in threads and items")
         action.add_argument("--tokens", type=read_count, metavar="N", help="tokens of all models")
         action.add_argument("--cost", type=read_amount, metavar="USD", help="what these may cost")
         action.add_argument(
@@ -116,6 +118,7 @@ async def _take_key(database: Any, arguments: argparse.Namespace) -> None:
 def _limits(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the quota that was asked for; nothing without a limit."""
     given = {"runs": arguments.runs, "tokens": arguments.tokens, "money": arguments.cost}
+    given |= {"schedules": arguments.schedules, "megabytes": arguments.megabytes}
     limited = {name: value for name, value in given.items() if value is not None}
     return {**limited, "seconds": _WINDOWS[arguments.per]} if limited else {}
 
@@ -136,11 +139,11 @@ def _describe(row: Mapping[str, Any]) -> str:
 
 def _describe_quota(quota: Mapping[str, Any]) -> str:
     """Show what an owner may use and has used."""
-    from deepagents_server.database.quotas import describe_used
+    from deepagents_server.database.quotas import describe_bounds, describe_used
 
-    runs = [] if quota["runs"] is None else [f"{quota['runs']} runs at once"]
+    bounds = describe_bounds(quota)
     used = [f"{each} per {_window(quota['seconds'])}" for each in describe_used(quota)]
-    return f"{one_line(quota['owner'])} may use: {', '.join([*runs, *used]) or 'any amount'}"
+    return f"{one_line(quota['owner'])} may use: {', '.join([*bounds, *used]) or 'any amount'}"
 
 
 def _window(seconds: int) -> str:

@@ -14,11 +14,18 @@ import sqlalchemy as sa
 from langgraph.checkpoint.base import empty_checkpoint
 from psycopg import OperationalError
 
+from deepagents_server.config import Ages
 from deepagents_server.database import Database, open_database
 from deepagents_server.database.claims import Claim, claim
+from deepagents_server.database.owners import Scope
+from deepagents_server.database.quotas import Quota, list_quotas, set_quota
+from deepagents_server.database.removal import open_remover
 from deepagents_server.database.runs import finish, new_run, take_again, take_over
+from deepagents_server.database.store import graphs_of
 from deepagents_server.database.tables import leases, run_events, runs
+from deepagents_server.database.threads import add_thread
 from deepagents_server.events import EventLog
+from deepagents_server.graphs import Graphs
 from deepagents_server.serialize import load, now
 
 
@@ -182,3 +189,24 @@ async def test_the_last_place_of_a_worker_is_for_those_who_have_none_at_work(dat
 
     assert [run["run_id"] for run, _ in begun] == [f"{ann}0", f"{ben}0"]
     assert await claim(database, Claim("worker", ["echo"], ann, 1, busy=[ann, ben], spare=1)) == []
+
+
+async def test_what_an_owner_keeps_is_measured(database: Database) -> None:
+    """In threads, their states, and items of the store; and only where it has a bound."""
+    ann, ben = uuid4().hex, uuid4().hex
+    await set_quota(database, ann, Quota(megabytes=1))
+    await set_quota(database, ben, Quota(runs=1))
+    for owner in (ann, ben):
+        async with database.of(Scope(owner)).write() as connection:
+            thread = await add_thread(connection, metadata={"note": uuid4().hex})
+        config: Any = {"configurable": {"thread_id": thread["thread_id"], "checkpoint_ns": ""}}
+        held: Any = {**empty_checkpoint(), "channel_values": {"said": [uuid4().hex for _ in range(100)]}}
+        await database.saver.aput(config, held, {"source": "loop", "step": 1}, {"said": "1"})
+        store = graphs_of(Graphs({}, database.saver, database.store), owner).store
+        await store.aput(("notes",), "one", {"text": [uuid4().hex for _ in range(100)]})
+    with open_remover(database.url) as remover:
+        await asyncio.to_thread(remover.sweep, Ages())
+
+    kept = {row["owner"]: row["kept_bytes"] for row in await list_quotas(database)}
+    assert kept[ben] == 0
+    assert 5000 < kept[ann] < 12000

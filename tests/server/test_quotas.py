@@ -69,6 +69,35 @@ def test_only_so_many_runs_wait_or_work_at_once(shop: Shop) -> None:
         assert last(client.runs.wait(None, "echo", input=say("again"))) == "Echo: again"
 
 
+def test_what_an_owner_keeps_has_bounds(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also others' items are looked after: what one keeps is not another's."""
+    database = ("--database", str(shop.place / ".deepagents" / "server.db"))
+    with shop.client("eve", "--schedules", "1", "--megabytes", "1") as client, shop.client("fay") as other:
+        client.crons.create("echo", schedule="0 9 * * 1")
+        with pytest.raises(RateLimitError, match="There are 1 schedules"):
+            client.crons.create("echo", schedule="0 9 * * 2")
+        client.store.put_item(["notes"], "long", {"text": "x" * 1_200_000})
+        thread = client.threads.create()["thread_id"]
+
+        assert main(["db", "prune", "--keep-threads", "365", *database]) == 0
+
+        asked = (
+            lambda: client.threads.create(),
+            lambda: client.store.put_item(["notes"], "short", {}),
+            lambda: client.runs.create(thread, "echo", input=say("hello")),
+        )
+        for ask in asked:
+            with pytest.raises(RateLimitError, match=r"Kept are 1\.2 of 1 MB; remove threads or items"):
+                ask()
+        assert last(other.runs.wait(None, "echo", input=say("hello"))) == "Echo: hello"
+        client.store.delete_item(["notes"], "long")
+        assert main(["db", "prune", "--keep-threads", "365", *database]) == 0
+        assert last(client.runs.wait(thread, "echo", input=say("hello"))) == "Echo: hello"
+    capsys.readouterr()
+    assert shop.keys("list") == 0
+    assert re.search(r"eve may use: 1 schedules, 0\.\d of 1 MB", capsys.readouterr().out)
+
+
 def test_tokens_come_back_when_their_time_is_over(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
     with shop.client("cat", "--tokens", "1", "--per", "hour") as client:
         assert last(client.runs.wait(None, "deep", input=say("hello"))) == "Thirteen metres."

@@ -18,6 +18,7 @@ from deepagents_server.crons import next_date, show_cron
 from deepagents_server.database.assistants import get_assistant
 from deepagents_server.database.engine import Row
 from deepagents_server.database.filters import clean_metadata, contains
+from deepagents_server.database.quotas import check_schedules
 from deepagents_server.database.tables import crons
 from deepagents_server.database.threads import get_thread
 from deepagents_server.errors import ApiError, not_found
@@ -70,6 +71,7 @@ async def create(request: Request) -> Response:
         server.webhooks.check(given.webhook)
     stamp, end = await server.database.now(), _utc(given.end_time)
     async with server.database.write() as connection:
+        await check_schedules(connection, server.database.owner)
         assistant = await get_assistant(connection, given.assistant_id)
         if thread_id:
             await get_thread(connection, thread_id)

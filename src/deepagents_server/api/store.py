@@ -12,6 +12,7 @@ from starlette.routing import Route
 
 from deepagents_server.api.bodies import Limit, Minutes, Offset, read_body
 from deepagents_server.api.common import answer, nothing, serving
+from deepagents_server.database.quotas import check_kept
 from deepagents_server.errors import ApiError
 
 
@@ -80,7 +81,10 @@ async def put(request: Request) -> Response:
     given = await read_body(request, PutBody)
     index: Any = None if given.index is True else given.index
     ttl = NOT_PROVIDED if given.ttl is None else given.ttl
-    store = serving(request).graphs.store
+    server = serving(request)
+    store = server.graphs.store
+    async with server.database.read() as connection:
+        await check_kept(connection, server.database.owner)
     try:
         await store.aput(_namespace(given.namespace), given.key, given.value, index, ttl=ttl)
     except InvalidNamespaceError as error:

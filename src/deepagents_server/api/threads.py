@@ -29,6 +29,7 @@ from deepagents_server.api.common import answer, answer_list, answer_search, not
 from deepagents_server.cancel import cancel_runs
 from deepagents_server.database.engine import Row
 from deepagents_server.database.filters import clean_metadata, contains
+from deepagents_server.database.quotas import check_kept
 from deepagents_server.database.tables import runs, server_time, threads
 from deepagents_server.database.threads import (
     add_thread,
@@ -53,6 +54,7 @@ async def create(request: Request) -> Response:
     given = await read_body(request, ThreadBody, needed=True)
     server = serving(request)
     async with server.database.write() as connection:
+        await check_kept(connection, server.database.owner)
         row = await add_thread(
             connection,
             given.thread_id,

@@ -15,9 +15,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from deepagents import Limits
 from deepagents_server.database.engine import Database, Row
 from deepagents_server.database.runs import ACTIVE, add
-from deepagents_server.database.tables import quotas, runs
+from deepagents_server.database.tables import crons, quotas, runs
 from deepagents_server.errors import ApiError
 
+_MEGABYTE: Final = 1_000_000
 _LEAST: Final = 1e-9
 """Of amounts that were added up, seldom exactly nothing is left."""
 
@@ -30,6 +31,9 @@ class Quota:
     """That wait or work at once."""
     tokens: int | None = None
     money: float | None = None
+    schedules: int | None = None
+    megabytes: int | None = None
+    """Of threads, their states and events, and items; from then on, nothing more is taken."""
     seconds: int = 86400
     """From the first use to the time at which tokens and money count from zero again."""
 
@@ -68,6 +72,7 @@ async def check_quota(connection: AsyncConnection, owner: str, leaving: int = 0)
             f"Used are {used}; more is possible from {_moment(ends)} on.",
             {"retry-after": str(math.ceil(ends - time.time()))},
         )
+    _refuse_to_keep(quota)
     if quota["runs"] is None:
         return
     active = sa.select(sa.func.count()).where(runs.c.owner == owner, runs.c.status.in_(ACTIVE))
@@ -78,6 +83,42 @@ async def check_quota(connection: AsyncConnection, owner: str, leaving: int = 0)
             f"{at_once} runs wait or work, of {quota['runs']} that may at once; "
             "one more is possible when one of them is over.",
         )
+
+
+async def check_kept(connection: AsyncConnection, owner: str) -> None:
+    """Refuse what an owner wants to keep who keeps as much as he may.
+
+    Raises:
+        ApiError: 429, with how much that is.
+    """
+    query = sa.select(quotas).where(quotas.c.owner == owner)
+    if quota := (await connection.execute(query)).mappings().first():
+        _refuse_to_keep(dict(quota))
+
+
+def _refuse_to_keep(quota: Row) -> None:
+    if quota["megabytes"] is not None and quota["kept_bytes"] >= quota["megabytes"] * _MEGABYTE:
+        raise ApiError(
+            429, f"Kept are {_describe_kept(quota)}; remove threads or items, and try again later."
+        )
+
+
+def _describe_kept(quota: Mapping[str, Any]) -> str:
+    return f"{quota['kept_bytes'] / _MEGABYTE:,.1f} of {quota['megabytes']:,} MB"
+
+
+async def check_schedules(connection: AsyncConnection, owner: str) -> None:
+    """Refuse a further schedule of an owner who has as many as he may.
+
+    Raises:
+        ApiError: 429, with how many that are.
+    """
+    # Locked, or two servers that count at once would both find room.
+    query = sa.select(quotas.c.schedules).where(quotas.c.owner == owner).with_for_update()
+    limit = (await connection.execute(query)).scalar()
+    counted = sa.select(sa.func.count()).where(crons.c.owner == owner)
+    if limit is not None and (await connection.execute(counted)).scalar_one() >= limit:
+        raise ApiError(429, f"There are {limit} schedules, as many as may be; remove one first.")
 
 
 async def find_rest(database: Database, owner: str) -> Limits | None:
@@ -123,6 +164,16 @@ def _limits(quota: Row | None, so_far: Mapping[str, float]) -> Limits | None:
         tokens=None if tokens is None else max(1, int(so_far.get("tokens", 0) + max(tokens, 0))),
         money=None if money is None else max(_LEAST, so_far.get("money", 0) + max(money, 0)),
     )
+
+
+def describe_bounds(quota: Mapping[str, Any]) -> Iterator[str]:
+    """Say of each bound that has no time how much it allows."""
+    if quota["runs"] is not None:
+        yield f"{quota['runs']} runs at once"
+    if quota["schedules"] is not None:
+        yield f"{quota['schedules']} schedules"
+    if quota["megabytes"] is not None:
+        yield _describe_kept(quota)
 
 
 def describe_used(quota: Mapping[str, Any]) -> Iterator[str]:

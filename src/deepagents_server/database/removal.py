@@ -18,6 +18,7 @@ from sqlalchemy.engine import make_url
 
 from deepagents_server.config import Ages, Strategy
 from deepagents_server.database.engine import Row, set_pragmas
+from deepagents_server.database.kept import measure
 from deepagents_server.database.leftovers import leftovers, tables_of_savers, tombstone
 from deepagents_server.database.runs import ACTIVE
 from deepagents_server.database.tables import commands, crons, leases, run_events, runs, server_time, threads
@@ -50,6 +51,7 @@ class Remover:
         events_gone = 0 if ages.events is None else self._remove_events(ages.events)
         self._remove_leases(ages.traces)
         self._remove_workflows(ages.traces)
+        measure(self._engine)
         return Removed(threads_gone, runs_gone, events_gone)
 
     def remove_thread(self, thread_id: str) -> None:

@@ -28,14 +28,19 @@ def graphs_of(graphs: Graphs, owner: str) -> Graphs:
     return replace(graphs, store=_OwnedStore(graphs.store, owner)) if owner else graphs
 
 
+def label_of(owner: str) -> str:
+    """Return what all namespaces of an owner begin with."""
+    # Of one length and without signs that patterns know: stores match beginnings of text, and the name of
+    # one owner may be the beginning of another's.
+    return hashlib.sha256(owner.encode("utf-8", "surrogatepass")).hexdigest()
+
+
 class _OwnedStore(BaseStore):
     """Puts a label for the owner before every namespace, and takes it from every answer."""
 
     def __init__(self, store: BaseStore, owner: str) -> None:
         self._store = store
-        # Of one length and without signs that patterns know: stores match beginnings of text, and the
-        # name of one owner may be the beginning of another's.
-        self._label = hashlib.sha256(owner.encode("utf-8", "surrogatepass")).hexdigest()
+        self._label = label_of(owner)
         self.supports_ttl = store.supports_ttl
         self.ttl_config = store.ttl_config
 

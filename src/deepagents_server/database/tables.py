@@ -252,6 +252,10 @@ quotas: Final = sa.Table(
     _optional_number("runs"),
     _optional_number("tokens"),
     sa.Column("money", sa.Float, nullable=True),
+    _optional_number("schedules"),
+    _optional_number("megabytes"),
+    # When somebody measured last.
+    _number("kept_bytes"),
     _number("seconds", "86400"),
     # When the seconds began, and what was used since then.
     sa.Column("began_at", sa.Float, nullable=False, server_default="0"),
