@@ -133,7 +133,7 @@ class Printer:
         self._begun, self._directory = True, event.directory or ""
         parts = [event.model, f"thread {event.thread}", "resumed" if event.resumed else None]
         parts.append(one_line(self._directory))
-        self._line("", " · ".join(filter(None, parts)), "dim")
+        self._line("", (" · " if has_unicode(self._console) else " - ").join(filter(None, parts)), "dim")
 
     def _token(self, event: Token) -> None:
         if event.agent is not None:

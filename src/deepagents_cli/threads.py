@@ -45,6 +45,7 @@ _TABLE = """CREATE TABLE IF NOT EXISTS deepagents_threads (
     thread_id TEXT PRIMARY KEY, directory TEXT NOT NULL, used REAL NOT NULL
 )"""
 _LONGEST_NAME = 80
+_UNKEPT = "deepagents-unkept-"
 _OF_CHECKPOINTS = ("checkpoints", "writes")
 _VALUES = {"checkpoints": "checkpoint", "writes": "value"}
 _OF_CONVERSATIONS = ("deepagents_threads", "deepagents_queue", "deepagents_usage", "deepagents_changes")
@@ -88,12 +89,17 @@ def keep_somewhere(tell: Callable[[str], None]) -> Generator[None]:
         yield
         return
     tell(f"sessions cannot be kept in {str(state)!r} ({problem}), so this one is gone at its end")
-    with TemporaryDirectory(prefix="deepagents-") as place:
+    with TemporaryDirectory(prefix=_UNKEPT) as place:
         os.environ["DEEPAGENTS_STATE"] = place
         try:
             yield
         finally:
             del os.environ["DEEPAGENTS_STATE"]
+
+
+def is_kept() -> bool:
+    """Tell whether sessions outlast this process."""
+    return not state_dir().name.startswith(_UNKEPT)
 
 
 def new_thread_id() -> str:

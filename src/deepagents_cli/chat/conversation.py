@@ -17,6 +17,7 @@ from deepagents_cli.chat.theme import THEMES
 from deepagents_cli.chat.transcript import Kind, Transcript
 from deepagents_cli.protocol import Message
 from deepagents_cli.terminal import one_line
+from deepagents_cli.threads import is_kept
 
 _PAST: Final[dict[str, Kind]] = {"person": "person", "agent": "markdown"}
 
@@ -156,8 +157,8 @@ class Conversation:
 
     @property
     def way_on(self) -> str:
-        """The line that goes on with this session; empty where nothing was begun."""
-        if not self._begun or not self._thread:
+        """The line that goes on with this session; empty where nothing was begun, or nothing is kept."""
+        if not self._begun or not self._thread or not is_kept():
             return ""
         return f"deepagents --continue (or: deepagents --thread {one_line(self._thread)})"
 
