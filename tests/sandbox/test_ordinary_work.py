@@ -67,6 +67,24 @@ def test_an_environment_of_python_is_found_by_one_word(tmp_path: Path) -> None:
     assert "No module named 'plots'" in LocalSandbox(work).execute("python3 -c 'import plots'").output
 
 
+@needs("git")
+def test_worktrees_submodules_and_bare_copies_are_made_and_used_in_later_commands(tmp_path: Path) -> None:
+    for session in (False, True):
+        top = tmp_path / str(session)
+        top.mkdir()
+        with LocalSandbox(top, session=session) as backend:
+            run(backend, f"git init -q .; {_GIT} commit -q --allow-empty -m first")
+            run(backend, "git worktree add -q .worktrees/a; git clone -q --bare . copy.git")
+            run(
+                backend,
+                f"cd .worktrees/a; touch f; git add f; {_GIT} commit -q -m second; git push -q ../../copy.git a",
+            )
+            run(backend, "git worktree remove .worktrees/a; test ! -e .git/worktrees/a")
+            run(backend, "git -c protocol.file.allow=always submodule add -q ./copy.git sub")
+            run(backend, f"cd sub; touch g; git add g; {_GIT} commit -q -m third; git status")
+            run(backend, f"git add -A sub; {_GIT} commit -q -m fourth; git status")
+
+
 def test_an_environment_that_is_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"such as sys\.prefix: there is no .*/bin/python"):
         LocalSandbox(tmp_path, python=tmp_path)

@@ -20,7 +20,7 @@ from deepagents.backends.programs import find_program
 _IN_GIT: Final = ".git/"
 # Programs fail at an empty one, so no placeholder can stand for it; what is made there is removed.
 _NEVER_EMPTY: Final = ("config", "commondir", "config.worktree", "HEAD")
-_OF_A_WORKTREE: Final = ("commondir", "config.worktree")
+_OF_A_WORKTREE: Final = ("commondir", "config.worktree", "gitdir")
 _LAYOUT: Final = ("HEAD", "objects", "refs")
 _LONGEST_POINTER: Final = 65_536
 _SECONDS: Final = 10
@@ -76,8 +76,10 @@ def _add_what_git_obeys(found: Obeyed, top: Path, names: Sequence[str]) -> None:
         for name in names:
             _add(found, top, git / name, may_be_empty=name not in _NEVER_EMPTY)
         for each in git.glob("worktrees/*"):
-            for name in _OF_A_WORKTREE:
-                _add(found, top, each / name, may_be_empty=False)
+            # One that lies below can be removed as any directory; from others git comes back here.
+            if top not in (each / _read_pointer(each / "gitdir")).parents:
+                for name in _OF_A_WORKTREE:
+                    _add(found, top, each / name, may_be_empty=False)
     for path, is_directory in _named_in_configuration(top, repositories[0]):
         _add(found, top, path, may_be_empty=is_directory)
 
