@@ -571,6 +571,14 @@ REPOSITORY = [
         setup="git init -q sub; git -C sub -c user.name=a -c user.email=a@b commit -q --allow-empty -m a; git add sub",
     ),
     sh(
+        "have git run a program in a submodule of a repository around the workspace",
+        f"rm sub/.git; git init -q sub; {_RUNS} >> sub/.git/config",
+        check="cd {top} && rm -rf sub && git status >/dev/null 2>&1; rm -rf {top}/.git; test -e {top}/ran && rm {top}/ran",
+        setup="rm -rf .git; mkdir sub; git init -q {top}; git init -q {top}/sub; git -C {top}/sub -c user.name=a -c user.email=a@b "
+        "commit -q --allow-empty -m a; echo 'gitdir: {top}/sub/.git' > sub/.git; cd {top}; "
+        "git update-index --add --cacheinfo 160000,$(git -C sub rev-parse HEAD),work/sub",
+    ),
+    sh(
         "lead a worktree elsewhere to other settings",
         f"git init -q evil; {_RUNS} >> evil/.git/config; echo ../../../evil/.git > .git/worktrees/linked/commondir",
         check="git -C {top}/linked status >/dev/null 2>&1; rm -rf {top}/linked; test -e {top}/ran && rm {top}/ran",

@@ -66,22 +66,19 @@ def find_new_repositories(top: Path, known: Collection[str]) -> Iterator[str]:
 
 
 def _add_what_git_obeys(found: Obeyed, top: Path, names: Sequence[str]) -> None:
-    repositories = list(_find_repositories(top))
-    if not repositories:
+    if _find_repository(top) is None:
         # With this one, the directory could become a repository itself.
         found.paths["HEAD"] = False
-        return
+    repositories = list(_find_repositories(top))
     for git in repositories:
         found.repositories.add(os.path.realpath(git))
         for name in names:
             _add(found, top, git / name, may_be_empty=name not in _NEVER_EMPTY)
-        for each in git.glob("worktrees/*"):
-            # One that lies below can be removed as any directory; from others git comes back here.
-            if top not in (each / _read_pointer(each / "gitdir")).parents:
-                for name in _OF_A_WORKTREE:
-                    _add(found, top, each / name, may_be_empty=False)
-    for path, is_directory in _named_in_configuration(top, repositories[0]):
-        _add(found, top, path, may_be_empty=is_directory)
+        for each in _list_in_worktrees(top, git):
+            _add(found, top, each, may_be_empty=False)
+    for git in repositories[:1]:
+        for path, is_directory in _named_in_configuration(_find_work(top), git):
+            _add(found, top, path, may_be_empty=is_directory)
 
 
 def _add(found: Obeyed, top: Path, path: Path, *, may_be_empty: bool) -> None:
@@ -95,13 +92,22 @@ def _below(top: Path, path: Path) -> list[str]:
     return list(dict.fromkeys(each.relative_to(top).as_posix() for each in both if top in each.parents))
 
 
+def _list_in_worktrees(top: Path, git: Path) -> list[Path]:
+    """Return what leads the worktrees of a repository that lie elsewhere back to it."""
+    # One that lies below the directory can be removed by commands, as any directory.
+    elsewhere = [
+        each for each in git.glob("worktrees/*") if top not in (each / _read_pointer(each / "gitdir")).parents
+    ]
+    return [each / name for each in elsewhere for name in _OF_A_WORKTREE]
+
+
 def _find_repositories(top: Path) -> Iterator[Path]:
     """Yield the repository of a directory, the one it shares its settings with, and those of its submodules.
 
     `git status` runs in each of these too.
     """
     seen: set[str] = set()
-    waiting = [top]
+    waiting = [_find_work(top)]
     while waiting:
         work = waiting.pop()
         git = _find_repository(work)
@@ -112,6 +118,11 @@ def _find_repositories(top: Path) -> Iterator[Path]:
         if shared := _read_pointer(git / "commondir"):
             yield git / shared
         waiting += [work / os.fsdecode(each) for each in _list_submodules(top, git)]
+
+
+def _find_work(top: Path) -> Path:
+    """Return the directory or the one above it where git, called there, finds a repository."""
+    return next((each for each in (top, *top.parents) if _find_repository(each)), top)
 
 
 def _find_repository(work: Path) -> Path | None:
@@ -138,18 +149,18 @@ def _read_pointer(path: Path) -> str:
         os.close(fd)
 
 
-def _named_in_configuration(top: Path, git: Path) -> Iterator[tuple[Path, bool]]:
+def _named_in_configuration(work: Path, git: Path) -> Iterator[tuple[Path, bool]]:
     """Yield the files that the configuration of a repository includes, and the directory of its hooks."""
     files = (*(git / each for each in ("config", "config.worktree")), *map(Path, _own_configurations()))
     stamps = tuple(map(_stamp, (*files, git / (_read_pointer(git / "commondir") or ".") / "config")))
-    printed = _ask_git(str(top), str(git), ("config", "--list", "--null", "--show-origin"), stamps)
+    printed = _ask_git(str(work), str(git), ("config", "--list", "--null", "--show-origin"), stamps)
     values = iter(printed.split(b"\0"))
     for origin, entry in zip(values, values, strict=False):
         key, _, value = os.fsdecode(entry).partition("\n")
         path = Path(value).expanduser() if value else Path()
         if key == "core.hookspath":
             # Some tools name a directory of their own in that of the hooks which people write.
-            hooks = top / path
+            hooks = work / path
             yield hooks.parent if hooks.name == "_" else hooks, True
         elif key.startswith("include") and key.endswith(".path"):
             yield Path(os.fsdecode(origin).removeprefix("file:")).parent / path, False
