@@ -12,6 +12,7 @@ from importlib import import_module
 from types import FrameType
 from typing import Any
 
+from deepagents._lazy import import_whole
 from deepagents.errors import DeepAgentsWarning
 
 # Our own modules, and those that may stand between them and the line of the caller.
@@ -87,7 +88,7 @@ def legacy(module: str) -> Callable[[str], Any]:
         if not name.startswith("_") and not _is_import_system_asking():
             public = "" if "._" in home else f": today it is {today} of {home}"
             warn_legacy(f"{name} is deprecated{public}.")
-        return getattr(import_module(home), today)
+        return getattr(import_whole(home), today)
 
     return load
 

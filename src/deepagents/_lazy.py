@@ -13,6 +13,19 @@ def lazy(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
     def load(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(homes[name]), name)
+        return getattr(import_whole(homes[name]), name)
 
     return load
+
+
+def import_whole(module: str) -> Any:
+    """Import a module.
+
+    Raises:
+        ImportError: also for an `AttributeError` in it, by which a `__getattr__` would only say that the name
+            is not there. Packages whose versions do not fit each other raise it.
+    """
+    try:
+        return import_module(module)
+    except AttributeError as error:
+        raise ImportError(f"{module} cannot be imported: {error}", name=module) from error

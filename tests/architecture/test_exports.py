@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -101,3 +102,19 @@ def test_importing_the_command_line_leaves_the_path_of_imports() -> None:
         subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout.strip()
         == "True"
     )
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [("deepagents", "create_deep_agent"), ("deepagents.middleware.filesystem", "LINE_NUMBER_WIDTH")],
+    ids=["today's", "older"],
+)
+def test_a_broken_dependency_is_named_by_the_import(tmp_path: Path, module: str, name: str) -> None:
+    """Versions that do not fit each other show as an `AttributeError` while a module is imported."""
+    (tmp_path / "bracex.py").write_text("raise AttributeError('no such thing in this version')\n")
+    program = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from {module} import {name}"
+
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stderr
+
+    assert "AttributeError: no such thing in this version" in said
+    assert "cannot import name" not in said

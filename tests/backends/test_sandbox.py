@@ -85,8 +85,9 @@ def test_no_answer_is_an_error_and_never_an_empty_success(
         assert re.search("unexpected server response|the sandbox did not answer", each.error)
 
 
-def test_a_write_goes_up_where_commands_are_a_stand_in_and_answer_nothing() -> None:
-    box: Any = Answering(ExecuteResponse("", 0), [FileUploadResponse("/a.txt")])
+@pytest.mark.parametrize("output", ["", "ok"])
+def test_a_write_goes_up_where_commands_are_a_stand_in(output: str) -> None:
+    box: Any = Answering(ExecuteResponse(output, 0), [FileUploadResponse("/a.txt")])
 
     for content in ("short", "long" * 20_000):
         assert box.write("/a.txt", content) == WriteResult(path="/a.txt")

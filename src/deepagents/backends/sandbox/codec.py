@@ -49,7 +49,7 @@ _OWN_MODULE: Final = re.compile(r"from (deepagents\.\S+) import ")
 
 
 class NoAnswerError(BackendError):
-    """A command succeeded and printed nothing, as it does where `execute` is a stand-in."""
+    """A command succeeded without an answer of its program, as it does where `execute` is a stand-in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +118,9 @@ def decode(response: ExecuteResponse, root: str = "/") -> Answer:
         # Items that are missing without a cut mean that the answer is damaged.
         if whole or response.truncated:
             return Answer(about, items, whole)
-    is_silent = not response.output.strip() and response.exit_code == 0
+    was_not_run = MARK not in response.output and response.exit_code == 0 and not response.truncated
     text = f"The sandbox gave an unexpected server response: {_describe_response(response, root)}"
-    raise (NoAnswerError if is_silent else BackendError)("io_error", text)
+    raise (NoAnswerError if was_not_run else BackendError)("io_error", text)
 
 
 def join_chunks(answer: Answer) -> bytes:
