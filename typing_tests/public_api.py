@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, assert_type
 
 from langchain.agents.middleware import AgentMiddleware, InterruptOnConfig
@@ -21,6 +22,11 @@ from deepagents.backends import FilesystemBackend, LocalShellBackend, StateBacke
 from deepagents.backends.protocol import BackendProtocol, ReadResult, WriteResult
 from deepagents.errors import ErrorCode
 from deepagents.testing import ScriptedModel, call
+
+
+@dataclass
+class User:
+    name: str
 
 
 class Weather(BaseModel):
@@ -80,9 +86,10 @@ agent = create_deep_agent(
         "edit_file": InterruptOnConfig(allowed_decisions=["approve", "reject"]),
     },
     response_format=Weather,
+    context_schema=User,
     checkpointer=InMemorySaver(),
 )
-assert_type(agent, CompiledStateGraph[Any, Any, Any, Any])
+assert_type(agent, CompiledStateGraph[Any, User, Any, Any])
 
 scripted = create_deep_agent(ScriptedModel(call("ls", path="/"), "done"), backend=StateBackend())
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
 from langchain.agents import create_agent  # pyright: ignore[reportUnknownVariableType]
+from langchain.agents.middleware.types import ContextT
 from langchain.agents.structured_output import ResponseFormat
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import SystemMessage
@@ -63,7 +64,7 @@ def create_deep_agent(
     interrupt_on: InterruptOn | None = None,
     response_format: ResponseFormat[Any] | type[Any] | dict[str, Any] | None = None,
     state_schema: type[Any] | None = None,
-    context_schema: type[Any] | None = None,
+    context_schema: type[ContextT] | None = None,
     checkpointer: BaseCheckpointSaver[Any] | bool | None = None,
     store: BaseStore | None = None,
     debug: bool = False,
@@ -72,7 +73,7 @@ def create_deep_agent(
     limits: Limits | None = None,
     model_retries: int | None = None,
     fallback_models: Sequence[str | BaseChatModel] = (),
-) -> CompiledStateGraph[Any, Any, Any, Any]:
+) -> CompiledStateGraph[Any, ContextT, Any, Any]:
     """Create an agent that plans, works on files and delegates, as an ordinary compiled LangGraph graph.
 
     It has `write_todos` and `read_todos`; `ls`, `read_file`, `write_file`, `edit_file`, `delete`, `glob`
