@@ -11,6 +11,7 @@ from langgraph.store.memory import InMemoryStore
 
 from deepagents import create_deep_agent
 from deepagents.backends import CompositeBackend, StateBackend, StoreBackend
+from deepagents.errors import RunConfigError
 from deepagents.testing import ScriptedModel, call, calls
 from tests.attacks.harness import CANARY, HINT, Ground, every_other, in_turn, on_path
 from tests.conftest import CallMode
@@ -129,14 +130,17 @@ def test_a_forged_name_makes_no_namespace(stored: Ground, call_mode: CallMode, n
     store: InMemoryStore = stored.options["store"]
     before = items(store)
     backend = StoreBackend(namespace=lambda runtime: ("users", runtime.context.name))
-    script = calls(("ls", {"path": "/"}), ("read_file", {"file_path": "/secret.txt"}))
-    with ScriptedModel(script, call("write_file", file_path="/x", content="x"), "Done.") as model:
-        agent = create_deep_agent(model, backend=backend, store=store, context_schema=Visitor)
-        result = call_mode.invoke(agent, {"messages": "Go"}, context=Visitor(name))
-    answers = [message for message in result["messages"] if message.type == "tool"]
-
-    assert {answer.status for answer in answers} == {"error"}
-    assert CANARY not in repr(result)
+    for attempt in (
+        call("ls", path="/"),
+        call("read_file", file_path="/secret.txt"),
+        call("write_file", file_path="/x", content="x"),
+    ):
+        agent = create_deep_agent(
+            ScriptedModel(attempt), backend=backend, store=store, context_schema=Visitor
+        )
+        with pytest.raises(RunConfigError, match="namespace") as refused:
+            call_mode.invoke(agent, {"messages": "Go"}, context=Visitor(name))
+        assert CANARY not in str(refused.value)
     assert items(store) == before
 
 

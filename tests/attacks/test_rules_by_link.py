@@ -18,6 +18,7 @@ from deepagents.backends.results import (
     ReadResult,
     WriteResult,
 )
+from deepagents.errors import AwaitableOnly
 from deepagents.permissions import FilesystemPermission
 from deepagents.testing import calls
 from tests.attacks.flipping import FLIP_LINK, meanwhile
@@ -171,7 +172,12 @@ def test_a_subclass_that_drops_the_rules_is_kept_to_them(
     crossed.harmless = frozenset((*crossed.harmless, "delete"))
     looks = [("glob", {"pattern": "**"}), ("grep", {"pattern": HINT, "output_mode": "content"})]
     paths = (f"{under}/open/to-plan", f"{under}/alias/plan.txt", f"{under}/alias")
-    run = crossed.run(call_mode, calls(*looks, ("ls", {"path": f"{under}/"})), *on_path(*paths))
+    script = calls(*looks, ("ls", {"path": f"{under}/"})), *on_path(*paths)
+    if kind is Halved and call_mode.name == "sync":
+        with pytest.raises(AwaitableOnly):
+            crossed.run(call_mode, *script)
+        return
+    run = crossed.run(call_mode, *script)
 
     assert run.problems() == []
 
