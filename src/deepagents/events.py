@@ -308,8 +308,10 @@ class Custom(_OfAgent):
 
 @dataclass(frozen=True, slots=True)
 class FinalAnswer(_Event):
-    """The main agent has answered; a structured answer stands next to its text.
+    """The main agent has answered; a structured answer stands next to its text, as plain data.
 
+    An object of a `response_format`, such as a Pydantic model, is a dict here, for events are kept and sent.
+    Make it again with `Model.model_validate(event.structured)`; `invoke` has it as it is.
     `broken` is the `kind` of an `AnswerBroken`, where this answer is not whole.
     """
 

@@ -28,7 +28,7 @@ from deepagents.events import (
     RunStarted,
     RunStopped,
 )
-from deepagents.observe import Observer, aobserve
+from deepagents.observe import Observer, aobserve, resume_with
 from deepagents_cli.errors import CommandError
 from deepagents_cli.threads import BUSY_SECONDS
 
@@ -94,9 +94,8 @@ class Session:
 
     def answers(self, decided: Iterable[tuple[ApprovalRequest, Decision]]) -> dict[str, Any]:
         """Return decisions by interrupt, as `go_on` takes them in a `Command`, and show them."""
-        resume: dict[str, dict[str, list[Decision]]] = {}
+        decided = list(decided)
         for request, made in decided:
-            resume.setdefault(request.interrupt_id, {"decisions": []})["decisions"].append(made)
             self._show(
                 ApprovalGiven(
                     request.interrupt_id,
@@ -106,6 +105,7 @@ class Session:
                     request.tool_call_id,
                 )
             )
+        resume: dict[str, Any] = resume_with(decided).resume
         return resume
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
 from pathlib import Path
@@ -47,7 +48,7 @@ from deepagents.events import (
 from deepagents.limits import Limits
 from deepagents.middleware.rubric import RubricMiddleware
 from deepagents.middleware.summarization import SummarizationMiddleware
-from deepagents.observe import Observer, aobserve, interrupts_to_event, observe
+from deepagents.observe import Observer, aobserve, interrupts_to_event, observe, resume_with
 from deepagents.testing import Asked, ScriptedModel, call, calls
 from tests.conftest import CallMode
 
@@ -174,20 +175,30 @@ def test_what_a_subagent_does_carries_its_name() -> None:
 def test_calls_that_wait_for_a_person_are_asked_for_once(call_mode: CallMode) -> None:
     tasks = [("task", {"description": str(n), "subagent_type": "general-purpose"}) for n in (1, 2)]
     writes = [call("write_file", file_path=f"/{n}", content="x") for n in (1, 2)]
-    model = ScriptedModel(calls(*tasks), *writes, "one", "two", "Done.")
+    own = calls(
+        ("write_file", {"file_path": "/3", "content": "x"}),
+        ("write_file", {"file_path": "/4", "content": "y"}),
+    )
+    model = ScriptedModel(calls(*tasks), *writes, "one", "two", own, "Done.")
     agent = create_deep_agent(model, interrupt_on={"write_file": True}, checkpointer=InMemorySaver())
     observed = Observed(agent, Observer())
 
     first = call_mode.stream(observed, HELLO)
     needed = of_kind(first, ApprovalNeeded)
-    answers = {each.requests[0].interrupt_id: {"decisions": [{"type": "approve"}]} for each in needed}
-    second = call_mode.stream(observed, Command(resume=answers))
+    approvals = [(request, {"type": "approve"}) for each in needed for request in each.requests]
+    second = call_mode.stream(observed, resume_with(approvals))
+    (both,) = of_kind(second, ApprovalNeeded)
+    no = {"type": "reject", "message": "one is enough"}
+    third = call_mode.stream(
+        observed, resume_with(zip(both.requests, [{"type": "approve"}, no], strict=True))
+    )
 
     assert {each.requests[0].args["file_path"] for each in needed} == {"/1", "/2"}
     assert {each.agent for each in needed} == {"general-purpose", "general-purpose 2"}
     assert {each.agent for each in of_kind(second, ToolFinished)} == {each.agent for each in needed}
-    assert of_kind(second, ApprovalNeeded) == []
-    assert of_kind(second, FinalAnswer) == [FinalAnswer("Done.")]
+    assert [each.args["file_path"] for each in both.requests] == ["/3", "/4"]
+    assert [each.status for each in of_kind(third, ToolFinished)] == ["error", "success"]
+    assert of_kind(third, FinalAnswer) == [FinalAnswer("Done.")]
 
 
 def test_a_rejected_call_is_finished_with_an_error() -> None:
@@ -591,7 +602,7 @@ def test_a_question_that_is_no_approval_is_told(call_mode: CallMode) -> None:
     observed = Observed(agent, Observer())
 
     (asked,) = of_kind(call_mode.stream(observed, HELLO), QuestionAsked, ApprovalNeeded, FinalAnswer)
-    events = call_mode.stream(observed, Command(resume={asked.interrupt_id: "blue"}))
+    events = call_mode.stream(observed, resume_with([(asked, "blue")]))
 
     assert asked == QuestionAsked(asked.interrupt_id, {"text": "which call_mode?"})
     assert from_dict(asked.as_dict()) == asked
@@ -612,3 +623,13 @@ def test_chunks_of_any_shape_are_understood() -> None:
     assert list(see(((), "values", {"messages": []}))) == []
     assert list(observer.end()) == [FinalAnswer("alone")]
     assert list(observer.end()) == []
+
+
+def test_awaited_events_that_nobody_reads_leave_nothing_behind() -> None:
+    events: Any = aobserve(create_deep_agent(ScriptedModel("Hi.")), HELLO)
+    with pytest.raises(TypeError, match="async"):
+        list(events)
+
+    # A coroutine that nobody awaited warns when it is collected.
+    del events
+    gc.collect()
