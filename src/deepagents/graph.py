@@ -78,7 +78,8 @@ def create_deep_agent(
 
     It has `write_todos` and `read_todos`; `ls`, `read_file`, `write_file`, `edit_file`, `delete`, `glob`
     and `grep` on its backend; `execute` where the backend can run commands; and `task` to hand work to
-    subagents. A tool that fails gives the model an error result and never ends the run.
+    subagents. A tool that fails gives the model an error result and never ends the run. Pages below `docs/`
+    come with the source of the library.
 
     Args:
         model: a chat model, `"provider:name"`, or `None` for the default (see `docs/concepts/models.md`).

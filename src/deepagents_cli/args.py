@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
@@ -89,7 +90,11 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
                 return _check(parser, arguments)
         _check_mistyped(parser, typed, commands)
         typed = ["run", *typed]
-    arguments = parser.parse_args(typed)
+    arguments, unknown = parser.parse_known_args(typed)
+    if unknown:
+        known = sorted({*re.findall(r"--[a-z][a-z-]*", commands[arguments.command].format_help())})
+        near = " or ".join(get_close_matches(unknown[0].partition("=")[0], known, n=2))
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}" + (f"; is it {near}?" if near else ""))
     if arguments.command == "chat" and not at_terminal:
         parser.error("a conversation needs a terminal; for one task: deepagents run TASK")
     if arguments.command not in ("run", "chat"):
@@ -112,7 +117,7 @@ def _check(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> ar
     return arguments
 
 
-def _check_mistyped(parser: argparse.ArgumentParser, typed: Sequence[str], commands: Sequence[str]) -> None:
+def _check_mistyped(parser: argparse.ArgumentParser, typed: Sequence[str], commands: Iterable[str]) -> None:
     """Refuse a single word that is nearly a command: a model would be asked, and paid, for a typing error."""
     is_word = bool(typed) and " " not in typed[0] and not typed[0].startswith("-")
     near = get_close_matches(typed[0], [*commands, "help"], n=1) if is_word else []
@@ -121,8 +126,8 @@ def _check_mistyped(parser: argparse.ArgumentParser, typed: Sequence[str], comma
         parser.error(f"{typed[0]!r} is no command; is it {near[0]!r}? As a task: deepagents run {typed[0]!r}")
 
 
-def build_parser() -> tuple[argparse.ArgumentParser, list[str]]:
-    """Describe every command and option; return the names of the commands too."""
+def build_parser() -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentParser]]:
+    """Describe every command and option; return the parser of each command too."""
     parser = argparse.ArgumentParser(
         prog="deepagents",
         description="Run an agent that plans, works on files and delegates.",
@@ -140,7 +145,7 @@ def build_parser() -> tuple[argparse.ArgumentParser, list[str]]:
     add_keys(commands)
     add_runs(commands)
     add_db(commands)
-    return parser, list(commands.choices)
+    return parser, commands.choices
 
 
 def _add_run(commands: Any) -> None:

@@ -189,11 +189,20 @@ def load_server(settings: EngineSettings, room: str) -> Server:
         ) from error
 
 
-def _library() -> Any:
+def need_engine() -> None:
+    """Check that the engine is installed.
+
+    Raises:
+        EngineError: naming the extra that brings it.
+    """
     if find_spec("xllamacpp") is None:
         raise EngineError(
             "The local model needs an extra: pip install '.[local]' in a checkout of deepagents"
         )
+
+
+def _library() -> Any:
+    need_engine()
     with _short_spins():
         return importlib.import_module("xllamacpp")
 

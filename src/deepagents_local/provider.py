@@ -29,7 +29,10 @@ def register() -> None:
 
 def _make(name: str, **arguments: Any) -> BaseChatModel:
     from deepagents_local.chat import ChatLocal
+    from deepagents_local.llama import need_engine
 
+    # Before a task begins, and not at the first call of the model.
+    need_engine()
     return ChatLocal(**{"model": name} if name else {}, **arguments)
 
 

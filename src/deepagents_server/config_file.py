@@ -6,6 +6,7 @@ import logging
 import re
 import sys
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Annotated, Any, Final, Literal, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -139,7 +140,12 @@ def check_file(name: str, read: Any) -> dict[str, Any]:
         first = error.errors(include_url=False)[0]
         place = ".".join([name, *map(str, first["loc"])])
         why = _WHY.get(first["type"], f"{first['msg']}, not {first['input']!r:.100}")
-        raise ServeError(f"{place}: {why}.") from error
+        near = (
+            get_close_matches(str(first["loc"][0]), [*_File.model_fields], n=1)
+            if len(first["loc"]) == 1
+            else ()
+        )
+        raise ServeError(f"{place}: {why}{''.join(f'; is it {each!r}?' for each in near) or '.'}") from error
     for key, instead in _WITHOUT_EFFECT.items():
         if _find(given, key) is not None:
             _log.warning("%s: %s has no effect: %s", name, key, instead)

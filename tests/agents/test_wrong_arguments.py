@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware
 from langgraph.checkpoint.memory import InMemorySaver
+from pydantic import BaseModel
 
 import deepagents
 from deepagents import (
@@ -31,7 +33,11 @@ def look_up(question: str) -> str:
 
 
 def create(*script: Any, **given: Any) -> Any:
-    return create_deep_agent(ScriptedModel(*(script or ("Hi.",))), **given)
+    return create_deep_agent(given.pop("model", None) or ScriptedModel(*(script or ("Hi.",))), **given)
+
+
+class Weather(BaseModel):
+    degrees: float
 
 
 SHOWN = {"name": "x", "description": "d"}
@@ -57,13 +63,47 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "one skill": ({"skills": "/skills"}, r"'/skills'; write \['/skills'\]"),
     "one memory": ({"memory": "/AGENTS.md"}, r"'/AGENTS.md'"),
     "a number as name": ({"name": 3}, r"name must be a string, got 3"),
+    "a key of an approval": (
+        {"interrupt_on": {"write_file": {"allow_accept": True}}},
+        r"allowed_decisions of 'write_file' must be some of .*got None; it has no key 'allow_accept'",
+    ),
+    "an approval without decisions": (
+        {"interrupt_on": {"write_file": {"remember": True}}},
+        r"allowed_decisions of 'write_file' must be some of .*got None$",
+    ),
+    "an instance as response_format": (
+        {"response_format": Weather(degrees=1)},
+        r"response_format is an instance, Weather\(degrees=1.*; give the class: response_format=Weather",
+    ),
+    "a class as model": (
+        {"model": ScriptedModel},
+        r"the class ScriptedModel; make one: ScriptedModel\(...\)",
+    ),
+    "a misspelt provider": ({"model": "antropic:claude"}, r"did you mean 'anthropic'\?"),
 }
 
 
 @pytest.mark.parametrize(("given", "message"), WRONG.values(), ids=list(WRONG))
 def test_a_wrong_value_is_named_with_the_way_out(given: dict[str, Any], message: str) -> None:
     with pytest.raises((ConfigError, TypeError), match=message):
-        create(**given)
+        create(**dict(given))
+
+
+def test_a_tool_that_no_schema_describes_is_named(call_mode: CallMode) -> None:
+    def ring(bell: Callable[[int], int]) -> str:
+        """Ring."""
+        return str(bell)
+
+    with pytest.raises(ConfigError, match="no JSON schema describes an argument of the tool 'ring'"):
+        call_mode.invoke(create(tools=[look_up, ring]), GO)
+
+
+def test_a_root_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("x")
+    with pytest.raises(
+        ConfigError, match=r"root_dir must be a directory, got '.*notes.txt', which is a file"
+    ):
+        create(backend=FilesystemBackend(root_dir=tmp_path / "notes.txt", virtual_mode=True))
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,8 @@ def test_continue_needs_no_task() -> None:
         (["model"], "'model' is no command; is it 'models'?"),
         (["hepl"], "'hepl' is no command; is it 'help'?"),
         (["go", "--json", "-q"], "not allowed with"),
+        (["go", "--modle", "x"], "unrecognized arguments: --modle x; is it --mode or --model?"),
+        (["models", "list", "--nothing-like-it"], "unrecognized arguments: --nothing-like-it\n"),
     ],
 )
 def test_wrong_usage_ends_with_two_and_says_why(

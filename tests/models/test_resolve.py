@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any, cast
 
@@ -202,3 +204,17 @@ def test_a_provider_that_fails_when_asked_is_skipped_with_its_name() -> None:
         made = default_model()
 
     assert made.invoke("Who is there?").text == "Here."
+
+
+def test_a_local_model_without_its_engine_is_refused_before_a_task_begins() -> None:
+    program = (
+        "import sys, deepagents_local.llama, deepagents_local.chat\n"
+        "from deepagents.models.resolve import model_providers, resolve_model\n"
+        "model_providers()\n"
+        "sys.path[:] = []\n"
+        "resolve_model('local')\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+
+    assert "UnknownModel" in ended.stderr
+    assert "pip install '.[local]'" in ended.stderr

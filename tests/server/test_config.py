@@ -94,7 +94,7 @@ def test_what_cannot_be_served_is_named(tmp_path: Path, target: str | None, text
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("auht", {}, "langgraph.json.auht: this server knows no such key"),
+        ("auht", {}, "langgraph.json.auht: this server knows no such key.*; is it 'auth'"),
         ("encryption", {"path": "./e.py:e"}, "encryption: this server knows no such key"),
         ("checkpointer", {"path": "./c.py:c"}, "checkpointer.path: this server knows no such key"),
         ("checkpointer", {"ttl": {"default_ttl": True}}, "default_ttl: .*number, not True"),

@@ -5,13 +5,16 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import is_dataclass
 from functools import wraps
 from types import MappingProxyType
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from langchain.agents.middleware import AgentMiddleware
+from langchain.agents.structured_output import AutoStrategy, ProviderStrategy, ToolStrategy
 from langchain_core.messages import SystemMessage
 from langchain_core.tools import BaseTool
+from pydantic import BaseModel
 
 from deepagents._deprecation import did_you_mean
 from deepagents.errors import ConfigError
@@ -19,6 +22,7 @@ from deepagents.limits import Limits
 from deepagents.models.traits import is_chat_model
 from deepagents.tools import FILE_TOOLS
 
+_STRATEGIES: Final = (ToolStrategy, ProviderStrategy, AutoStrategy)
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -113,7 +117,7 @@ def _show_argument(given: Any) -> str:
     return getattr(given, "__name__", None) or repr(given)
 
 
-def check_values(*, system_prompt: Any, limits: Any, name: Any) -> None:
+def check_values(*, system_prompt: Any, limits: Any, name: Any, response_format: Any) -> None:
     """Check the types of single values.
 
     Raises:
@@ -130,6 +134,12 @@ def check_values(*, system_prompt: Any, limits: Any, name: Any) -> None:
         raise ConfigError(f"limits must be a Limits, got {limits!r}; write limits=Limits({written})")
     if not isinstance(name, str | None):
         raise ConfigError(f"name must be a string, got {name!r}")
+    kind = type(response_format)
+    if issubclass(kind, BaseModel) or (is_dataclass(kind) and not isinstance(response_format, _STRATEGIES)):
+        raise ConfigError(
+            f"response_format is an instance, {response_format!r}; give the class: "
+            f"response_format={kind.__name__}"
+        )
 
 
 RETRIES_VARIABLE: Final = "DEEPAGENTS_MODEL_RETRIES"

@@ -78,7 +78,12 @@ class AgentPlan:
 
     def __post_init__(self) -> None:
         """Raises ConfigError for values of a wrong type, and keeps lists that can be read only once."""
-        arguments.check_values(system_prompt=self.system_prompt, limits=self.limits, name=self.name)
+        arguments.check_values(
+            system_prompt=self.system_prompt,
+            limits=self.limits,
+            name=self.name,
+            response_format=self.response_format,
+        )
         arguments.check_backend(self.backend)
         lists = {
             "tools": arguments.check_tools(self.tools),

@@ -249,11 +249,17 @@ def _may_bring_tools(middleware: Middleware) -> bool:
 
 
 def _warn_of_missing_directories(plan: AgentPlan) -> None:
-    """Warn where files on disk are asked for that are not there, which is most often a misspelt path."""
+    """Warn where files on disk are asked for that are not there, which is most often a misspelt path.
+
+    Raises:
+        ConfigError: for a root that is a file.
+    """
     # Backends on a disk of this machine have a `cwd`; asking any other may cost a request.
     root: Any = getattr(plan.backend, "cwd", None)
     if not isinstance(root, Path):
         return
+    if root.is_file():
+        raise ConfigError(f"root_dir must be a directory, got {str(root)!r}, which is a file")
     if not root.is_dir():
         warn_caller(f"root_dir {str(root)!r} does not exist; it is created when the first file is written")
         return

@@ -9,26 +9,27 @@ the caller as well.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from traceback import walk_tb
 from types import CodeType
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.errors import GraphBubbleUp
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, PydanticInvalidForJsonSchema, ValidationError
 from typing_extensions import TypeIs
 
 from deepagents._async import IOCall
 from deepagents._state.runtime import emit
 from deepagents._text import describe_exception, truncate
-from deepagents.errors import AwaitableOnly, CodedError, ErrorCode, RunConfigError
+from deepagents.errors import AwaitableOnly, CodedError, ConfigError, ErrorCode, RunConfigError
 from deepagents.middleware._base import BaseMiddleware, inner
 from deepagents.middleware._requests import Request, Response, ToolResult
-from deepagents.tools._tool import describe_misfit, failure_message
+from deepagents.tools._tool import describe_misfit, failure_message, tool_name
 
 _ORIGIN: Final = "raised_by_tool"
 _MOST_CHARACTERS: Final = 4_000
@@ -45,6 +46,13 @@ class ToolErrorMiddleware(BaseMiddleware):
         super().__init__()
         self.raise_errors = raise_errors
         self._logged: set[tuple[str, str, int]] = set()
+
+    async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
+        try:
+            return await inner(handler, request)
+        except PydanticInvalidForJsonSchema as error:
+            _name_tool(request.tools, error)
+            raise
 
     async def _around_tool(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]
@@ -93,6 +101,17 @@ class ToolOriginMiddleware(BaseMiddleware):
                 await IOCall(partial(_refuse_blocking, request.tool_call["name"], error), _pass)
             vars(error)[_ORIGIN] = True
             raise
+
+
+def _name_tool(tools: Iterable[Any], error: PydanticInvalidForJsonSchema) -> None:
+    """Raise the error of a tool that cannot be described to a model once more, with the tool's name."""
+    for tool in tools:
+        try:
+            convert_to_openai_tool(tool)
+        except PydanticInvalidForJsonSchema:
+            raise ConfigError(
+                f"no JSON schema describes an argument of the tool {tool_name(tool)!r}: {error.message}"
+            ) from error
 
 
 def _place_of(error: BaseException) -> tuple[CodeType, int]:

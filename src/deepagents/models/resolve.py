@@ -13,7 +13,7 @@ from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
 from pydantic import SecretStr
 
-from deepagents._deprecation import warn_caller, warn_legacy
+from deepagents._deprecation import did_you_mean, warn_caller, warn_legacy
 from deepagents.errors import MissingKey, UnknownModel
 from deepagents.models.local_server import chat_local_server
 from deepagents.models.plugins import load_plugins
@@ -100,6 +100,9 @@ def resolve_model(model: str | BaseChatModel | dict[str, Any], make: Make = init
         return _make_with_profile({"model": model}, make)
     if isinstance(model, BaseChatModel):
         return model
+    if isinstance(model, type):
+        name = cast("type[Any]", model).__name__
+        raise UnknownModel(f"model is the class {name}; make one: {name}(...)")
     if not isinstance(cast(object, model), dict):
         raise UnknownModel(
             f"model must be a chat model or 'provider:name', got {model!r}; a model with options bound to "
@@ -179,7 +182,9 @@ def _trying(make: Make, settings: Mapping[str, Any], arguments: Mapping[str, Any
         why = " ".join(str(error).partition("\n\n")[0].split())
         # LangChain's sentence asks for a parameter of its own, which no name has.
         if "'model_provider'" in why:
-            why = "it begins with no provider that LangChain knows"
+            known = (*PROVIDER_KEYS, *model_providers())
+            near = did_you_mean(_spec_of(settings).partition(":")[0], known, cutoff=0.7)
+            why = f"it begins with no provider that LangChain knows{near}"
         raise UnknownModel(
             f"No model could be made from {_show_settings(settings)!r} ({why.rstrip('.')}): {_ANOTHER}."
         ) from error

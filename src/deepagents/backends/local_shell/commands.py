@@ -132,8 +132,10 @@ def positive(timeout: int) -> int:
     """Return a number of seconds.
 
     Raises:
-        ValueError: when it is not positive.
+        ValueError: when it is no number, or not positive.
     """
+    if not isinstance(cast(object, timeout), int | float):
+        raise ValueError(f"timeout must be a number of seconds, got {timeout!r}")
     if timeout <= 0:
         raise ValueError(f"timeout must be positive, got {timeout!r}")
     return timeout

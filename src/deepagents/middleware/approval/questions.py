@@ -31,6 +31,7 @@ class ApprovalConfig(InterruptOnConfig):
 
 InterruptOn: TypeAlias = Mapping[str, bool | InterruptOnConfig | ApprovalConfig]
 
+_KEYS: Final = ApprovalConfig.__required_keys__ | ApprovalConfig.__optional_keys__
 _DECISIONS: Final[tuple[DecisionType, ...]] = get_args(DecisionType)
 EDITED: Final = "hitl_edited_tool_calls"
 """State key of LangChain's approval: by the id of a call, what a person replaced it by."""
@@ -93,7 +94,10 @@ def _validate_entry(tool: str, entry: Any) -> None:
     listed = cast("Sequence[Any]", allowed) if isinstance(allowed, list | tuple) else ()
     if not listed or any(each not in _DECISIONS for each in listed):
         known = ", ".join(map(repr, _DECISIONS))
-        raise ConfigError(f"allowed_decisions of {tool!r} must be some of {known}, got {allowed!r}")
+        unknown = [f"; it has no key {key!r}" for key in fields if key not in _KEYS]
+        raise ConfigError(
+            f"allowed_decisions of {tool!r} must be some of {known}, got {allowed!r}{''.join(unknown)}"
+        )
     if not isinstance(remember := fields.get("remember", False), bool):
         raise TypeError(f"'remember' of {tool!r} must be True or False, got {remember!r}")
 
