@@ -105,7 +105,7 @@ class Session:
                     request.tool_call_id,
                 )
             )
-        resume: dict[str, Any] = resume_with(decided).resume
+        resume: Any = resume_with(decided).resume
         return resume
 
 

@@ -134,7 +134,7 @@ def check_values(*, system_prompt: Any, limits: Any, name: Any, response_format:
         raise ConfigError(f"limits must be a Limits, got {limits!r}; write limits=Limits({written})")
     if not isinstance(name, str | None):
         raise ConfigError(f"name must be a string, got {name!r}")
-    kind = type(response_format)
+    kind = cast("type[Any]", type(response_format))
     if issubclass(kind, BaseModel) or (is_dataclass(kind) and not isinstance(response_format, _STRATEGIES)):
         raise ConfigError(
             f"response_format is an instance, {response_format!r}; give the class: "
