@@ -67,8 +67,13 @@ async def test_searches_take_little_memory_however_much_they_find(server: Proces
     async with httpx.AsyncClient(base_url=url, timeout=300) as client:
         assert await search(client, select=["thread_id"]) == 30
         before = memory(server, "VmRSS")
+        for number in range(30):
+            item = {"namespace": ["large"], "key": str(number), "value": large}
+            assert (await client.put("/store/items", json=item)).status_code == 204
         selects = (None, None, ["values"], ["values.messages"])
         assert {*await asyncio.gather(*(search(client, select=each) for each in selects))} == {30}
+        found = [client.post("/store/items/search", json={"limit": 1000}) for _ in range(4)]
+        assert {len(each.json()["items"]) for each in await asyncio.gather(*found)} == {30}
 
     assert memory(server, "VmHWM") - before < 100 * MEGABYTE
     assert server.end(signal.SIGTERM) == 0

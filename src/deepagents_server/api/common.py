@@ -146,7 +146,11 @@ async def read_rows(database: Database, table: sa.Table, sizes: Sizes) -> AsyncI
                 yield found[each]
 
 
-async def answer_list(items: AsyncGenerator[Any], headers: Mapping[str, str] | None = None) -> Response:
+async def answer_list(
+    items: AsyncGenerator[Any],
+    headers: Mapping[str, str] | None = None,
+    around: tuple[bytes, bytes] = (b"", b""),
+) -> Response:
     """Answer with a list; what is large is sent as it is read, and never in the memory as a whole.
 
     Raises:
@@ -157,17 +161,20 @@ async def answer_list(items: AsyncGenerator[Any], headers: Mapping[str, str] | N
         held.append(dump(item))
         size += len(held[-1])
         if size > _AT_ONCE:
-            return Watched(_write_list(held, items), headers or {}, "application/json")
-    return Response(b"[%s]" % b",".join(held), 200, {**SECURE, **(headers or {})}, "application/json")
+            return Watched(_write_list(held, items, around), headers or {}, "application/json")
+    content = b"%s[%s]%s" % (around[0], b",".join(held), around[1])
+    return Response(content, 200, {**SECURE, **(headers or {})}, "application/json")
 
 
-async def _write_list(held: list[bytes], items: AsyncGenerator[Any]) -> AsyncIterator[bytes]:
+async def _write_list(
+    held: list[bytes], items: AsyncGenerator[Any], around: tuple[bytes, bytes]
+) -> AsyncIterator[bytes]:
     async with aclosing(items):
-        yield b"[" + b",".join(held)
+        yield around[0] + b"[" + b",".join(held)
         held.clear()
         async for item in items:
             yield b"," + dump(item)
-        yield b"]"
+        yield b"]" + around[1]
 
 
 def select_fields(row: Mapping[str, Any], names: Sequence[str] | None) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from typing import Any, Final, cast
 
 from langgraph.store.base import NOT_PROVIDED, InvalidNamespaceError, Item, SearchItem
@@ -11,9 +12,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from deepagents_server.api.bodies import Limit, Minutes, Offset, read_body
-from deepagents_server.api.common import answer, nothing, serving
+from deepagents_server.api.common import answer, answer_list, nothing, serving
 from deepagents_server.database.quotas import check_kept
 from deepagents_server.errors import ApiError
+from deepagents_server.server import Server
+
+_AT_ONCE: Final = 10
 
 
 class PutBody(BaseModel):
@@ -114,20 +118,31 @@ async def delete(request: Request) -> Response:
 async def search(request: Request) -> Response:
     """Find values."""
     given = await read_body(request, ItemSearchBody)
-    server = serving(request)
     try:
-        async with server.database.turn():
-            found = await server.graphs.store.asearch(
-                _labels("namespace_prefix", given.namespace_prefix),
-                query=given.query,
-                filter=given.filter,
-                limit=given.limit,
-                offset=given.offset,
-                refresh_ttl=given.refresh_ttl,
-            )
+        return await answer_list(_find(serving(request), given), around=(b'{"items":', b"}"))
     except ValueError as error:
         raise ApiError(422, f"filter: {str(error)[:200]}") from error
-    return answer({"items": [_show(item) for item in found]})
+
+
+async def _find(server: Server, given: ItemSearchBody) -> AsyncGenerator[dict[str, Any]]:
+    """Yield values, of which few are in the memory at once; a search by meaning embeds its text only once."""
+    prefix = _labels("namespace_prefix", given.namespace_prefix)
+    at_once = _AT_ONCE if given.query is None else given.limit
+    for begin in range(0, given.limit, at_once):
+        wanted = min(at_once, given.limit - begin)
+        async with server.database.turn():
+            found = await server.graphs.store.asearch(
+                prefix,
+                query=given.query,
+                filter=given.filter,
+                limit=wanted,
+                offset=given.offset + begin,
+                refresh_ttl=given.refresh_ttl,
+            )
+        for item in found:
+            yield _show(item)
+        if len(found) < wanted:
+            return
 
 
 async def namespaces(request: Request) -> Response:
