@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import sys
 from dataclasses import replace
@@ -12,7 +13,7 @@ from typing import Any, Final
 
 from deepagents_cli.db import add_ages
 from deepagents_cli.environment import HOW, PREFIX, actions_of, read_environment
-from deepagents_cli.errors import CommandError, Exit, complain
+from deepagents_cli.errors import CommandError, Exit
 from deepagents_cli.other_commands import add_debug
 from deepagents_cli.terminal import clean
 from deepagents_cli.values import (
@@ -42,6 +43,7 @@ _REFUSED: Final = {
     "--ssl-keyfile": "put a proxy that speaks TLS in front",
 }
 """Further ones, and the way to what they ask for."""
+_log: Final = logging.getLogger("deepagents.server")
 _SWITCHES: Final = ("--no-browser", "--no-reload", "--allow-blocking", "--tunnel", "--wait-for-client")
 
 
@@ -190,10 +192,10 @@ def run(arguments: argparse.Namespace, *, model: Any = None) -> int:
     """
     from deepagents_server.errors import ServeError
 
-    _check(arguments)
     # It may hold a password, and what agents start is not to inherit that.
     os.environ.pop(f"{PREFIX}DATABASE", None)
     with logging_to_stderr(arguments.log_level, arguments.log_format, clean):
+        _check(arguments)
         try:
             _run(arguments)
         except ServeError as error:
@@ -212,7 +214,7 @@ def _check(arguments: argparse.Namespace) -> None:
     for name in given:
         if name in _REFUSED:
             raise CommandError(f"{name} is not done here; {_REFUSED[name]}", Exit.USAGE)
-        complain(f"{name} has no effect: {_WITHOUT_EFFECT[name]}")
+        _log.warning("%s has no effect: %s", name, _WITHOUT_EFFECT[name])
 
 
 def _dest(option: str) -> str:

@@ -34,6 +34,7 @@ def test_json_lines_name_the_request_the_run_and_the_owner(tmp_path: Path) -> No
     environ = {"DEEPAGENTS_SERVER_LOG_FORMAT": "json", "DEEPAGENTS_SERVER_LOG_LEVEL": "info"}
     with logging(tmp_path, **environ) as (url, log):
         refused = httpx.get(f"{url}/info?token=secret", headers={"x-request-id": "two words"})
+        httpx.get(f"{url}/ok")
         failed = httpx.post(f"{url}/runs/wait", json=body, headers=asked)
 
     lines: list[dict[str, Any]] = [json.loads(line) for line in log.read_text().splitlines()]

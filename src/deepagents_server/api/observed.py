@@ -20,6 +20,8 @@ from deepagents_server.metrics import Metrics
 _ID: Final = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")
 _METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD")
 _NAME: Final = "x-request-id"
+_WATCHED: Final = ("/ok", "/ready", "/metrics")
+_GOOD: Final = 200
 _ABSENT: Final = 499
 """The status of a request whose client went before there was an answer."""
 _log: Final = logging.getLogger("deepagents.access")
@@ -56,8 +58,10 @@ class Observed:
         self._metrics.request_seconds.labels(*labels).observe(seen.first or whole)
         client = (scope.get("client") or [""])[0]
         fields = {"method": method, "path": scope["path"], "status": seen.status, "client": client}
-        _log.info(
-            "%s %s %d in %.3f s", method, scope["path"], seen.status, whole,
+        # Those who watch ask every few seconds.
+        level = logging.DEBUG if labels[1] in _WATCHED and seen.status == _GOOD else logging.INFO
+        _log.log(
+            level, "%s %s %d in %.3f s", method, scope["path"], seen.status, whole,
             extra=with_fields(**fields, seconds=round(whole, 6)),
         )  # fmt: skip
 
