@@ -45,7 +45,7 @@ def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         # Of its own, since it gets keys.
         address, name = request.getfixturevalue("postgres"), f"operated_{uuid4().hex}"
         with psycopg.connect(address, autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}")
+            connection.execute(f"CREATE DATABASE {name}".encode())
         host = dict(part.split("=") for part in address.split())["host"]
         database = f"postgresql://postgres@/{name}?host={host}"
         assert main(["db", "migrate", "--database", database]) == 0
