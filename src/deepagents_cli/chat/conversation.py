@@ -170,8 +170,8 @@ class Conversation:
         self.questions.clear()
         self.picker = None
         # The rest waits in the record, and the next worker has it.
-        self.taken_back, self.queued, self._held = self.queued[self._kept :], [], []
-        self._kept = 0
+        self.refused += self.queued[self._kept :]
+        self.queued, self._held, self._kept = [], [], 0
 
     def reopen(self, send: Callable[..., None]) -> None:
         """Go on with another worker."""
@@ -325,7 +325,7 @@ class Conversation:
             self._say("notice", "The last step was interrupted. Send an empty line to go on with it.")
         for text, attachments in held:
             if not self.submit(text, attachments):
-                self.taken_back.append(text)
+                self.refused.append(text)
             # The rest is queued by the worker behind the first.
             self.working = self.working or not read_command(text)
 

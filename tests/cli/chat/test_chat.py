@@ -355,6 +355,9 @@ def test_a_sentence_trusts_nothing_and_is_kept_for_later(start: Start, directory
         terminal.wait_for("trusted: no")
 
         terminal.wait_for("^please, tell me why")
+        terminal.wait_for("^› /history$")
+        terminal.type("say on")
+        terminal.wait_for("^› say on$")
 
 
 @needs_tmux
