@@ -17,7 +17,7 @@ from deepagents_server.database.quotas import check_kept
 from deepagents_server.errors import ApiError
 from deepagents_server.server import Server
 
-_AT_ONCE: Final = 10
+_AT_ONCE: Final = 4
 
 
 class PutBody(BaseModel):
