@@ -123,8 +123,8 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
         self._protected = parse_protected(protected)
         self._network = network
         self._rules = _host_rules(network, self.may_reach)
-        self._env = {"PATH": _PATH, "HOME": HOME, "LANG": "C.UTF-8", "TERM": "dumb"}
-        self._env |= variables | check_variables(env)
+        fixed = {"PATH": _PATH, "HOME": HOME, "LANG": "C.UTF-8", "TERM": "dumb"}
+        self._env = {**fixed, **variables, **check_variables(env)}
         self._limits = CommandLimits(
             _positive("memory", memory) or os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2,
             _positive("processes", processes) or _DEFAULT_PROCESSES,
