@@ -63,6 +63,11 @@ class StreamWatch(BaseCallbackHandler):
         self.streamed = False
         self._pieces: defaultdict[UUID, list[AIMessageChunk]] = defaultdict(list)
 
+    @property
+    def ignore_chat_model(self) -> bool:
+        """Leave out the start of a call, for which LangChain would write the whole history as text."""
+        return True
+
     def on_llm_new_token(
         self,
         token: Any,
