@@ -1,7 +1,7 @@
 # Every target sets up what it needs. Python 3.11 or newer, make and a POSIX shell are enough.
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve test beside check quick drills test-latest static fresh pytest third-party format lint types layers docs docs-check site coverage bench eval-local clients lock clean
+.PHONY: help run serve test beside check quick drills test-latest static fresh pytest third-party format lint types layers docs docs-check site coverage bench eval-local clients lock release clean
 
 PYTHON ?= python3.11
 # Another interpreter gets an environment of its own: make test PYTHON=python3.13
@@ -130,6 +130,9 @@ clients: $(VENV)/.dev ## Write which clients and public chat pages work here, an
 
 lock: $(VENV)/.uv ## Resolve the dependencies anew into requirements/*.lock
 	@sh requirements/lock.sh $(VENV)/uv/bin/uv $(ARGS)
+
+release: $(VENV)/.uv $(VENV)/.dev ## Build, check and tag the version of this checkout; nothing is published
+	@bash .ci/release $(VENV)/uv/bin/uv $(BIN)/python
 
 clean: ## Remove what the other targets made
 	rm -rf .venv .venv-* build dist .coverage htmlcov .hypothesis .pytest_cache .ruff_cache .mypy_cache .import_linter_cache
