@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -12,9 +11,7 @@ from pathlib import Path
 
 import httpx
 import psycopg
-import sqlalchemy as sa
 
-from benchmarks.contenders import ROOT, child_environment
 from benchmarks.server.programs import deepagents, worker
 from deepagents_server.database import open_database
 from deepagents_server.database.notices import Notices
@@ -22,9 +19,11 @@ from tests import postgres
 
 _ASKED = {"messages": [{"role": "user", "content": "hello"}]}
 _RUNS = 20
-_SECONDS = 10.0
+_SECONDS = 8.0
 _LISTENERS = 60
-_WRITERS, _TASKS = 2, 6
+_NOTICES = 2500
+_PLAIN = "INSERT INTO written VALUES (1);"
+_NOTIFYING = f"BEGIN; {_PLAIN} SELECT pg_notify('deepagents', 'events:1'); COMMIT;"
 _COUNTED = "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()"
 
 
@@ -34,8 +33,7 @@ def scale(directory: Path) -> Iterator[str]:
         host = dict(part.split("=") for part in place.split())["host"]
         address = f"postgresql://postgres@/postgres?host={host}"
         yield from _count_transactions(directory, place, address)
-        yield _write(place, address, listeners=0)
-        yield _write(place, address, listeners=_LISTENERS)
+        yield from _count_commits(place, address)
 
 
 def _count_transactions(directory: Path, place: str, address: str) -> Iterator[str]:
@@ -86,41 +84,51 @@ def _transactions(place: str, work: Callable[[], object]) -> tuple[float, float]
         return after - before, ended - began
 
 
-def _write(place: str, address: str, listeners: int) -> str:
-    """Let processes commit, each time with a notice, while others listen."""
+def _count_commits(place: str, address: str) -> Iterator[str]:
+    """Commit as fast as `pgbench` can: alone, with a notice in each commit, and beside what we send."""
+    with psycopg.connect(place, autocommit=True) as opened:
+        opened.execute("CREATE TABLE written (number INT)")
+    yield f"nobody listens, {_commit(place, _PLAIN, time.sleep)}"
     with ExitStack() as stack:
-        for _ in range(listeners):
+        for _ in range(_LISTENERS):
             opened = stack.enter_context(psycopg.connect(place, autocommit=True))
             opened.execute("LISTEN deepagents")
-        command = [sys.executable, "-m", "benchmarks.server.scale", address]
-        environment = {**child_environment(), "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
-        began = [
-            subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
-            for _ in range(_WRITERS)
-        ]
-        done = sum(float(each.communicate()[0]) for each in began)
-    return f"{_WRITERS} processes, {listeners} that listen: {done:.0f} commits with a notice a second"
+        yield f"{_LISTENERS} listen, a notice in each commit, {_commit(place, _NOTIFYING, time.sleep)}"
+        found = _commit(place, _PLAIN, lambda seconds: asyncio.run(_send(address, seconds)))
+        yield f"{_LISTENERS} listen, {_NOTICES} notices a second gathered by a process, {found}"
 
 
-async def _commit(address: str) -> float:
-    """Commit again and again, a notice with each commit; return how often in a second."""
+def _commit(place: str, script: str, meanwhile: Callable[[float], object]) -> str:
+    host = dict(part.split("=") for part in place.split())["host"]
+    file = Path(host) / "script.sql"
+    file.write_text(script)
+    command = [
+        "pgbench",
+        "-n",
+        "-h",
+        host,
+        "-U",
+        "postgres",
+        "-c",
+        "8",
+        "-T",
+        str(int(_SECONDS)),
+        "-f",
+        str(file),
+    ]
+    running = subprocess.Popen([*command, "postgres"], stdout=subprocess.PIPE, text=True)
+    meanwhile(_SECONDS)
+    lines = running.communicate()[0].splitlines()
+    return next(line for line in lines if line.startswith("tps"))
+
+
+async def _send(address: str, seconds: float) -> None:
+    """Send notices, evenly."""
     async with open_database(address) as database:
-        notices, done, end = Notices(database), 0, time.monotonic() + _SECONDS
-
-        async def work(task: int) -> None:
-            nonlocal done
-            text = sa.text("INSERT INTO written VALUES (:task)").bindparams(task=task)
-            while time.monotonic() < end:
-                async with notices.write(database) as (connection, said):
-                    await connection.execute(text)
-                    said.append(("events", f"00000000-0000-4000-8000-{done:012d}"))
-                done += 1
-
-        await database.execute(sa.text("CREATE TABLE IF NOT EXISTS written (task INT)"))
+        notices, began, sent = Notices(database), time.monotonic(), 0
         async with notices.exchanging():
-            await asyncio.gather(*(work(each) for each in range(_TASKS)))
-    return done / _SECONDS
-
-
-if __name__ == "__main__":
-    print(asyncio.run(_commit(sys.argv[1])))
+            while (passed := time.monotonic() - began) < seconds:
+                while sent < passed * _NOTICES:
+                    notices.send(("events", f"00000000-0000-4000-8000-{sent:012d}"))
+                    sent += 1
+                await asyncio.sleep(0.01)

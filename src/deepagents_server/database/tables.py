@@ -111,6 +111,8 @@ threads: Final = sa.Table(
         "metadata",
         postgresql_using="gin",
         postgresql_ops={"metadata": "jsonb_path_ops"},
+        # Otherwise each search reads through what came last.
+        postgresql_with={"fastupdate": "off"},
     ).ddl_if(dialect="postgresql"),
 )
 

@@ -16,13 +16,16 @@ CREATE SEQUENCE runs_number
 
 SELECT setval('runs_number', (SELECT coalesce(max(number), 0) + 1 FROM runs))
 
-CREATE FUNCTION number_run() RETURNS trigger LANGUAGE plpgsql AS $$
+-- A session keeps the plan that it made, perhaps while the table was empty: so never to read all of it.
+CREATE FUNCTION number_run() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
 BEGIN
   NEW.number := nextval('runs_number');
-  NEW.turn := greatest(
-    coalesce((SELECT max(turn) + 1 FROM runs WHERE status = 'pending' AND owner = NEW.owner), 0),
-    coalesce((SELECT min(turn) FROM runs WHERE status = 'pending'), 0)
-  );
+  IF NEW.status = 'pending' THEN
+    NEW.turn := greatest(
+      coalesce((SELECT max(turn) + 1 FROM runs WHERE status = 'pending' AND owner = NEW.owner), 0),
+      coalesce((SELECT min(turn) FROM runs WHERE status = 'pending'), 0)
+    );
+  END IF;
   RETURN NEW;
 END $$
 
@@ -52,6 +55,6 @@ CREATE INDEX runs_of_owner ON runs (owner, status)
 
 CREATE INDEX threads_by_status ON threads (owner, status, updated_at)
 
-CREATE INDEX threads_by_metadata ON threads USING gin (metadata jsonb_path_ops)
+CREATE INDEX threads_by_metadata ON threads USING gin (metadata jsonb_path_ops) WITH (fastupdate = off)
 
 CREATE INDEX crons_of_owner ON crons (owner)
