@@ -8,6 +8,7 @@ import logging
 import re
 import signal
 import socket
+import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import lru_cache, partial
@@ -44,7 +45,7 @@ class BoundedProtocol(H11Protocol):
 
     patience = 60.0
     of_address = 500
-    of_loopback = 1000
+    of_loopback = sys.maxsize
     _overdue: asyncio.TimerHandle | None = None
     _expected: Any = None
 
@@ -217,8 +218,8 @@ def listener(server: Server, settings: Settings) -> uvicorn.Server:
     bounds = {
         "patience": settings.patience,
         "of_address": given or max(1, settings.connections // 2),
-        # A proxy of this machine, or its own programs.
-        "of_loopback": given or settings.connections,
+        # A proxy of this machine, or its own programs: what is open in all bounds them.
+        "of_loopback": given or sys.maxsize,
     }
     http = type("Bounded", (BoundedProtocol,), bounds)
     logging.getLogger("uvicorn.error").addFilter(_is_a_failure)
