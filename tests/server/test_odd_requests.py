@@ -101,7 +101,8 @@ async def test_a_run_begins_at_no_checkpoint_that_is_not_there(client: LangGraph
     await client.runs.wait(thread, "echo", input=say("hello"))
     there: Any = (await client.threads.get_state(thread))["checkpoint"]
 
-    for on, wrong in ((thread, "no-such"), (other, there["checkpoint_id"]), (None, there["checkpoint_id"])):
+    absent: Any = [(thread, "no-such"), (other, there["checkpoint_id"]), (None, there["checkpoint_id"])]
+    for on, wrong in absent:
         with pytest.raises(NotFoundError, match="There is no checkpoint"):
             await client.runs.create(on, "echo", input=say("again"), checkpoint_id=wrong)
     assert last(await client.runs.wait(thread, "echo", input=say("on"), checkpoint=there)) == "Echo: on"
