@@ -171,8 +171,8 @@ def _describe_next() -> str:
     command = Path(sys.executable).with_name("deepagents")
     typed = os.path.relpath(command) if command.is_relative_to(Path.cwd()) else str(command)
     rows = {
-        typed: "a conversation about the files of this directory; it asks before it changes any",
-        f"{typed} doctor": "which models you can use: those of a provider do far more than the small one",
+        typed: "a conversation about the files here; it asks before a change",
+        f"{typed} doctor": "which models you can use: those of a provider do far more",
         f"{typed} --help": "single tasks, other models, sessions, a server",
     }
     width = max(map(len, rows))
