@@ -191,12 +191,12 @@ notes = _builder.compile()
 
 @tool
 async def lift(stone: str, config: RunnableConfig, tool_call_id: Annotated[str, InjectedToolCallId]) -> str:
-    """Lift a stone; the heavy one is not lifted at the first try."""
+    """Lift a stone; the heavy one is not lifted at the first try, and the heaviest not at the second."""
     configured = config.get("configurable", {})
     key = f"{configured['run_id']}:{tool_call_id}"
     log = Path(os.environ["LIFTED"])
     _write(log, f"{configured['run_attempt']} {stone} {key} {os.getpid()}")
-    if stone == "heavy" and configured["run_attempt"] == 1:
+    if {"heavy": 1, "heaviest": 2}.get(stone) == configured["run_attempt"]:
         get_stream_writer()({"lifting": stone})
         while not log.with_name("go").exists():
             await asyncio.sleep(0.05)
@@ -218,9 +218,12 @@ class _TellingOfARefusal(AsyncCallbackHandler):
             _write(Path(os.environ["LIFTED"]), "refused")
 
 
-def _lift_both(asked: Any) -> Any:
+def _lift_all(asked: Any) -> Any:
+    """Lift two stones, or those that a person names: `up: STONE STONE`."""
     done = [message for message in asked.messages if message.type == "tool"]
-    return call("lift", stone=("light", "heavy")[len(done)]) if len(done) < 2 else "Both are up."
+    order = next(message.text for message in reversed(asked.messages) if message.type == "human")
+    stones = order.partition(": ")[2].split() or ["light", "heavy"]
+    return call("lift", stone=stones[len(done)]) if len(done) < len(stones) else "Both are up."
 
 
 @tool
@@ -260,7 +263,7 @@ def _obey(asked: Any) -> Any:
 _shell = LocalSandbox(tempfile.gettempdir()) if LocalSandbox.available() else LocalShellBackend()
 obedient = create_deep_agent(ScriptedModel(always=_obey), tools=[block], backend=_shell)
 waiter = create_deep_agent(ScriptedModel(always=_wait_then_tell), tools=[wait_for])
-lifter = create_deep_agent(ScriptedModel(always=_lift_both), tools=[lift]).with_config(
+lifter = create_deep_agent(ScriptedModel(always=_lift_all), tools=[lift]).with_config(
     {"callbacks": [_TellingOfARefusal()]}
 )
 priced = create_deep_agent(

@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,21 +17,20 @@ import pytest
 from langgraph_sdk import get_sync_client
 from langgraph_sdk.client import SyncLangGraphClient
 
-from tests.server.serving import GRAPHS
+from tests.server.serving import GRAPHS, serving
 from tests.server.test_runs import last, say
 
 _SKEWS = (2, 20, 3600, -2, -20, -3600, 0)
 
 
 class Machine:
-    """A server on a machine with a clock of its own."""
+    """A server, or a worker, on a machine with a clock of its own."""
 
     def __init__(self, directory: Path, *options: str) -> None:
         directory.mkdir(exist_ok=True)
         (directory / "langgraph.json").write_text(json.dumps({"graphs": GRAPHS}))
         self._clock = directory / "clock"
         self._place, self._options = directory, options
-        self.pid = 0
 
     def set_clock(self, seconds: int) -> None:
         """Let its clock be wrong by so much."""
@@ -42,17 +41,24 @@ class Machine:
     @contextmanager
     def serving(self) -> Generator[SyncLangGraphClient]:
         """Serve until the block ends, and yield a client."""
+        with (
+            self.running("serve", "--port", "0") as said,
+            get_sync_client(url=said.split()[-1], api_key=None) as client,
+        ):
+            yield client
+
+    @contextmanager
+    def running(self, *command: str) -> Generator[str]:
+        """Run a command until the block ends, and yield its first line."""
         program = Path(__file__).with_name("skewed.py")
-        command = [sys.executable, str(program), str(self._clock), "serve", "--port", "0", *self._options]
+        given = [sys.executable, str(program), str(self._clock), *command, *self._options]
         environ = {**os.environ, "PYTHONPATH": str(program.parents[2]), "LIFTED": str(self._place / "lifted")}
-        process = subprocess.Popen(command, cwd=self._place, env=environ, stdout=subprocess.PIPE, text=True)
-        self.pid = process.pid
+        process = subprocess.Popen(given, cwd=self._place, env=environ, stdout=subprocess.PIPE, text=True)
         try:
             assert process.stdout is not None
             said = process.stdout.readline()
-            assert said.startswith("Serving "), said
-            with get_sync_client(url=said.split()[-1], api_key=None) as client:
-                yield client
+            assert said.startswith(("Serving ", "Working ")), said
+            yield said
         finally:
             process.send_signal(signal.SIGTERM)
             process.communicate()
@@ -64,18 +70,22 @@ def texts(client: SyncLangGraphClient, thread: str) -> list[str]:
 
 
 @pytest.fixture
-def machines(postgres: str, tmp_path: Path) -> tuple[Machine, Machine]:
+def machines(postgres: str, tmp_path: Path) -> Sequence[Machine]:
+    options = ("--database", address(postgres))
+    return [Machine(tmp_path / name, *options) for name in "abc"]
+
+
+def address(postgres: str) -> str:
     host = dict(part.split("=") for part in postgres.split())["host"]
-    options = ("--database", f"postgresql://postgres@/postgres?host={host}")
-    return Machine(tmp_path / "a", *options), Machine(tmp_path / "b", *options)
+    return f"postgresql://postgres@/postgres?host={host}"
 
 
-def test_no_turn_is_lost_between_machines_whose_clocks_differ(machines: tuple[Machine, Machine]) -> None:
+def test_no_turn_is_lost_between_machines_whose_clocks_differ(machines: Sequence[Machine]) -> None:
     """Nor one of a run that one machine begins and the other ends."""
     for machine in machines:
         machine.set_clock(0)
     with ExitStack() as stack:
-        ahead, right = (stack.enter_context(machine.serving()) for machine in machines)
+        ahead, right = (stack.enter_context(machine.serving()) for machine in machines[:2])
         threads = [right.threads.create()["thread_id"] for _ in range(4)]
         said: dict[str, list[str]] = {thread: [] for thread in threads}
         turns = itertools.count()
@@ -87,6 +97,41 @@ def test_no_turn_is_lost_between_machines_whose_clocks_differ(machines: tuple[Ma
                 said[thread] += [text, f"Echo: {text}"]
         assert next(turns) > 200
         assert {thread: texts(right, thread) for thread in threads} == said
+
+
+@pytest.mark.slow
+def test_a_run_keeps_its_steps_where_workers_with_earlier_clocks_go_on(
+    machines: Sequence[Machine], postgres: str, tmp_path: Path
+) -> None:
+    """One that is 20 seconds ahead hands it over to a right one, and that to one that is 20 seconds late."""
+    stones = "light light heavy light light heaviest light light".split()
+    seen: list[Any] = []
+    with (
+        serving(tmp_path, address(postgres), slots=0) as url,
+        get_sync_client(url=url, api_key=None) as client,
+        ExitStack() as stack,
+    ):
+        thread = client.threads.create()["thread_id"]
+        asked: Any = {"input": say(f"up: {' '.join(stones)}"), "stream_mode": ["custom", "updates"]}
+        run = client.runs.create(thread, "lifter", **asked, stream_resumable=True)["run_id"]
+        working = ExitStack()
+        for machine, skew in zip(machines, (20, 0, -20), strict=True):
+            machine.set_clock(skew)
+            former, working = working, stack.enter_context(ExitStack())
+            working.enter_context(machine.running("worker"))
+            former.close()
+            for part in client.runs.join_stream(thread, run, last_event_id=seen[-1].id if seen else "-1"):
+                seen.append(part)
+                if part.event == "custom":
+                    break
+        kept = texts(client, thread)
+
+    lifted = [each for stone in stones for each in ("", f"lifted {stone}")]
+    assert kept == [asked["input"]["messages"][0]["content"], *lifted, "Both are up."]
+    updates = [part.data for part in seen if part.event == "updates"]
+    results = [update["tools"]["messages"][0]["content"] for update in updates if "tools" in update]
+    assert results == [f"lifted {stone}" for stone in stones]
+    assert [part.data["attempt"] for part in seen if part.event == "metadata"] == [1, 2, 3]
 
 
 def test_what_follows_a_clock_that_was_put_right_is_kept(tmp_path: Path) -> None:
