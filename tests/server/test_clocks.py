@@ -104,7 +104,7 @@ def test_a_run_keeps_its_steps_where_workers_with_earlier_clocks_go_on(
     machines: Sequence[Machine], postgres: str, tmp_path: Path
 ) -> None:
     """One that is 20 seconds ahead hands it over to a right one, and that to one that is 20 seconds late."""
-    stones = "light light heavy light light heaviest light light".split()
+    stones = ["light", "light", "heavy", "light", "light", "heaviest", "light", "light"]
     seen: list[Any] = []
     with (
         serving(tmp_path, address(postgres), slots=0) as url,
