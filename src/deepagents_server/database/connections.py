@@ -28,4 +28,6 @@ def refuse_closed(connection: Any, _record: Any, _proxy: Any) -> None:
 async def check(connection: Any) -> None:
     """Let a pool of psycopg open another connection instead."""
     if is_closed(connection):
+        # Or the pool, which looks at its state alone, would take it back and give it out again.
+        await connection.close()
         raise psycopg.OperationalError("The database has closed the connection.")
