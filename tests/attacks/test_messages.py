@@ -87,11 +87,17 @@ FAULTS = [
 def test_no_fault_tells_where_files_really_are(
     disk: Ground, call_mode: CallMode, fault: Callable[[Path], None]
 ) -> None:
-    disk.harmless = EVERYTHING
-    disk.options["backend"] = FilesystemBackend(disk.root)
-    fault(disk.root)
+    def strike() -> str:
+        """Let something happen to the files while the agent works."""
+        fault(disk.root)
+        return "It happened."
 
-    assert disk.run(call_mode, *on_path("/d/in.txt"), *on_path("/in.txt")).problems() == []
+    disk.harmless = EVERYTHING | {"strike"}
+    disk.options |= {"backend": FilesystemBackend(disk.root), "tools": [strike]}
+
+    run = disk.run(call_mode, call("strike"), *on_path("/d/in.txt"), *on_path("/in.txt"))
+
+    assert run.problems() == []
 
 
 @contextmanager
