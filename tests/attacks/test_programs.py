@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from deepagents import create_deep_agent
-from deepagents.backends import FilesystemBackend, LocalSandbox
+from deepagents.backends import CompositeBackend, FilesystemBackend, LocalSandbox
 from deepagents.backends.programs import find_program
 from deepagents.testing import ScriptedModel, call, calls
 from deepagents_cli.chat.composer import Composer
@@ -70,6 +70,25 @@ def test_a_search_runs_nothing_that_the_file_tools_have_written(
     call_mode.invoke(agent, {"messages": "Look for the needle."})
 
     assert (project / "tools/rg").read_text() == script
+    assert not owned.exists()
+
+
+def test_a_search_in_one_directory_runs_nothing_that_was_written_by_the_route_of_another(
+    project: Path, tmp_path: Path, call_mode: CallMode
+) -> None:
+    owned = tmp_path / "owned"
+    plant(project, "rg", tmp_path / "nothing")
+    (tmp_path / "memories").mkdir()
+    (tmp_path / "memories/notes").write_text("another needle\n")
+    script = f"#!/bin/sh\nid >> {owned}\n"
+    written = call("write_file", file_path="/.venv/bin/rg", content=script)
+    routes = {"/memories/": FilesystemBackend(tmp_path / "memories")}
+    backend = CompositeBackend(FilesystemBackend(project), routes)
+    model = ScriptedModel(written, call("grep", pattern="needle", path="/memories"), "Done.")
+
+    call_mode.invoke(create_deep_agent(model, backend=backend), {"messages": "Look for the needle."})
+
+    assert (project / ".venv/bin/rg").read_text() == script
     assert not owned.exists()
 
 

@@ -96,6 +96,25 @@ def test_protected_paths_are_protected_in_each_directory_to_write(tmp_path: Path
     assert found == ["other/.git", "other/.git/config", "other/.git/hooks", "other/a.txt"]
 
 
+def test_file_tools_lead_git_to_no_repository_that_they_have_written(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", tmp_path / "clone"], check=True)
+    backend = LocalSandbox(tmp_path)
+    config = f'[core]\nbare = false\nworktree = .\nfsmonitor = "touch {tmp_path}/ran; false"\n'
+    layout = {"config": config, "HEAD": "ref: refs/heads/main\n", "objects/x": "", "refs/x": ""}
+
+    for place in ("evil", "made/.git"):
+        for name, text in layout.items():
+            backend.write(f"{tmp_path}/{place}/{name}", text)
+    named = backend.write(f"{tmp_path}/.git", "gitdir: evil\n")
+    for each in (tmp_path, tmp_path / "made"):
+        subprocess.run(["git", "status"], cwd=each, check=False, capture_output=True)
+
+    assert named.error
+    assert not (tmp_path / "ran").exists()
+    assert backend.write(f"{tmp_path}/clone/.git/info/exclude", "*.log\n").error is None
+    assert backend.delete(f"{tmp_path}/clone").error is None
+
+
 @pytest.mark.parametrize("bound", ["memory", "processes", "disk"])
 def test_a_bound_is_positive(tmp_path: Path, bound: str) -> None:
     given: Any = {bound: 0}

@@ -6,7 +6,9 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
+from weakref import finalize
 
 
 def find_program(name: str, changeable: Sequence[Path] = (), further: Sequence[Path] = ()) -> str | None:
@@ -28,5 +30,19 @@ def find_program(name: str, changeable: Sequence[Path] = (), further: Sequence[P
 
 
 def find_ripgrep(changeable: Sequence[Path] = ()) -> str | None:
-    """Find ripgrep, also next to this Python, where its wheel puts it."""
-    return find_program("rg", changeable, [Path(sys.executable).parent])
+    """Find ripgrep, also next to this Python, where its wheel puts it; in no directory of any backend."""
+    held = [each for one in [*_of_backends().values()] for each in one]
+    return find_program("rg", [*changeable, *held], [Path(sys.executable).parent])
+
+
+def note_changeable(backend: object, directories: Sequence[Path]) -> None:
+    """Note what can be changed by a backend, as long as it lives: one agent may have several."""
+    key = id(backend)
+    if key not in _of_backends():
+        finalize(backend, _of_backends().pop, key, None)
+    _of_backends()[key] = directories
+
+
+@cache
+def _of_backends() -> dict[int, Sequence[Path]]:
+    return {}

@@ -21,7 +21,7 @@ from deepagents.backends.filesystem.pages import LineMarks
 from deepagents.backends.filesystem.paths import HostPaths, Paths, ResolvedPath, StaysBelow, VirtualPaths
 from deepagents.backends.filesystem.writing import Writer
 from deepagents.backends.operations import Operation, TransferBackend
-from deepagents.backends.programs import find_ripgrep
+from deepagents.backends.programs import find_ripgrep, note_changeable
 from deepagents.backends.protocol import ASYNC_GREP_TIMEOUT, DEFAULT_GREP_TIMEOUT
 from deepagents.backends.results import (
     DeleteResult,
@@ -74,8 +74,8 @@ class FilesystemBackend(TransferBackend):
         self._paths: Paths = VirtualPaths(self.cwd) if virtual_mode else HostPaths(self.cwd)
         self._writer = Writer(self.max_file_size_bytes)
         self._marks = LineMarks()
-        # Nothing that is in these is run outside of a sandbox.
-        self._changeable = [self.cwd]
+        # Nothing that is in it is run outside of a sandbox.
+        note_changeable(self, [self.cwd])
 
     def capabilities(self, path: str = "/") -> Capabilities:
         """Return what this backend can do."""
@@ -153,7 +153,7 @@ class FilesystemBackend(TransferBackend):
             self.max_file_size_bytes,
             DEFAULT_GREP_TIMEOUT,
             passed_over=passed_over,
-            ripgrep=find_ripgrep(self._changeable),
+            ripgrep=find_ripgrep(),
         )
         return search.grep(start, wanted)
 

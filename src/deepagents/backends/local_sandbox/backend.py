@@ -43,6 +43,7 @@ from deepagents.backends.local_shell.background import Background, BackgroundCom
 from deepagents.backends.local_shell.commands import DEFAULT_EXECUTE_TIMEOUT, Commands, Start, check_variables
 from deepagents.backends.local_shell.process import Control, Ended, run_command
 from deepagents.backends.operations import Operation
+from deepagents.backends.programs import note_changeable
 from deepagents.backends.protocol import Allowed, OnOutput
 from deepagents.backends.results import ExecuteResponse
 from deepagents.errors import ConfigError
@@ -119,7 +120,8 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
             # In a directory that was given, it is there already.
             if not any(each.is_relative_to(top) for top in self._given):
                 self._given[each] = "readable"
-        self._changeable = [path for path, mode in self._given.items() if mode == "writable"]
+        self._writable = [path for path, mode in self._given.items() if mode == "writable"]
+        note_changeable(self, self._writable)
         self._protected = parse_protected(protected)
         self._network = network
         self._rules = _host_rules(network, self.may_reach)
@@ -219,7 +221,8 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
         kept = self._protected if self.protects_from_tools else ()
         return MayChange(
             {str(path): mode for path, mode in self._given.items()},
-            [str(top / each) for top in self._changeable for each in find_obeyed(top, kept).paths],
+            [str(top / each) for top in self._writable for each in find_obeyed(top, kept).paths],
+            [each for each in kept if each.startswith(".git/")],
             further,
         )
 
@@ -289,7 +292,7 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
             options += ("--seccomp", descriptors.hold(build_filter(no_shared_memory=no_shared_memory)))
             # Nothing of a command line is hidden from other processes, so the options are not on it.
             packed = descriptors.hold(b"".join(os.fsencode(each) + b"\0" for each in options))
-            watchdog = Watchdog(self._limits, self._changeable, watches_processes=not controllers.is_complete)
+            watchdog = Watchdog(self._limits, self._writable, watches_processes=not controllers.is_complete)
             ended = run_command(
                 (
                     *group.enter(), bubblewrap.path, "--args", packed, "--",

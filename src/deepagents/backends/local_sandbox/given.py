@@ -87,10 +87,14 @@ class MountedPaths:
 
 @dataclass(frozen=True, slots=True)
 class MayChange:
-    """An `Allowed` for changes: nothing protected, nothing outside of what is writable."""
+    """An `Allowed` for changes: nothing protected, nothing outside of what is writable.
+
+    What is protected `in_git` is so in every repository, and so is a file `.git`, which can name any other.
+    """
 
     given: Mapping[str, Mode]
     protected: Sequence[str] = ()
+    in_git: Sequence[str] = ()
     further: Allowed | None = None
 
     def __call__(self, path: str) -> bool:
@@ -100,8 +104,14 @@ class MayChange:
         return (
             self.given.get(innermost) == "writable"
             and not _is_in(path, self.protected)
+            and not self._is_in_git(path)
             and (self.further is None or self.further(path))
         )
+
+    def _is_in_git(self, path: str) -> bool:
+        folded = f"{path.rstrip('/')}/".casefold()
+        named = any(f"/{each}/".casefold() in folded for each in self.in_git)
+        return named or (bool(self.in_git) and folded.endswith("/.git/"))
 
     def all_below(self, directory: str) -> bool:
         """Return whether everything below a directory may be changed."""
