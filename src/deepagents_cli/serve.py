@@ -239,7 +239,7 @@ def _run(arguments: argparse.Namespace) -> None:
         **{name: value for name in of_server if (value := getattr(arguments, name)) is not None},
     )
     # Agents that say nothing of it, in the modules that are loaded now, ask again as often.
-    os.environ.setdefault(RETRIES, str(default_retries()))
+    os.environ[RETRIES] = str(default_retries())
     if arguments.command == "worker":
         ready = partial(_say, "Working as")
         asyncio.run(work(config, settings, ready, arguments.move_from, arguments.metrics))

@@ -24,8 +24,15 @@ _USUAL_RETRIES: Final = 8
 
 
 def default_retries() -> int:
-    """Return how often a failed call of a model is made again, by the environment or as usual."""
-    return int(os.environ.get(RETRIES) or _USUAL_RETRIES)
+    """Return how often a failed call of a model is made again, by the environment or as usual.
+
+    Raises:
+        ConfigError: for a variable that holds no number.
+    """
+    given = os.environ.get(RETRIES) or str(_USUAL_RETRIES)
+    if not given.isdecimal():
+        raise ConfigError(f"{RETRIES} must be a whole number of 0 or more, got {given!r}")
+    return int(given)
 
 
 def read_count(text: str) -> int:

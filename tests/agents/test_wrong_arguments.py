@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -38,6 +39,10 @@ def create(*script: Any, **given: Any) -> Any:
 
 class Weather(BaseModel):
     degrees: float
+
+
+class _Busy(ConnectionError):
+    response = SimpleNamespace(headers={"retry-after": "0"})
 
 
 SHOWN = {"name": "x", "description": "d"}
@@ -171,6 +176,28 @@ def test_a_model_without_its_key_is_passed_over_for_one_that_has_its_own() -> No
         agent = create_deep_agent("openai:gpt-5", fallback_models=[model])
 
     assert agent.invoke({"messages": "Go"})["messages"][-1].text == "Fine."
+
+
+@pytest.mark.parametrize("retries", ["", "2"])
+def test_a_variable_says_how_often_a_model_is_asked_again(
+    monkeypatch: pytest.MonkeyPatch, retries: str
+) -> None:
+    monkeypatch.setenv("DEEPAGENTS_MODEL_RETRIES", retries)
+    model = ScriptedModel(*[_Busy("Busy.")] * 2, "Here I am.")
+    agent = create_deep_agent(model)
+
+    if retries:
+        assert agent.invoke(GO)["messages"][-1].text == "Here I am."
+    else:
+        with pytest.raises(_Busy):
+            agent.invoke(GO)
+
+
+def test_a_variable_that_holds_no_number_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEEPAGENTS_MODEL_RETRIES", "many")
+
+    with pytest.raises(ConfigError, match="DEEPAGENTS_MODEL_RETRIES must be a whole number of 0 or more"):
+        create()
 
 
 def test_a_script_in_a_list_is_refused() -> None:

@@ -115,6 +115,13 @@ def test_a_task_outlasts_a_minute_of_overload(
     assert len(ended.of_kind("tool_called")) == 1
 
 
+def test_a_number_of_retries_that_is_none_is_named(cli: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEEPAGENTS_MODEL_RETRIES", "many")
+    ended = cli.run("hello", model=ScriptedModel("Hi."))
+
+    assert "deepagents: DEEPAGENTS_MODEL_RETRIES must be a whole number of 0 or more, got 'many'" in ended.err
+
+
 def test_debug_shows_where_it_happened(cli: Command) -> None:
     ended = cli.run("hello", "--debug", model=ScriptedModel(ConnectionError("gone")))
 

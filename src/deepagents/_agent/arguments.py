@@ -152,7 +152,7 @@ def check_retries(given: Any) -> int:
         ConfigError: for anything but a whole number of 0 or more.
     """
     if given is None:
-        named = os.environ.get(RETRIES_VARIABLE, "0")
+        named = os.environ.get(RETRIES_VARIABLE) or "0"
         if not named.isdecimal():
             raise ConfigError(f"{RETRIES_VARIABLE} must be a whole number of 0 or more, got {named!r}")
         return int(named)
