@@ -273,9 +273,13 @@ priced = create_deep_agent(
 
 
 def _answer_tides(asked: Asked) -> AIMessage | str:
-    if asked.last != "How long is the tale?":
-        return "Thirteen metres."
-    return AIMessage("Once upon a", response_metadata={"finish_reason": "length"})
+    match asked.last:
+        case "How long is the tale?":
+            return AIMessage("Once upon a", response_metadata={"finish_reason": "length"})
+        case "What of the wreck?":
+            return AIMessage("It", response_metadata={"finish_reason": "content_filter"})
+        case _:
+            return "Thirteen metres."
 
 
 deep = create_deep_agent(ScriptedModel(always=_answer_tides))

@@ -6,6 +6,7 @@ from uuid import uuid4
 import httpx
 import openai
 import pytest
+from openai.types.chat import ChatCompletionMessageParam
 
 
 @pytest.fixture
@@ -25,6 +26,21 @@ def test_an_agent_answers(models: openai.OpenAI) -> None:
     assert said.choices[0].message.content == "Thirteen metres."
     assert said.choices[0].finish_reason == "stop"
     assert said.usage is not None
+
+
+def test_an_answer_that_broke_off_says_so(models: openai.OpenAI) -> None:
+    asked: list[ChatCompletionMessageParam] = [{"role": "user", "content": "How long is the tale?"}]
+
+    whole = models.chat.completions.create(model="deep", messages=asked).choices[0]
+    chunks = [*models.chat.completions.create(model="deep", messages=asked, stream=True)]
+    filtered = models.chat.completions.create(
+        model="deep", messages=[{"role": "user", "content": "What of the wreck?"}]
+    ).choices[0]
+
+    assert (whole.message.content, whole.finish_reason) == ("Once upon a", "length")
+    assert "".join(each.choices[0].delta.content or "" for each in chunks) == "Once upon a"
+    assert chunks[-1].choices[0].finish_reason == "length"
+    assert (filtered.message.content, filtered.finish_reason) == ("It", "content_filter")
 
 
 def test_an_agent_speaks_as_it_works(models: openai.OpenAI) -> None:

@@ -22,7 +22,7 @@ from deepagents_server.api.common import Watched, answer, openai_error, serving
 from deepagents_server.api.runs import BEAT, SSE, check_end
 from deepagents_server.create import create_run
 from deepagents_server.database.engine import Row
-from deepagents_server.database.tables import assistants
+from deepagents_server.database.tables import assistants, runs
 from deepagents_server.errors import ApiError, not_found
 from deepagents_server.events import Event
 from deepagents_server.follow import is_over
@@ -39,6 +39,8 @@ _USAGE: Final = {
     "output_tokens": "completion_tokens",
     "total_tokens": "total_tokens",
 }
+_ENDS: Final = {"length": "length", "filtered": "content_filter", "no_end": "length", "malformed": "length"}
+"""How OpenAI's answers say that one broke off."""
 
 
 class _StreamOptions(BaseModel):
@@ -113,6 +115,7 @@ class _Answer:
         self._usage = dict.fromkeys(_USAGE.values(), 0)
         self._messages = Messages()
         self._texts: list[list[str]] = []
+        self._end = "stop"
 
     async def whole(self) -> dict[str, Any]:
         """Return the last message, once the run is over."""
@@ -120,7 +123,7 @@ class _Answer:
             pass
         texts = ["".join(pieces) for pieces in self._texts if pieces]
         message = {"role": "assistant", "content": texts[-1] if texts else ""}
-        choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
+        choice = {"index": 0, "message": message, "finish_reason": self._end, "logprobs": None}
         return {**self._head, "object": "chat.completion", "choices": [choice], "usage": self._usage}
 
     async def stream(self) -> AsyncIterator[bytes]:
@@ -130,7 +133,7 @@ class _Answer:
             yield self._chunk({"role": "assistant", "content": ""})
             async for piece in self._pieces():
                 yield self._chunk({"content": piece}) if piece else b": heartbeat\n\n"
-            yield self._chunk({}, "stop")
+            yield self._chunk({}, self._end)
             if self._shows_usage:
                 yield _frame({**self._chunk_head(), "choices": [], "usage": self._usage})
             over = True
@@ -161,6 +164,12 @@ class _Answer:
             async for event in events:
                 for piece in self._pieces_of(event) if event else ("",):
                     yield piece
+        query: Any = sa.select(runs.c.error).where(runs.c.run_id == run_id)
+        ended = await self._server.database.row(query)
+        failed: Any = (load(ended["error"]) if ended else None) or {}
+        if end := _ENDS.get(failed.get("kind", "")):
+            self._end = end
+            return
         thread = await check_end(self._server, self._run)
         if thread["status"] == "interrupted":
             raise ApiError(

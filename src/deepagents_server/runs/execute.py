@@ -344,4 +344,5 @@ def show_error(error: BaseException) -> dict[str, str]:
     """Name an error for clients, without its trace."""
     if isinstance(error, GraphRecursionError):
         return {"error": "GraphRecursionError", "message": str(error).split("\n", 1)[0]}
-    return {"error": type(error).__name__, "message": str(error)[:2000]}
+    kind = {"kind": error.kind} if isinstance(error, BrokenAnswer) else {}
+    return {"error": type(error).__name__, "message": str(error)[:2000], **kind}
