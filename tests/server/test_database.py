@@ -253,7 +253,7 @@ async def test_thousands_of_runs_that_wait_do_not_hold_up_the_event_loop(tmp_pat
         def watch(connection: Any, *_: Any) -> None:
             connection.set_progress_handler(lambda: steps.update([threading.current_thread().name]), 100)
 
-        taken = await claim(database, Claim("worker", ["echo"], "1", 10))
+        taken, _ = await claim(database, Claim("worker", ["echo"], "1", 10))
 
         assert [run["run_id"] for run, _ in taken] == ["b", "a"]
         assert steps.total() > 300, "all of them were looked at"
@@ -282,7 +282,7 @@ async def test_of_thousands_of_runs_that_may_begin_a_few_are_looked_at(
         def watch(connection: Any, *_: Any) -> None:
             connection.set_progress_handler(step, 100)
 
-        taken = await claim(database, Claim("worker", ["echo"], "1", 5, owner_limit))
+        taken, _ = await claim(database, Claim("worker", ["echo"], "1", 5, owner_limit))
 
         assert len(taken) == 5
         assert steps < 50, "to look at all takes thousands"

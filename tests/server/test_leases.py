@@ -16,11 +16,12 @@ from psycopg import OperationalError
 
 from deepagents_server.config import Ages
 from deepagents_server.database import Database, open_database
-from deepagents_server.database.claims import Claim, claim
+from deepagents_server.database.claims import Claim
+from deepagents_server.database.claims import claim as claim_runs
 from deepagents_server.database.owners import Scope
 from deepagents_server.database.quotas import Quota, list_quotas, set_quota
 from deepagents_server.database.removal import open_remover
-from deepagents_server.database.runs import finish, new_run, take_again, take_over
+from deepagents_server.database.runs import Taken, finish, new_run, take_again, take_over
 from deepagents_server.database.store import graphs_of
 from deepagents_server.database.tables import leases, run_events, runs
 from deepagents_server.database.threads import add_thread
@@ -50,6 +51,11 @@ async def keep_runs(database: Database, *rows: dict[str, Any]) -> None:
             await connection.execute(runs.insert().values({**plain, **stamp, **row}))
         for thread in {row["thread_id"] for row in rows}:
             await connection.execute(leases.insert().values(thread_id=thread))
+
+
+async def claim(database: Database, wanted: Claim) -> list[Taken]:
+    taken, _ = await claim_runs(database, wanted)
+    return taken
 
 
 async def test_who_lost_a_thread_can_write_no_checkpoint(database: Database) -> None:
@@ -154,6 +160,29 @@ async def test_an_owner_has_as_many_runs_at_work_as_its_limit(database: Database
     begun = sorted(run["run_id"] for taken in at_once for run, _ in taken)
     assert begun == sorted([f"{ann}0", f"{ann}1", f"{ben}0"])
     assert later == []
+
+
+async def test_a_worker_that_falls_asleep_while_it_counts_holds_up_one_owner(database: Database) -> None:
+    """What was begun of others works, and their next runs begin: nobody waits for the one who counts."""
+    ann, ben = uuid4().hex, uuid4().hex
+    rows = [
+        {"run_id": f"{owner}{n}", "thread_id": f"{owner}{n}", "owner": owner, "version": ann}
+        for owner in (ann, ben)
+        for n in range(2)
+    ]
+    await keep_runs(database, *rows)
+    wanted = Claim("worker", ["echo"], ann, 2, owner_limit=1)
+    if not database.is_shared:
+        taken, is_held_up = await claim_runs(database, wanted)
+        assert ([run["run_id"] for run, _ in taken], is_held_up) == ([f"{ann}0", f"{ben}0"], False)
+        return
+
+    async with database.write() as asleep:
+        await asleep.execute(sa.select(sa.func.pg_advisory_xact_lock(0x6465_6572, sa.func.hashtext(ann))))
+        taken, is_held_up = await claim_runs(database, wanted)
+        assert ([run["run_id"] for run, _ in taken], is_held_up) == ([f"{ben}0"], True)
+    taken, is_held_up = await claim_runs(database, wanted)
+    assert ([run["run_id"] for run, _ in taken], is_held_up) == ([f"{ann}0"], False)
 
 
 async def test_owners_begin_in_turn_and_each_with_its_most_urgent_run(database: Database) -> None:

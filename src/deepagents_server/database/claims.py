@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, Final
 
@@ -18,8 +17,6 @@ from deepagents_server.database.tables import PENDING, leases, runs, server_time
 from deepagents_server.serialize import seconds_between
 
 _OWNERS_LOCK: Final = 0x6465_6572
-_PAUSE: Final = 0.01
-"""Seconds until a worker looks again that another held up."""
 _FIRST: Final = runs.alias()
 
 Find = Callable[[sa.Select[Any]], Awaitable[list[Row]]]
@@ -64,17 +61,11 @@ async def queue_age(database: Database) -> float:
     return max(0.0, seconds_between(row["since"] or row["now"], row["now"]))
 
 
-async def claim(database: Database, wanted: Claim) -> list[Taken]:
-    """Take runs that may start: due, first on their thread, and the thread free; of each owner in turn."""
-    taken, is_held_up = await _claim(database, wanted)
-    while is_held_up and len(taken) < wanted.limit:
-        await asyncio.sleep(_PAUSE)
-        more, is_held_up = await _claim(database, replace(wanted, limit=wanted.limit - len(taken)))
-        taken += more
-    return taken
+async def claim(database: Database, wanted: Claim) -> tuple[list[Taken], bool]:
+    """Take runs that may start: due, first on their thread, and the thread free; of each owner in turn.
 
-
-async def _claim(database: Database, wanted: Claim) -> tuple[list[Taken], bool]:
+    Return also whether there may be more, of an owner whose runs another worker counts just now.
+    """
     choice = _Choice(wanted, await _count_at_work(database, wanted))
     if not database.is_shared:
         # Among thousands that wait for their threads this takes long, so not while the event loop waits.

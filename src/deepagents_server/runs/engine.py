@@ -43,6 +43,8 @@ _SHORT: Final = 1.0
 """Seconds in which a run may end without being a workflow of DBOS; to record one costs two transactions."""
 _SPARE: Final = 10
 """Of so many places, one is kept for those who have no run at work: owners, however busy, share a worker."""
+_PAUSE: Final = 0.02
+"""Seconds until a worker looks again that another held up."""
 _RETRY: Final = 0.5
 """Seconds between two tries to reach the database."""
 _log: Final = logging.getLogger("deepagents.server")
@@ -211,8 +213,11 @@ class RunEngine:
             if (room := self.room) > 0:
                 mine = (self.worker, [*self.graphs], self.version)
                 wanted = Claim(*mine, room, self.owner_limit, self._owners, self.slots // _SPARE)
-                for taken in await claim(self.database, wanted):
+                begun, is_held_up = await claim(self.database, wanted)
+                for taken in begun:
                     self.start(taken)
+                if is_held_up:
+                    return _PAUSE
             due, _ = await first_due(self.database, moment)
         return _LOOK_AGAIN if due is None else max(0.01, min(due, _LOOK_AGAIN))
 
