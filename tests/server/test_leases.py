@@ -16,12 +16,12 @@ from psycopg import OperationalError
 
 from deepagents_server.config import Ages
 from deepagents_server.database import Database, open_database
-from deepagents_server.database.claims import Claim
+from deepagents_server.database.claims import Claim, queue_age
 from deepagents_server.database.claims import claim as claim_runs
 from deepagents_server.database.owners import Scope
 from deepagents_server.database.quotas import Quota, list_quotas, set_quota
 from deepagents_server.database.removal import open_remover
-from deepagents_server.database.runs import Taken, finish, new_run, take_again, take_over
+from deepagents_server.database.runs import Taken, finish, hand_back, new_run, take_again, take_over
 from deepagents_server.database.store import graphs_of
 from deepagents_server.database.tables import leases, run_events, runs
 from deepagents_server.database.threads import add_thread
@@ -112,6 +112,22 @@ async def test_who_lost_a_run_can_say_no_more(database: Database) -> None:
     kept = await database.rows(sa.select(run_events.c.events).where(run_events.c.run_id == mark))
     assert [load(row["events"])[0][2] for row in kept] == [{"said": "in time"}]
     assert not log.wanted(mark)
+
+
+async def test_a_run_that_is_handed_back_waits_from_then_on(database: Database) -> None:
+    """Or an operator would be told of a queue of hours after each worker that was lost."""
+    mark = uuid4().hex
+    await database.execute(runs.update().where(runs.c.status == "pending").values(status="error"))
+    stamp = now(-60)
+    await keep_runs(database, {"run_id": mark, "thread_id": mark, "version": mark, "updated_at": stamp})
+    assert await queue_age(database) > 59
+
+    await claim(database, Claim("worker", ["echo"], mark, 1))
+    begun = runs.update().where(runs.c.run_id == mark)
+    await database.execute(begun.values(updated_at=now(-3600)))
+    await hand_back(database, mark, "worker")
+
+    assert await queue_age(database) < 59
 
 
 async def test_an_urgent_run_does_not_pass_another_of_its_thread(database: Database) -> None:

@@ -65,3 +65,15 @@ def test_with_a_full_disk_a_server_lives_and_is_not_ready(tmp_path: Path) -> Non
         wait_for(client, 200)
         assert client.post("/threads", json={}).status_code == 200
     assert "Traceback" not in (tmp_path / "log").read_text()
+
+
+def test_without_its_file_a_server_is_not_ready_and_makes_no_other(tmp_path: Path) -> None:
+    process = Process(tmp_path)
+    with closing(process), httpx.Client(base_url=process.start(), timeout=60) as client:
+        wait_for(client, 200)
+        file, elsewhere = tmp_path / ".deepagents" / "server.db", tmp_path / "moved.db"
+        file.rename(elsewhere)
+        wait_for(client, 503)
+        assert not file.exists()
+        elsewhere.rename(file)
+        wait_for(client, 200)

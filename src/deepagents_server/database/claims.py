@@ -54,7 +54,7 @@ async def first_due(database: Database, after: str | None = None) -> tuple[float
 
 async def queue_age(database: Database) -> float:
     """Return for how many seconds the first of the runs that may begin has waited."""
-    since = sa.case((runs.c.due_at > runs.c.created_at, runs.c.due_at), else_=runs.c.created_at)
+    since = sa.case((runs.c.due_at > runs.c.updated_at, runs.c.due_at), else_=runs.c.updated_at)
     waits = sa.select(sa.func.min(since)).where(runs.c.status == PENDING, runs.c.due_at <= server_time())
     query: Any = sa.select(waits.scalar_subquery().label("since"), server_time().label("now"))
     (row,) = await database.rows(query)

@@ -71,7 +71,9 @@ async def watching(url: str) -> AsyncGenerator[Readiness]:
 
 def _write_to_file(path: Path) -> None:
     try:
-        with closing(sqlite3.connect(path, timeout=_PATIENCE / 2)) as connection:
+        # Whoever took the file away is not to find an empty one there.
+        there = f"{path.as_uri()}?mode=rw"
+        with closing(sqlite3.connect(there, timeout=_PATIENCE / 2, uri=True)) as connection:
             # Nobody reads it, and it is written also where it stays the same.
             connection.execute("PRAGMA user_version = 0")
     except sqlite3.OperationalError as error:

@@ -274,7 +274,7 @@ async def _free(connection: AsyncConnection, run_id: str, *wanted: sa.ColumnElem
     free = leases.update().where(_has(run_id), *wanted).values(run_id=None, worker=None)
     if (await connection.execute(free)).rowcount:
         waiting = runs.update().where(runs.c.run_id == run_id, runs.c.status.in_(ACTIVE))
-        await connection.execute(waiting.values(status="pending"))
+        await connection.execute(waiting.values(status="pending", updated_at=server_time()))
 
 
 async def delete_runs(connection: AsyncConnection, run_ids: Iterable[str]) -> None:
