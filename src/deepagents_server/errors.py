@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
+
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as NoConnection
+
+OUTAGES: Final = (DBAPIError, NoConnection)
+"""What a statement fails with while a database is away, or so slow that no connection comes free."""
 
 
 class ServeError(Exception):

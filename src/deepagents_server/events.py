@@ -12,12 +12,11 @@ from itertools import takewhile
 from typing import Any, Final
 
 import sqlalchemy as sa
-from sqlalchemy.exc import DBAPIError
 
 from deepagents_server.database import Database
 from deepagents_server.database.runs import add_events
 from deepagents_server.database.tables import run_events
-from deepagents_server.errors import show_cause
+from deepagents_server.errors import OUTAGES, show_cause
 from deepagents_server.serialize import dump, dump_text, load
 
 END: Final = "end"
@@ -254,7 +253,7 @@ class EventLog:
             try:
                 # From here on `close` cannot cancel it.
                 await asyncio.shield(self._flush(run_id, channel))
-            except DBAPIError as error:
+            except OUTAGES as error:
                 _log.warning("The database does not answer: %s", show_cause(error))
         channel.timer = None
 

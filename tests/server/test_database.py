@@ -7,7 +7,7 @@ import sys
 import threading
 from collections import Counter
 from contextlib import AsyncExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypedDict, cast
 from uuid import uuid4
@@ -20,10 +20,12 @@ from langgraph.graph import START, StateGraph
 from langgraph.store.base import PutOp, SearchOp
 from psycopg import OperationalError, connect
 from sqlalchemy import event
+from sqlalchemy.ext.asyncio import create_async_engine
 
 from deepagents_server.database import open_database
 from deepagents_server.database.assistants import add_system_assistants
 from deepagents_server.database.claims import Claim, claim
+from deepagents_server.database.notices import Notices
 from deepagents_server.database.owners import Scope
 from deepagents_server.database.runs import hand_back, new_run, take_over
 from deepagents_server.database.store import graphs_of
@@ -286,6 +288,33 @@ async def test_of_thousands_of_runs_that_may_begin_a_few_are_looked_at(
 
         assert len(taken) == 5
         assert steps < 50, "to look at all takes thousands"
+
+
+async def test_what_no_connection_was_free_for_is_told_later(
+    postgres: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """For as long as a database only answers slowly: whoever tells others goes on with it."""
+    host = dict(part.split("=") for part in postgres.split())["host"]
+    async with open_database(f"postgresql://postgres@/postgres?host={host}") as database:
+        engine = create_async_engine(
+            f"postgresql+psycopg://postgres@/postgres?host={host}",
+            pool_size=2,
+            max_overflow=0,
+            pool_timeout=0.01,
+        )
+        heard, listens = asyncio.Queue[str](), asyncio.Event()
+        hearing, telling = Notices(database), Notices(replace(database, engine=engine))
+        hearing.on("runs", heard.put_nowait)
+        telling.on_return = listens.set
+        async with hearing.exchanging(), telling.exchanging():
+            await listens.wait()
+            async with engine.connect():
+                telling.send(("runs", "first"))
+                while "QueuePool limit" not in caplog.text:
+                    await asyncio.sleep(0.01)
+            telling.send(("runs", "second"))
+            assert {await heard.get(), await heard.get()} == {"first", "second"}
+        await engine.dispose()
 
 
 async def test_a_run_is_not_taken_from_a_worker_that_lives(postgres: str) -> None:

@@ -10,12 +10,11 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, Literal
 
 import sqlalchemy as sa
-from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from deepagents_server.background import in_background
 from deepagents_server.database.engine import Database
-from deepagents_server.errors import show_cause
+from deepagents_server.errors import OUTAGES, show_cause
 
 Kind = Literal["runs", "stop", "steer", "events", "end", "watch", "begin"]
 """There are runs to start; a run is to stop or to give way; it has events, or an end; somebody reads it; a
@@ -79,7 +78,7 @@ class Notices:
             return
         async with in_background(self._listen()), in_background(self._tell()):
             yield
-        with suppress(DBAPIError):
+        with suppress(*OUTAGES):
             await self._send_all()
 
     async def _tell(self) -> None:
@@ -89,10 +88,12 @@ class Notices:
             began = time.monotonic()
             try:
                 await self._send_all()
-            except DBAPIError as error:
-                _log.warning("The database does not answer: %s", error)
+            except OUTAGES as error:
+                _log.warning("The database does not answer: %s", show_cause(error))
+                # How long nothing could be sent says nothing of what sending costs.
                 await asyncio.sleep(1)
                 self._news.set()
+                continue
             await asyncio.sleep(max(_PAUSE, _SHARE * (time.monotonic() - began)))
 
     async def _send_all(self) -> None:
@@ -107,7 +108,7 @@ class Notices:
         while True:
             try:
                 await self._listen_once()
-            except (DBAPIError, OSError, *self._database.driver_errors) as error:
+            except (*OUTAGES, OSError, *self._database.driver_errors) as error:
                 _log.warning("The database does not answer: %s", show_cause(error))
             await asyncio.sleep(1)
 

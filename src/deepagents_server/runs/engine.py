@@ -17,7 +17,6 @@ from uuid import uuid4
 import sqlalchemy as sa
 from dbos import DBOS, SetWorkflowID
 from dbos import error as dbos_error
-from sqlalchemy.exc import DBAPIError
 
 from deepagents_server.database import Database
 from deepagents_server.database.claims import Claim, claim, first_due
@@ -26,7 +25,7 @@ from deepagents_server.database.notices import RUNS, Notices
 from deepagents_server.database.run_control import end_run, find_marked
 from deepagents_server.database.runs import STEER, Taken, hand_back, move_runs, take_again, take_over
 from deepagents_server.database.tables import leases, runs
-from deepagents_server.errors import show_cause
+from deepagents_server.errors import OUTAGES, show_cause
 from deepagents_server.events import EventLog
 from deepagents_server.graphs import Graphs
 from deepagents_server.logs import log_about
@@ -177,7 +176,7 @@ class RunEngine:
                 before, idle = idle, held - self._active.keys()
                 if moved + await hand_back_idle(self.database, self.worker, idle, before):
                     await self.wake()
-            except (DBAPIError, dbos_error.DBOSException) as error:
+            except (*OUTAGES, dbos_error.DBOSException) as error:
                 _log.warning("Lost workers cannot be looked for: %s", show_cause(error))
                 # While the database was away nobody could show signs of life.
                 await asyncio.sleep(DEAD)
@@ -188,7 +187,7 @@ class RunEngine:
             await asyncio.sleep(BEAT)
             self._news.set()
             working = [run_id for run_id, each in self._active.items() if not each.work.cancelling()]
-            with suppress(DBAPIError):
+            with suppress(*OUTAGES):
                 for row in await find_marked(self.database, working):
                     self._end_early(row["cancelled"], row["run_id"])
 
@@ -271,7 +270,7 @@ class RunEngine:
         try:
             with SetWorkflowID(workflow):
                 await DBOS.start_workflow_async(self._workflow, run_id)
-        except (DBAPIError, dbos_error.DBOSException) as error:
+        except (*OUTAGES, dbos_error.DBOSException) as error:
             _log.warning("Run %s goes on, though DBOS does not know of it: %s", run_id, show_cause(error))
             self._driven.pop(workflow, None)
 
@@ -341,7 +340,7 @@ class RunEngine:
             await asyncio.sleep(_RETRY)
             try:
                 return await take_again(self.database, attempt.run, attempt.token, self.worker)
-            except DBAPIError as error:
+            except OUTAGES as error:
                 _log.warning("The database does not answer: %s", show_cause(error))
 
     async def _is_through(self, active: Active) -> bool:
@@ -356,7 +355,7 @@ class RunEngine:
             await self._settle(active.attempt, active.work, error)
         except Exception as failure:
             # Also a disk that is full: the end of a run is written when there is room.
-            if isinstance(failure, DBAPIError) or self.database.is_away(failure):
+            if isinstance(failure, OUTAGES) or self.database.is_away(failure):
                 return False
             raise
         return True
@@ -382,7 +381,7 @@ class RunEngine:
 
     async def _heed(self, active: Active) -> None:
         """End a run early if that was asked before it was at work here, or while no notice could arrive."""
-        with suppress(DBAPIError):
+        with suppress(*OUTAGES):
             active.end_early(await self._read_cancelled(active.attempt.run_id))
 
     async def _leave_runs(self) -> None:

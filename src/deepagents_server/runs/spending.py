@@ -8,13 +8,11 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Final
 
-from sqlalchemy.exc import DBAPIError
-
 from deepagents.middleware.limits import Budget, counting
 from deepagents_server.background import in_background
 from deepagents_server.database import Database
 from deepagents_server.database.quotas import add_used, find_rest
-from deepagents_server.errors import show_cause
+from deepagents_server.errors import OUTAGES, show_cause
 
 _EVERY: Final = 1.0
 """Seconds after which others see what a long step has spent."""
@@ -69,5 +67,5 @@ class Spending:
                 continue
             try:
                 await self.note()
-            except DBAPIError as error:
+            except OUTAGES as error:
                 _log.warning("The database does not answer: %s", show_cause(error))
