@@ -14,7 +14,7 @@ from rich.markdown import CodeBlock, Heading, ListItem, Markdown
 from rich.padding import Padding
 from rich.syntax import Syntax
 
-from deepagents_cli.terminal import style_text
+from deepagents_cli.terminal import clean, style_text
 
 _INDENT: Final = 2
 
@@ -83,8 +83,10 @@ def render_markdown(text: str, theme: str) -> RenderableType:
     parser.disable(["reference", "image"])
     markdown = _Markdown("", code_theme=theme, hyperlinks=False)
     markdown.parsed = parser.parse(text)
-    shown = iter(_characters("".join(_spell(markdown.parsed))))
-    if not all(each in shown for each in _characters(text)):
+    spelled = "".join(_spell(markdown.parsed))
+    shown = iter(_characters(spelled))
+    # The name of a character, such as `&#x202e;`, can stand for one that turns or hides what follows.
+    if clean(spelled) != spelled or not all(each in shown for each in _characters(text)):
         return style_text(text)
     return markdown
 

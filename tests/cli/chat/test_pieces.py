@@ -84,6 +84,8 @@ def test_blocks_do_not_depend_on_how_the_text_arrives(sizes: list[int], newline:
         ("1. x\n1. y", " 1 x\n 2 y"),
         ("`a &amp; b` &lt;c&gt; \\<d>", "a &amp; b <c> <d>"),
         ("# A <b>\n\n> c <d>", "A <b>\n▌ c <d>"),
+        ("turns &#x202e;this&#x202c;", "turns &#x202e;this&#x202c;"),
+        ('[a](x.y "&#x200b;")', '[a](x.y "&#x200b;")'),
     ],
 )
 def test_nothing_of_what_was_written_stays_unseen(text: str, shown: str) -> None:
