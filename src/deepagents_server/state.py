@@ -7,13 +7,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
-import sqlalchemy as sa
 from langgraph.errors import InvalidUpdateError
 from langgraph.types import StateSnapshot
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from deepagents_server.database.engine import Row
-from deepagents_server.database.leftovers import tables_of_savers
 from deepagents_server.database.runs import CHECKPOINT
 from deepagents_server.database.tables import server_time, threads
 from deepagents_server.errors import ApiError
@@ -109,18 +106,3 @@ async def update_state(server: Server, thread: Row, change: Update) -> dict[str,
         "configurable": config["configurable"],
         "checkpoint_id": checkpoint["checkpoint_id"],
     }
-
-
-async def copy_thread(connection: AsyncConnection, source: str, target: str) -> None:
-    """Copy every checkpoint of a thread, with the writes that its channels are made of."""
-    for table in tables_of_savers(is_file=connection.dialect.name == "sqlite"):
-        reflected = await connection.run_sync(_reflect, table.name)
-        kept = [column for column in reflected.columns if column.name != "thread_id"]
-        rows = sa.select(sa.literal(target), *kept).where(reflected.c.thread_id == source)
-        await connection.execute(
-            reflected.insert().from_select(["thread_id", *(each.name for each in kept)], rows)
-        )
-
-
-def _reflect(connection: sa.Connection, name: str) -> sa.Table:
-    return sa.Table(name, sa.MetaData(), autoload_with=connection)

@@ -16,9 +16,20 @@ from uuid import uuid4
 import httpx
 import pytest
 
+from deepagents_server.config import Ages
+from deepagents_server.database.removal import open_remover
 from tests.server.serving import Process, make_key
+from tests.server.test_runs import say
 
 MEGABYTE = 1_000_000
+LONG_HISTORY = """
+CREATE VIEW number AS WITH RECURSIVE counted(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM counted
+WHERE n < 30000) SELECT n FROM counted;
+INSERT INTO checkpoints SELECT thread_id, checkpoint_ns, '0' || n, NULL, type, checkpoint, metadata
+FROM (SELECT n FROM number LIMIT 200), (SELECT * FROM checkpoints LIMIT 1);
+CREATE TRIGGER long AFTER INSERT ON checkpoints BEGIN SELECT count(*) FROM number; END;
+"""
+"""Each copied state takes ten milliseconds or more."""
 
 
 def keep_threads(file: Path, owner: str, number: int, metadata: Any = None, values: Any = None) -> None:
@@ -98,3 +109,44 @@ async def test_searches_of_others_come_before_further_ones_of_one(
         assert await search("quiet", client) == 1000
         assert sum(task.done() for task in loud) < 8
         assert {*await asyncio.gather(*loud)} == {1000}
+
+
+async def test_a_large_copy_lets_others_go_on_and_is_there_when_it_is_whole(
+    server: Process, tmp_path: Path
+) -> None:
+    """Also where the server is killed in the middle; the trigger makes it long."""
+    file = tmp_path / ".deepagents" / "server.db"
+    async with httpx.AsyncClient(base_url=server.start(), timeout=300) as client:
+        thread = (await client.post("/threads", json={})).json()["thread_id"]
+        asked = {"assistant_id": "echo", "input": say("hello")}
+        values = (await client.post(f"/threads/{thread}/runs/wait", json=asked)).json()
+        with closing(sqlite3.connect(file, timeout=60, isolation_level=None)) as opened:
+            opened.executescript(LONG_HISTORY)
+            copying = asyncio.create_task(client.post(f"/threads/{thread}/copy"))
+            begun = "SELECT 1 FROM checkpoints WHERE thread_id <> ?"
+            while not opened.execute(begun, [thread]).fetchall():
+                await asyncio.sleep(0.01)
+            opened.execute("BEGIN IMMEDIATE")
+
+            assert (await client.get("/ok")).json() == {"ok": True}
+            found = (await client.post("/threads/search", json={})).json()
+            assert [each["thread_id"] for each in found] == [thread]
+            assert not copying.done()
+            server.end(signal.SIGKILL)
+            opened.execute("DROP TRIGGER long")
+            opened.execute("COMMIT")
+            await asyncio.gather(copying, return_exceptions=True)
+
+    async with httpx.AsyncClient(base_url=server.start(), timeout=300) as client:
+        copied = (await client.post(f"/threads/{thread}/copy")).json()
+        found = (await client.post("/threads/search", json={})).json()
+        assert {each["thread_id"] for each in found} == {thread, copied["thread_id"]}
+        assert (await client.get(f"/threads/{copied['thread_id']}/state")).json()["values"] == values
+        with open_remover(f"sqlite:///{file}") as remover:
+            remover.sweep(Ages(traces=-1))
+    with closing(sqlite3.connect(file)) as opened:
+        for table in ("checkpoints", "writes"):
+            query = f"SELECT count(*) FROM {table} GROUP BY thread_id"
+            (first, second) = opened.execute(query).fetchall()
+            assert first == second
+    assert server.end(signal.SIGTERM) == 0

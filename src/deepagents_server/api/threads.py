@@ -27,6 +27,7 @@ from deepagents_server.api.bodies import (
 )
 from deepagents_server.api.common import answer, answer_list, answer_search, nothing, select_fields, serving
 from deepagents_server.cancel import cancel_runs
+from deepagents_server.database.copying import copy_thread
 from deepagents_server.database.engine import Row
 from deepagents_server.database.filters import clean_metadata, contains
 from deepagents_server.database.quotas import check_kept
@@ -40,9 +41,9 @@ from deepagents_server.database.threads import (
 )
 from deepagents_server.errors import ApiError, not_found
 from deepagents_server.keeping import prune, remove_thread
-from deepagents_server.serialize import load, show_state
+from deepagents_server.serialize import show_state
 from deepagents_server.server import Server
-from deepagents_server.state import copy_thread, open_graph, read_state, update_state
+from deepagents_server.state import open_graph, read_state, update_state
 
 _STEPS: Final = re.compile(r"\.|(?=\[)")
 _INDEX: Final = re.compile(r"\[-?[0-9]{1,9}\]")
@@ -179,17 +180,8 @@ async def count(request: Request) -> Response:
 
 async def copy(request: Request) -> Response:
     """Make a thread with the same history."""
-    row = await _thread(request)
-    server = serving(request)
-    async with server.database.write() as connection:
-        made = await add_thread(connection, None, row["metadata"])
-        same = {name: row[name] for name in ("values", "interrupts", "config", "state_updated_at")}
-        status = "interrupted" if load(row["interrupts"]) else "idle"
-        await connection.execute(
-            threads.update().where(threads.c.thread_id == made["thread_id"]).values(**same, status=status)
-        )
-        await copy_thread(connection, row["thread_id"], made["thread_id"])
-    return answer(show_thread({**made, **same, "status": status}))
+    made = await copy_thread(serving(request).database, await _thread(request))
+    return answer(show_thread(made))
 
 
 async def state(request: Request) -> Response:

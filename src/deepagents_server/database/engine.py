@@ -7,12 +7,13 @@ import logging
 import os
 import sqlite3
 import traceback
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, closing, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, ParamSpec, TypeVar
 
 import sqlalchemy as sa
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -36,10 +37,12 @@ from deepagents_server.database.place import (
 from deepagents_server.database.saver import OrderedSqliteSaver
 from deepagents_server.database.store_file import connect
 from deepagents_server.database.tables import server_time
-from deepagents_server.database.turns import Turns, bounded
+from deepagents_server.database.turns import LONGEST, Turns, bounded
 from deepagents_server.errors import ServeError, show_cause
 from deepagents_server.serialize import now
 
+P = ParamSpec("P")
+T = TypeVar("T")
 Row = Mapping[str, Any]
 _MIGRATING: Final = 0x6465_6570
 _PRAGMAS: Final = ("journal_mode=WAL", "synchronous=NORMAL", "busy_timeout=30000", "foreign_keys=ON")
@@ -56,6 +59,7 @@ _READERS: Final = 8
 _POOL: Final = 10
 _OWN: Final = 4
 """Connections, of which so many are for short statements, and for what the server itself looks up."""
+_COPIES: Final = 2
 _UNUSABLE: Final = (
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_CANTOPEN,
@@ -86,6 +90,7 @@ class Database:
     # which sleeps.
     _writing: asyncio.Lock
     _turns: Turns
+    _copies: Turns = field(default_factory=lambda: Turns(_COPIES, 1))
     owner: str = ""
     """Whose rows are added; `of` says whose are seen."""
     _is_of_caller: bool = False
@@ -145,7 +150,7 @@ class Database:
             if self.is_shared:
                 async with self.read() as connection:
                     return [dict(row) for row in (await connection.execute(query)).mappings()]
-            return await asyncio.get_running_loop().run_in_executor(self._threads, self._rows_of_file, query)
+            return await self.in_thread(self._rows_of_file, query)
 
     def _rows_of_file(self, query: sa.Select[Any]) -> list[Row]:
         with (
@@ -157,6 +162,14 @@ class Database:
     def turn(self) -> AbstractAsyncContextManager[None]:
         """Wait for a turn of the caller, to search elsewhere than in these tables."""
         return self._turns.wait(self.owner)
+
+    def turn_to_copy(self) -> AbstractAsyncContextManager[None]:
+        """Wait for a turn of the caller, to copy much."""
+        return self._copies.wait(self.owner)
+
+    async def in_thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Let a thread do what blocks."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, partial(work, *args, **kwargs))
 
     async def row(self, query: sa.Select[Any]) -> Row | None:
         """Return the first row that a query finds, which an index leads to."""
@@ -272,10 +285,12 @@ async def _open_sqlite(url: str, path: Path, stack: AsyncExitStack, memory: Mapp
     await store.start_ttl_sweeper()
     async with engine.begin() as opened:
         await opened.run_sync(migrate)
-    threads = stack.enter_context(ThreadPoolExecutor(_READERS + _OWN, "reads"))
+    threads = stack.enter_context(ThreadPoolExecutor(_READERS + _OWN + _COPIES, "reads"))
     # To search a file is work for a core of this machine.
-    turns = Turns(_READERS, max(1, (os.cpu_count() or 1) // 2))
-    return Database(url, engine, saver, store, (), (DataError,), threads, saver.writing, turns)
+    turns = Turns(_READERS, max(1, (os.cpu_count() or 1) // 2), LONGEST)
+    return Database(
+        url, engine, saver, store, (), (DataError,), threads, saver.writing, turns, Turns(_COPIES, 1)
+    )
 
 
 def _sqlite_engine(path: Path) -> AsyncEngine:
@@ -325,7 +340,7 @@ async def _open_postgres(url: str, stack: AsyncExitStack, memory: Mapping[str, A
     lost = (psycopg.OperationalError, psycopg.InterfaceError)
     unfit = (DataError, psycopg.DataError)
     threads = stack.enter_context(ThreadPoolExecutor(_READERS, "reads"))
-    turns = Turns(_POOL - _OWN, 2)
+    turns = Turns(_POOL - _OWN, 2, LONGEST)
     return Database(url, engine, saver, store, lost, unfit, threads, asyncio.Lock(), turns)
 
 

@@ -13,11 +13,10 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 from dbos import DBOSClient, DBOSPortableJSONSerializer
-from sqlalchemy import event
-from sqlalchemy.engine import make_url
 
 from deepagents_server.config import Ages, Strategy
-from deepagents_server.database.engine import Row, set_pragmas
+from deepagents_server.database.apart import open_apart, rest_since, step
+from deepagents_server.database.engine import Row
 from deepagents_server.database.kept import measure
 from deepagents_server.database.leftovers import leftovers, tables_of_savers, tombstone
 from deepagents_server.database.runs import ACTIVE
@@ -56,7 +55,7 @@ class Remover:
 
     def remove_thread(self, thread_id: str) -> None:
         """Remove a thread, whatever it does."""
-        with self._step() as connection:
+        with step(self._engine) as connection:
             # The lease first, as a run that ends does: in another order two would wait for each other.
             connection.execute(tombstone([thread_id]))
             connection.execute(threads.delete().where(threads.c.thread_id == thread_id))
@@ -70,7 +69,7 @@ class Remover:
         gone = threads.delete().where(threads.c.thread_id.in_(some), resting()).returning(threads.c.thread_id)
         removed = 0
         while True:
-            with self._step() as connection:
+            with step(self._engine) as connection:
                 ids = [*connection.execute(gone).scalars()]
                 connection.execute(tombstone(ids))
             if not ids:
@@ -96,7 +95,7 @@ class Remover:
             .where(threads.c.thread_id == thread_id, resting())
             .values(thinned_at=server_time())
         )
-        with self._step() as connection:
+        with step(self._engine) as connection:
             if not connection.execute(marked).rowcount or not kept:
                 return False
         for table in tables_of_savers(is_file=self._is_file):
@@ -116,7 +115,7 @@ class Remover:
             "AND kept.checkpoint_ns = blob.checkpoint_ns "
             "AND kept.checkpoint -> 'channel_versions' ->> blob.channel = blob.version)"
         )
-        with self._step() as connection:
+        with step(self._engine) as connection:
             connection.execute(unused, {"thread_id": thread_id})
 
     def _where_expired(self, ages: Ages, strategy: Strategy) -> sa.ColumnElement[bool]:
@@ -187,7 +186,7 @@ class Remover:
             ):
                 began = time.monotonic()
                 client.delete_workflows([each.workflow_id for each in found])
-                _rest_since(began)
+                rest_since(began)
         finally:
             client.destroy()
 
@@ -203,23 +202,11 @@ class Remover:
         found = row.in_(some) if self._is_file else row == sa.any_(sa.func.array(some.scalar_subquery()))
         erased = 0
         while True:
-            with self._step() as connection:
+            with step(self._engine) as connection:
                 touched = connection.execute(sa.delete(table).where(found)).rowcount
             erased += touched
             if touched < _STEP:
                 return erased
-
-    @contextmanager
-    def _step(self) -> Generator[sa.Connection]:
-        """Change a few rows, then leave the database to the runs for as long as that took."""
-        began = time.monotonic()
-        with self._engine.begin() as connection:
-            yield connection
-        _rest_since(began)
-
-
-def _rest_since(began: float) -> None:
-    time.sleep(min(time.monotonic() - began, 1.0))
 
 
 def resting() -> sa.ColumnElement[bool]:
@@ -245,19 +232,5 @@ def resting() -> sa.ColumnElement[bool]:
 @contextmanager
 def open_remover(url: str) -> Generator[Remover]:
     """Open connections of one's own to a database that may be at work."""
-    made = make_url(url)
-    if made.get_backend_name() == "sqlite":
-        engine = sa.create_engine(made.set(drivername="sqlite"), connect_args={"timeout": 30})
-        event.listen(engine, "connect", set_pragmas)
-        event.listen(engine, "begin", _begin_as_writer)
-    else:
-        engine = sa.create_engine(made.set(drivername="postgresql+psycopg"), pool_size=1)
-    try:
+    with open_apart(url) as engine:
         yield Remover(engine)
-    finally:
-        engine.dispose()
-
-
-def _begin_as_writer(connection: sa.Connection) -> None:
-    # What begins as a reader cannot become a writer after another has written.
-    connection.exec_driver_sql("BEGIN IMMEDIATE")

@@ -1,4 +1,4 @@
-"""Callers read for long in turns, so that nobody's searches stop what others do."""
+"""Callers search and copy in turns, so that nobody stops what others do."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ class _Owner:
 
 
 class Turns:
-    """Lets so many long reads work at once, and few of each owner among them."""
+    """Lets so many of the same work at once, and few of each owner among them, each for `longest` seconds."""
 
-    def __init__(self, number: int, of_owner: int) -> None:
+    def __init__(self, number: int, of_owner: int, longest: float | None = None) -> None:
         self._of_all = asyncio.Semaphore(number)
         self._of_owner = of_owner
+        self._longest = longest
         self._owners: dict[str, _Owner] = {}
 
     @asynccontextmanager
@@ -46,12 +47,13 @@ class Turns:
         waiting.users += 1
         try:
             async with asyncio.timeout(_PATIENCE) as patience, waiting.turns, self._of_all:
-                patience.reschedule(asyncio.get_running_loop().time() + LONGEST + 1)
+                now = asyncio.get_running_loop().time()
+                patience.reschedule(None if self._longest is None else now + self._longest + 1)
                 yield
         except TimeoutError as error:
             raise ApiError(
                 429,
-                f"This took too long, with what else you search now: each search has {LONGEST:.0f} seconds. "
+                f"This took too long, with what else you ask for now: each search has {LONGEST:.0f} seconds. "
                 "Ask for less, or one after the other.",
                 {"retry-after": "5"},
             ) from error
