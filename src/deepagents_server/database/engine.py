@@ -6,7 +6,6 @@ import asyncio
 import logging
 import os
 import sqlite3
-import traceback
 from collections.abc import AsyncGenerator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, closing, nullcontext
@@ -21,11 +20,12 @@ from langgraph.store.base import BaseStore
 from langgraph.store.sqlite.aio import AsyncSqliteStore
 from sqlalchemy import event
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import DataError, InterfaceError, OperationalError
+from sqlalchemy.exc import DataError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoConnection
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.util import await_only
 
+from deepagents_server.database.failures import is_of_server
 from deepagents_server.database.migrations import check_version, migrate, version_of
 from deepagents_server.database.owners import Scope, bind, guard
 from deepagents_server.database.place import (
@@ -47,14 +47,6 @@ Row = Mapping[str, Any]
 _MIGRATING: Final = 0x6465_6570
 _PRAGMAS: Final = ("journal_mode=WAL", "synchronous=NORMAL", "busy_timeout=30000", "foreign_keys=ON")
 """None of them writes to a file that is there: the event loop may not wait for a writer who waits for it."""
-_USERS: Final = (
-    "deepagents_server.database.",
-    "deepagents_server.events",
-    "deepagents_server.runs.commands",
-    "langgraph.checkpoint.",
-    "langgraph.store.",
-)
-"""The modules that use the database while a graph runs."""
 _READERS: Final = 8
 _POOL: Final = 10
 _OWN: Final = 4
@@ -102,8 +94,9 @@ class Database:
 
     def is_away(self, error: BaseException) -> bool:
         """Tell whether an error means that the database did not answer, though it may again."""
-        lost = (OperationalError, InterfaceError, NoConnection, *self.driver_errors)
-        return self.is_shared and isinstance(error, lost) and _is_of_server(error)
+        cause = getattr(error, "orig", error)
+        lost = isinstance(cause, (NoConnection, *self.driver_errors))
+        return self.is_shared and lost and is_of_server(error)
 
     def is_unusable(self, error: BaseException) -> bool:
         """Tell whether an error comes from the database, and not from what was asked: it is away, or full."""
@@ -197,13 +190,6 @@ class Database:
             for statement in statements:
                 touched = (await connection.execute(statement)).rowcount
         return touched
-
-
-def _is_of_server(error: BaseException) -> bool:
-    """Tell an error of this database from that of another, which a tool has asked with the same driver."""
-    frames = traceback.walk_tb(error.__traceback__)
-    modules = (str(frame.f_globals.get("__name__")) for frame, _ in frames)
-    return any(name.startswith(_USERS) for name in modules)
 
 
 class _FileConnection(AsyncConnection):
@@ -337,7 +323,8 @@ async def _open_postgres(url: str, stack: AsyncExitStack, memory: Mapping[str, A
             await opened.run_sync(migrate)
     stack.push_async_callback(store.stop_ttl_sweeper)
     await store.start_ttl_sweeper()
-    lost = (psycopg.OperationalError, psycopg.InterfaceError)
+    # Read-only it is after a failover, as long as it is a standby.
+    lost = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.ReadOnlySqlTransaction)
     unfit = (DataError, psycopg.DataError)
     threads = stack.enter_context(ThreadPoolExecutor(_READERS, "reads"))
     turns = Turns(_POOL - _OWN, 2, LONGEST)
