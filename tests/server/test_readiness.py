@@ -7,13 +7,15 @@ import sys
 import time
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import LiteralString
 
 import httpx
+import psycopg
 import pytest
 
 from tests import postgres as postgres_server
 from tests.server.serving import Process
-from tests.server.test_runs import say
+from tests.server.test_runs import last, say
 
 
 def wait_for(client: httpx.Client, status: int) -> None:
@@ -49,6 +51,44 @@ def test_while_the_database_is_away_requests_say_when_to_come_back(tmp_path: Pat
     log = (tmp_path / "log").read_text()
     assert "Traceback" not in log
     assert log.count("/threads/search failed, since the database cannot be used: ") == 1
+
+
+def test_while_the_database_can_only_be_read_writes_wait(tmp_path: Path, postgres: str) -> None:
+    """As after a failover, until the standby is promoted: a run at work then goes on."""
+    host = postgres.split()[0].removeprefix("host=")
+    process = Process(tmp_path, "--database", f"postgresql://postgres@/postgres?host={host}")
+    process.log = tmp_path / "log"
+    with (
+        closing(process),
+        psycopg.connect(postgres, autocommit=True) as operator,
+        httpx.Client(base_url=process.start(), timeout=60) as client,
+    ):
+        wait_for(client, 200)
+        thread = client.post("/threads", json={}).json()["thread_id"]
+        run = {"assistant_id": "echo", "input": say("wait for me")}
+        path = f"/threads/{thread}/runs/{client.post(f'/threads/{thread}/runs', json=run).json()['run_id']}"
+        while client.get(path).json()["status"] != "running":
+            time.sleep(0.05)
+        set_read_only(operator, "on")
+        try:
+            wait_for(client, 503)
+            for asked in ("/threads", f"/threads/{thread}/runs"):
+                refused = client.post(asked, json=run)
+                assert (refused.status_code, refused.headers["retry-after"]) == (503, "5")
+            assert client.post("/threads/search", json={"ids": [thread]}).json()[0]["thread_id"] == thread
+            assert client.get("/ok").status_code == 200
+        finally:
+            set_read_only(operator, "off")
+        wait_for(client, 200)
+        opened = client.post("/runs/wait", json={"assistant_id": "gate", "input": say("for me")})
+        assert opened.status_code == 200
+        assert last(client.get(f"{path}/join").json()) == "Echo: wait for me"
+    assert "Traceback" not in (tmp_path / "log").read_text()
+
+
+def set_read_only(operator: psycopg.Connection, value: LiteralString) -> None:
+    operator.execute(f"ALTER SYSTEM SET default_transaction_read_only = {value}")
+    operator.execute("SELECT pg_reload_conf()")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the bound of another process's files is set by Linux")

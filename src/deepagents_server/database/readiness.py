@@ -60,8 +60,12 @@ async def watching(url: str) -> AsyncGenerator[Readiness]:
 
     async def write() -> None:
         async with engine.begin() as connection:
-            # A transaction with a number is written to the log, which a standby refuses.
-            await connection.execute(sa.select(sa.func.txid_current()))
+            # A transaction with a number is written to the log, which a standby refuses. Who may only read
+            # for other reasons gets one all the same.
+            refused = sa.func.current_setting("transaction_read_only") == "on"
+            query = sa.select(sa.func.txid_current(), refused.label("refused"))
+            if (await connection.execute(query)).one().refused:
+                raise ConnectionRefusedError
 
     try:
         yield Readiness(write)
