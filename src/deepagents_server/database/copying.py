@@ -61,17 +61,18 @@ def _copy_on_file(url: str, source: str, target: str) -> None:
     with open_apart(url) as engine:
         with step(engine) as connection:
             connection.execute(leases.insert().values(thread_id=target, removed_at=server_time()))
-        with engine.connect() as opened:
-            for table, some in _read(opened.execution_options(reads=True, yield_per=_STEP), source):
-                with step(engine) as connection:
-                    connection.execute(table.insert(), [{**each, "thread_id": target} for each in some])
+        for table, some in _read(engine, source):
+            with step(engine) as connection:
+                connection.execute(table.insert(), [{**each, "thread_id": target} for each in some])
 
 
-def _read(reading: sa.Connection, source: str) -> Iterator[tuple[sa.TableClause, Sequence[Row]]]:
-    for table in _tables_of(reading):
-        rows = reading.execute(sa.select(table).where(table.c.thread_id == source)).mappings()
-        for some in rows.partitions():
-            yield table, [dict(row) for row in some]
+def _read(engine: sa.Engine, source: str) -> Iterator[tuple[sa.TableClause, Sequence[Row]]]:
+    with engine.connect() as opened:
+        reading = opened.execution_options(reads=True, yield_per=_STEP)
+        for table in _tables_of(reading):
+            rows = reading.execute(sa.select(table).where(table.c.thread_id == source)).mappings()
+            for some in rows.partitions():
+                yield table, [dict(row) for row in some]
 
 
 def _tables_of(connection: sa.Connection) -> list[sa.TableClause]:
