@@ -20,8 +20,8 @@ from deepagents.middleware.async_subagents.tools import TOOLS, WAIT
 from deepagents.profiles.harness.profile import REQUIRED
 from deepagents.tools import FILE_TOOLS
 from deepagents.tools._tool import ToolSpec
-from deepagents_cli.args import build_parser
-from deepagents_cli.completion import find_parsers
+from deepagents_cli.commands.args import build_parser
+from deepagents_cli.commands.completion import find_parsers
 
 REFERENCE = Path(__file__).parent / "reference"
 COMPATIBILITY = Path(__file__).parent / "compatibility.md"

@@ -18,8 +18,8 @@ from deepagents_cli.__main__ import main
 FORKING = get_context("forkserver")
 FORKING.set_forkserver_preload(
     [
-        "deepagents_cli.run",
-        "deepagents_cli.worker.conversation",
+        "deepagents_cli.commands.run",
+        "deepagents_cli.session.conversation",
         "deepagents_server.serve",
         "deepagents.testing",
         "langchain_openai",

@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks.probes import times
 from deepagents.backends import LocalSandbox
 from deepagents.permissions import CommandAccess
-from deepagents_cli.guarded import Kind, command_rules
+from deepagents_cli.approval.guarded import Kind, command_rules
 
 TIMES, FAN = 5, 8
 NAMES = (

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from typing import Any, Final
 
-from deepagents_cli.chat.startup import FirstPrompt, Starting, clear_prompt
+from deepagents_cli.views.chat.startup import FirstPrompt, Starting, clear_prompt
 
 _OF_SERVER: Final = {
     "serve": "deepagents_server.serve",
@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None, *, model: Any = None) -> int:
 
 
 def _run(argv: Sequence[str] | None, model: Any, typed: int) -> int:
-    from deepagents_cli.args import parse
+    from deepagents_cli.commands.args import parse
     from deepagents_cli.errors import ErrorBoundary, check_process, open_closed_streams
 
     open_closed_streams()
@@ -53,7 +53,7 @@ def _run(argv: Sequence[str] | None, model: Any, typed: int) -> int:
 
 def _keep(command: str) -> AbstractContextManager[None]:
     from deepagents_cli.errors import complain
-    from deepagents_cli.threads import keep_somewhere
+    from deepagents_cli.project.state import keep_somewhere
 
     def tell(text: str) -> None:
         if command == "chat":
@@ -71,7 +71,7 @@ def _load_command(name: str) -> Any:
         if name in _OF_SERVER:
             import_module(_OF_SERVER[name])
         module = "serve" if name == "worker" else name.replace("-", "_")
-        return import_module(f"deepagents_cli.{module}").run
+        return import_module(f"deepagents_cli.commands.{module}").run
     except ModuleNotFoundError as error:
         extra = "server" if name in _OF_SERVER else "cli"
         raise CommandError(

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Final
 
-from deepagents_cli.terminal import clean, one_line
+from deepagents_cli.text import clean, one_line
 
 _LAST_STREAM: Final = 2
 

@@ -1,4 +1,4 @@
-"""Prepare text for a terminal: clean it, cut it to the width, colour it where there are colours."""
+"""Write to a terminal and read from it: colours where there are any, and what was typed too early."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ from collections.abc import Mapping, Sequence
 from io import TextIOWrapper
 from select import select
 from typing import IO, TYPE_CHECKING, Final
-from unicodedata import category
+
+from deepagents_cli.text import clean
+
+try:
+    import termios
+except ImportError:  # Windows
+    termios = None
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,10 +24,8 @@ WIDTH_IN_A_PIPE: Final = 120
 READING: Final = 0.3
 """Seconds that a question stands on the screen before a line answers it."""
 
-_STEERING: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-"""Unicode categories that can move, hide or reorder what is shown: control, format, surrogates, lines."""
-_HARMLESS: Final = frozenset("\n\t\u200c\u200d")
-"""Newline and tab, and the joiners that scripts and emoji are written with."""
+_AS_FOUND = b"\x1b[?2004l\x1b[?25h\x1b[0m\r\n"
+"""Leaves bracketed paste, and shows the cursor, in no colour, on a line of its own."""
 
 
 def make_console(file: IO[str], environment: Mapping[str, str] = os.environ) -> Console:
@@ -60,10 +64,8 @@ def take_typed_ahead(quiet: float = 0.0) -> tuple[Sequence[str], str]:
     Returns the lines, and the beginning of one: what comes next belongs to that. Waits until nothing has been
     typed for `quiet` seconds.
     """
-    if sys.platform == "win32" or not sys.stdin.isatty():
+    if termios is None or not sys.stdin.isatty():
         return (), ""
-    import termios
-
     descriptor = sys.stdin.fileno()
     before = termios.tcgetattr(descriptor)
     raw = termios.tcgetattr(descriptor)
@@ -80,39 +82,25 @@ def take_typed_ahead(quiet: float = 0.0) -> tuple[Sequence[str], str]:
     return lines, begun
 
 
-def clean(text: str) -> str:
-    """Make visible whatever in a text could steer the terminal, hide text or change its order.
-
-    All that a model, a tool or a file gives passes here before it is shown; other modules make no `Text` of
-    their own.
-    """
-    text = text.replace("\r\n", "\n")
-    # Most text is ASCII lines, and asking for the category of each of its characters would take seconds for
-    # a large file.
-    if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
-        return text
-    return "".join(
-        each if each in _HARMLESS or category(each) not in _STEERING else _escape(each) for each in text
-    )
-
-
-def _escape(character: str) -> str:
-    return character.encode("unicode_escape").decode()
-
-
-def one_line(text: str) -> str:
-    """Clean a text and join its lines."""
-    return " ".join(clean(text).split())
-
-
-def cut(text: str, most: int) -> str:
-    """Cut a text at so many characters, and count the others."""
-    left = len(text) - most
-    return f"{text[:most]}... ({left:,} more characters)" if left > 0 else text
-
-
 def style_text(text: str, style: str = "") -> Text:
     """Return cleaned text for a console."""
     from rich.text import Text
 
     return Text(clean(text), style=style)
+
+
+def put_back(descriptor: int) -> None:
+    """Have a terminal edit lines and echo again, where a conversation that is gone has left it raw."""
+    if termios is None:
+        return
+    try:
+        attributes = termios.tcgetattr(descriptor)
+        # A shell that has the terminal by now lets Ctrl-C through.
+        if not attributes[3] & (termios.ICANON | termios.ECHO | termios.ISIG):
+            attributes[0] |= termios.ICRNL | termios.IXON
+            attributes[3] |= termios.ECHO | termios.ICANON | termios.IEXTEN | termios.ISIG
+            termios.tcsetattr(descriptor, termios.TCSANOW, attributes)
+            os.write(descriptor, _AS_FOUND)
+    except (termios.error, OSError):
+        # The terminal is gone.
+        return

@@ -22,9 +22,9 @@ from deepagents.limits import Limits
 from deepagents.testing import ScriptedModel, WindowedModel, call, calls
 from deepagents.tools import FILE_TOOLS, FsToolName, ToolSpec, specs_by_name
 from deepagents.tools._tool import ToolContext, ToolOutput
-from deepagents_cli.approval import AskPerson
-from deepagents_cli.output import call_line, result_line
-from deepagents_cli.policy import Policy
+from deepagents_cli.approval.policy import Policy
+from deepagents_cli.session.lines import call_line, result_line
+from deepagents_cli.views.ask_person import AskPerson
 from tests.conftest import CallMode
 
 

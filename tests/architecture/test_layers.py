@@ -17,8 +17,9 @@ WRONG_IMPORTS = {
     "deepagents.tools.search": "deepagents.tools.change",
     "deepagents.backends.state": "deepagents.backends.filesystem",
     "deepagents.models.resolve": "deepagents.testing.scripted",
+    "deepagents_cli.session.agents": "deepagents_cli.views.printer",
 }
-"""One for each of six contracts."""
+"""One for each of seven contracts."""
 
 
 def check_contracts(project: Path) -> subprocess.CompletedProcess[str]:
@@ -46,7 +47,7 @@ def test_each_wrong_import_breaks_its_contract(tmp_path: Path) -> None:
     checked = check_contracts(project)
 
     assert checked.returncode == 1, checked.stdout
-    assert "6 broken" in checked.stdout
+    assert "7 broken" in checked.stdout
     assert [each for each in WRONG_IMPORTS.items() if " -> ".join(each) not in checked.stdout] == []
 
 

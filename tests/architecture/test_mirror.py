@@ -8,19 +8,27 @@ from tests.architecture.rules import expected_tests
 from tests.architecture.source import ROOT, sources
 
 TESTED_BY: dict[str, str] = {
-    "deepagents_cli/at_terminal.py": "cli/terminal/test_one_task.py",
-    "deepagents_cli/markdown.py": "cli/test_file_commands.py",
-    "deepagents_cli/setup.py": "cli/test_trust.py",
-    "deepagents_cli/confined.py": "cli/test_sandbox.py",
-    "deepagents_cli/questions.py": "cli/test_approval.py",
+    "deepagents_cli/commands/chat.py": "cli/test_chat.py",
+    "deepagents_cli/project/state.py": "cli/test_threads.py",
+    "deepagents_cli/project/machine.py": "cli/test_doctor.py",
+    "deepagents_cli/project/checks.py": "cli/test_doctor.py",
+    "deepagents_cli/session/lines.py": "cli/test_printer.py",
+    "deepagents_cli/session/export.py": "cli/test_sessions.py",
+    "deepagents_cli/session/access.py": "cli/test_args.py",
+    "deepagents_cli/views/ask_person.py": "cli/test_approval.py",
+    "deepagents_cli/views/terminal_printer.py": "cli/terminal/test_one_task.py",
+    "deepagents_cli/project/markdown.py": "cli/test_commands.py",
+    "deepagents_cli/project/setup.py": "cli/test_trust.py",
+    "deepagents_cli/approval/backends.py": "cli/test_sandbox.py",
+    "deepagents_cli/approval/questions.py": "cli/test_approval.py",
     "deepagents_cli/values.py": "cli/test_limits.py",
     "deepagents_local/catalog.py": "local/test_weights.py",
     "deepagents_local/engine.py": "local/test_llama.py",
     "deepagents_local/provider.py": "models/test_resolve.py",
     "deepagents_local/streams.py": "local/test_chat.py",
     "deepagents_local/errors.py": "local/test_weights.py",
-    "deepagents_cli/keys.py": "server/test_keys.py",
-    "deepagents_cli/runs.py": "server/test_run_control.py",
+    "deepagents_cli/commands/keys.py": "server/test_keys.py",
+    "deepagents_cli/commands/runs.py": "server/test_run_control.py",
     "deepagents_server/api/access.py": "server/test_auth.py",
     "deepagents_server/api/forms.py": "server/test_mcp.py",
     "deepagents_server/api/gate.py": "server/test_keys.py",
@@ -91,7 +99,7 @@ TESTED_BY: dict[str, str] = {
     "deepagents/middleware/tool_exclusion.py": "agents/test_create_deep_agent.py",
     "deepagents/models/endings.py": "agents/test_broken_answers.py",
     "deepagents/models/keyless.py": "agents/test_wrong_arguments.py",
-    "deepagents_cli/notices.py": "cli/test_output.py",
+    "deepagents_cli/session/notices.py": "cli/test_printer.py",
 }
 """Public modules that are tested through another; private ones are held by coverage."""
 
@@ -111,7 +119,7 @@ def test_every_public_module_has_a_test_file() -> None:
 
 
 def test_a_module_is_tested_by_its_name_or_by_the_name_of_its_folder() -> None:
-    assert expected_tests(PurePosixPath("deepagents_cli/output.py")) == ["cli/test_output.py"]
+    assert expected_tests(PurePosixPath("deepagents_cli/terminal.py")) == ["cli/test_terminal.py"]
     assert expected_tests(PurePosixPath("deepagents/middleware/filesystem/eviction.py")) == [
         "middleware/test_eviction.py",
         "middleware/test_filesystem.py",

@@ -12,11 +12,11 @@ from deepagents.backends import LocalSandbox
 from deepagents.events import ApprovalRequest
 from deepagents.testing import ScriptedModel, call
 from deepagents_cli.__main__ import main
-from deepagents_cli.agents import make_sandbox
-from deepagents_cli.confined import GuardedSandbox
-from deepagents_cli.policy import Policy
-from deepagents_cli.settings import Permission
-from deepagents_cli.settings_file import add_permission
+from deepagents_cli.approval.backends import GuardedSandbox
+from deepagents_cli.approval.policy import Policy
+from deepagents_cli.approval.rules import Permission
+from deepagents_cli.project.settings_file import add_permission
+from deepagents_cli.session.agents import make_sandbox
 
 needs_sandbox = pytest.mark.skipif(LocalSandbox.available() is not None, reason=str(LocalSandbox.available()))
 KEY = "hunter2-of-this-test"

@@ -11,8 +11,8 @@ from deepagents import create_deep_agent
 from deepagents.backends import CompositeBackend, FilesystemBackend, LocalSandbox
 from deepagents.backends.programs import find_program
 from deepagents.testing import ScriptedModel, call, calls
-from deepagents_cli.chat.composer import Composer
-from deepagents_cli.editor import edit_text
+from deepagents_cli.views.chat.composer import Composer
+from deepagents_cli.views.editor import edit_text
 from tests.conftest import CallMode
 from tests.sandbox.users import UNAVAILABLE
 

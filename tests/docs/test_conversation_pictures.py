@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.architecture.source import ROOT
-from tests.cli.test_sandbox import needs_sandbox
+from tests.cli.approval.test_sandbox import needs_sandbox
 from tests.cli.tmux import needs_tmux
 
 SHOWN: Final = {

@@ -54,7 +54,7 @@ def test_money_is_limited_without_a_price_for_a_known_model() -> None:
 
 def test_events_and_the_protocol_are_imported_without_what_takes_long() -> None:
     program = (
-        "import sys, deepagents.events, deepagents_cli.protocol, deepagents_cli.args\n"
+        "import sys, deepagents.events, deepagents_cli.protocol, deepagents_cli.commands.args\n"
         "heavy = 'pydantic', 'langchain_core', 'rich', 'genai_prices'\n"
         "sys.exit(sum(each in sys.modules for each in heavy))"
     )

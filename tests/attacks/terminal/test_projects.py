@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from deepagents.testing import ScriptedModel
-from deepagents_cli.chat import WORKER
-from deepagents_cli.project import Project
-from deepagents_cli.setup import Setup, load_setup
-from deepagents_cli.worker.repository import Repository
+from deepagents_cli.commands.chat import WORKER
+from deepagents_cli.project.project import Project
+from deepagents_cli.project.setup import Setup, load_setup
+from deepagents_cli.session.repository import Repository
+from tests.cli.approval.test_sandbox import needs_sandbox
 from tests.cli.conftest import Command
-from tests.cli.test_sandbox import needs_sandbox
 
 STEER = "\x1b[2J\x1b]0;owned\x07\u202e\u2028"
 TRUSTING = """
@@ -88,7 +88,7 @@ def test_nothing_runs_and_nothing_is_granted(cli: Command, home: Path, directory
     assert not load(home, directory).trusted
 
 
-@pytest.mark.parametrize("module", ["deepagents_cli.worker", "deepagents", "deepagents_cli"])
+@pytest.mark.parametrize("module", ["deepagents_cli.session", "deepagents", "deepagents_cli"])
 def test_no_module_of_it_is_imported(directory: Path, module: str) -> None:
     command = WORKER if module in WORKER else (sys.executable, "-m", module, "sessions")
     # Its own name is the one that Python itself looks up, before any line of the program.

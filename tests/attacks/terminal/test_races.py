@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from deepagents_cli.project import read_text
+from deepagents_cli.project.project import read_text
 from tests.attacks.flipping import FLIP_FILE, meanwhile
 
 TRIES = 20_000

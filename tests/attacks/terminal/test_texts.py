@@ -19,13 +19,13 @@ from rich.console import Console
 
 from deepagents.events import ApprovalRequest, Custom, Event, RunStarted, Todo, Token
 from deepagents.testing import ScriptedModel, call
-from deepagents_cli.agents import make_files
-from deepagents_cli.approval import AskPerson
-from deepagents_cli.at_terminal import TerminalPrinter
-from deepagents_cli.chat.theme import find_look
-from deepagents_cli.output import Printer, write_json
-from deepagents_cli.policy import Policy
-from deepagents_cli.spending import Spending
+from deepagents_cli.approval.policy import Policy
+from deepagents_cli.session.agents import make_files
+from deepagents_cli.session.spending import Spending
+from deepagents_cli.views.ask_person import AskPerson
+from deepagents_cli.views.chat.theme import find_look
+from deepagents_cli.views.printer import Printer, write_json
+from deepagents_cli.views.terminal_printer import TerminalPrinter
 from tests.cli.conftest import Command, Nursery
 from tests.cli.scenarios import writes_a_long_file
 

@@ -127,7 +127,7 @@ def find_screen(person: Person) -> int:
 
 def find_worker(person: Person) -> int:
     """Return the process of the agent, which the screen has started."""
-    return _find_child(find_screen(person), b"deepagents_cli.worker")
+    return _find_child(find_screen(person), b"deepagents_cli.session")
 
 
 def wait_for_end(pid: int) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
+from tests.cli.approval.test_sandbox import needs_sandbox
 from tests.cli.openai_server import call
 from tests.cli.terminal.person import QUESTION, Person
-from tests.cli.test_sandbox import needs_sandbox
 from tests.cli.tmux import needs_tmux
 
 pytestmark = needs_tmux

@@ -9,6 +9,7 @@ from threading import Event
 
 import pytest
 
+from tests.cli.approval.test_sandbox import needs_sandbox
 from tests.cli.openai_server import MODEL, OpenAIServer, Reply, call
 from tests.cli.terminal.person import (
     FILES,
@@ -20,7 +21,6 @@ from tests.cli.terminal.person import (
     kill,
     wait_for_end,
 )
-from tests.cli.test_sandbox import needs_sandbox
 from tests.cli.tmux import needs_tmux
 
 pytestmark = needs_tmux

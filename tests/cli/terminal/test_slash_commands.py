@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable
 from typing import TypeVar
 
-from deepagents_cli.chat.commands import OWN_COMMANDS
-from deepagents_cli.worker.commands.table import COMMANDS
+from deepagents_cli.session.slash.table import COMMANDS
+from deepagents_cli.views.chat.commands import OWN_COMMANDS
 from tests.cli.openai_server import Reply, call
 from tests.cli.terminal.person import IDLE, Person
 from tests.cli.tmux import needs_tmux

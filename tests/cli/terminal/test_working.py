@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from threading import Event
 
+from tests.cli.approval.test_sandbox import needs_sandbox
 from tests.cli.openai_server import Reply, call
 from tests.cli.terminal.person import Person
-from tests.cli.test_sandbox import needs_sandbox
 from tests.cli.tmux import needs_tmux
 
 pytestmark = needs_tmux

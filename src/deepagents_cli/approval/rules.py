@@ -1,0 +1,239 @@
+"""Rules of "always": which calls a person lets through from now on, exactly or by how they begin.
+
+A rule is one line of text, as it is kept in the settings: `command: git status`, `commands: git log`,
+`edit: /x/a.py`, `edits: /x/src`, `delete: /x/a.py`, `read: /x/.env`, `host: example.org`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Final, Literal, NamedTuple, TypeAlias, cast, get_args
+
+Kind: TypeAlias = Literal["command", "commands", "edit", "edits", "delete", "read", "host"]
+
+_RUNS_OTHERS: Final = frozenset({
+    ".", "alias", "ash", "awk", "bash", "builtin", "bunx", "busybox", "bwrap", "case", "chroot", "command",
+    "coproc", "csh", "dash", "deno", "do", "doas", "ed", "elif", "else", "emacs", "env", "eval", "ex", "exec",
+    "expect", "export", "fish", "flock", "for", "function", "gawk", "gdb", "if", "ionice", "ipython", "java",
+    "julia", "ksh", "lua", "mawk", "mksh", "nawk", "nice", "node", "nodejs", "nohup", "npx", "nsenter", "nu",
+    "nvim", "osascript", "parallel", "perl", "php", "pkexec", "pwsh", "pypy", "python", "rbash", "rscript",
+    "ruby", "script", "sed", "select", "setarch", "setpriv", "setsid", "sh", "socat", "source", "ssh",
+    "start-stop-daemon", "stdbuf", "strace", "su", "sudo", "systemd-run", "taskset", "tclsh", "then", "time",
+    "timeout", "trap", "ts-node", "tsx", "unshare", "until", "uvx", "vi", "vim", "watch", "while", "xargs",
+    "xterm", "zsh",
+})  # fmt: skip
+"""Programs and words of the shell that run what their arguments say: how a command begins tells nothing.
+
+No such list is complete, so rules about how commands begin hold in the sandbox alone.
+"""
+_VERSION: Final = re.compile(r"-?\d[\d.]*$")
+_HAS_VERBS: Final = frozenset({
+    "apt", "brew", "bun", "cargo", "conda", "docker", "gh", "git", "go", "gradle", "helm", "hg", "kubectl",
+    "make", "mvn", "npm", "pdm", "pip", "pipx", "pnpm", "podman", "poetry", "rustup", "svn",
+    "systemctl", "terraform", "uv", "yarn",
+})  # fmt: skip
+"""Programs of which the second word says what they do."""
+_RUNS_VERBS: Final = frozenset({"exec", "run", "x", "dlx", "foreach", "bisect", "filter-branch", "tool"})
+"""Second words that run whatever follows."""
+_STEERS: Final = (
+    "--checkpoint-action", "--command", "--compress-program", "--config", "--config-env", "--exec",
+    "--exec-path", "--ext-diff", "--extcmd", "--git-dir", "--open-files-in-pager", "--output", "--pager",
+    "--pre", "--receive-pack", "--rsh", "--separate-git-dir", "--template", "--textconv", "--to-command",
+    "--upload-pack", "--use-compress-program", "--work-tree",
+)  # fmt: skip
+"""Options by which a harmless program runs another or writes a file; programs take them abbreviated too."""
+_SHORT_STEERS: Final = {"curl": "KOTo", "git": "COcoux", "make": "CEIf", "sort": "o", "tar": "FI"}
+_FIND_ACTS: Final = ("-exec", "-ok", "-delete", "-fprint", "-fls")
+_HOST: Final = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})+")
+# What stands for itself in a shell. Look-alikes, other spaces and expansions are none of it.
+_PIECE: Final = re.compile(
+    r"""(?P<space>\ +)|(?P<bare>[A-Za-z0-9_./:,@%+=~^-]+)|'(?P<single>[^']*)'|"(?P<double>[^"$`\\!]*)\"""",
+    re.VERBOSE,
+)
+
+
+class Rule(NamedTuple):
+    """A rule in its two parts."""
+
+    kind: Kind
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.value}"
+
+    @property
+    def is_command(self) -> bool:
+        """Whether it is about commands."""
+        return self.kind in ("command", "commands")
+
+    @property
+    def is_relative(self) -> bool:
+        """Whether it names files from a directory, such as `./build.sh`; elsewhere these are others."""
+        return self.is_command and re.search(r"(?:^|[\s=:'\"])(?![/\s])[^\s]*/", self.value) is not None
+
+
+class Offer(NamedTuple):
+    """A rule that a question offers, and what it means."""
+
+    rule: str
+    label: str
+
+
+def read_rule(text: str) -> Rule:
+    """Read the text of a rule.
+
+    Raises:
+        ValueError: for what is none, with the forms there are.
+    """
+    kind, colon, value = text.partition(":")
+    value = value.strip()
+    if not colon or kind not in get_args(Kind) or not value or not value.isprintable():
+        forms = ", ".join(f"'{each}: ...'" for each in get_args(Kind))
+        raise ValueError(f"{text!r} is no rule; write one of {forms}")
+    if kind in ("edit", "edits", "delete", "read") and not value.startswith("/"):
+        raise ValueError(f"{text!r}: the path of a rule begins with /")
+    if kind == "commands" and _check_prefix(value.split(" ")) is None:
+        raise ValueError(
+            f"{text!r}: what this begins with can run anything; add its verb, or give the whole command"
+        )
+    if kind == "host" and not is_host(value):
+        raise ValueError(f"{text!r}: write one host, such as example.org")
+    return Rule(cast("Kind", kind), value)
+
+
+def is_host(text: str) -> bool:
+    """Return whether a rule can name this host; one without a dot is of this machine's own network."""
+    return _HOST.fullmatch(text) is not None
+
+
+@dataclass(frozen=True)
+class Permission:
+    """A call that needs no question, as "always" recorded it: everywhere, or below a directory."""
+
+    rule: str
+    directory: Path | None = None
+
+
+def rules_in(kept: Iterable[Permission], directory: Path, *, confined: bool = True) -> list[Rule]:
+    """Return the kept rules that hold in a directory; what is no rule lets nothing through.
+
+    Those about commands hold in the sandbox alone (`confined`), and those about files of a directory there.
+    """
+    rules: list[Rule] = []
+    for each in kept:
+        if each.directory is None or directory.is_relative_to(each.directory):
+            with suppress(ValueError):
+                rule = read_rule(each.rule)
+                holds = not rule.is_relative or each.directory == directory
+                rules += [rule] if holds and (confined or not rule.is_command) else []
+    return rules
+
+
+def covers_command(rules: Sequence[Rule], command: str, *, exactly: bool) -> bool:
+    """Return whether a rule lets a command through; `exactly`: only one that is about just this command."""
+    if Rule("command", command) in rules:
+        return True
+    words = None if exactly else split_plain(command)
+    return words is not None and any(rule.kind == "commands" and _begins(words, rule.value) for rule in rules)
+
+
+def covers_path(rules: Sequence[Rule], action: Literal["edit", "delete", "read"], path: str) -> bool:
+    """Return whether a rule lets just this path through."""
+    return Rule(action, path) in rules
+
+
+def covers_edit_below(rules: Sequence[Rule], path: str) -> bool:
+    """Return whether a rule lets edits through in a directory that holds a path."""
+    return any(
+        rule.kind == "edits" and PurePosixPath(path).is_relative_to(rule.value.rstrip("/") or "/")
+        for rule in rules
+    )
+
+
+def offers_for_command(command: str, *, exactly: bool) -> list[Offer]:
+    """Return the rules that could let a command through from now on."""
+    if not command.isprintable() or command != command.strip() or not command:
+        return []
+    offers = [Offer(str(Rule("command", command)), f"`{command}`, just so")]
+    words = None if exactly else split_plain(command)
+    prefix = _prefix_of(words) if words else None
+    if prefix and words and _begins(words, prefix):
+        offers.append(Offer(str(Rule("commands", prefix)), f"commands that begin with `{prefix}`"))
+    return offers
+
+
+def program_of(command: str) -> str | None:
+    """Return the program that a plain command names without a directory, or `None`."""
+    words = split_plain(command) or ()
+    program = next((each for each in words if "=" not in each), None)
+    # What has a path may be made by a call before this one.
+    return None if program is None or "/" in program or program.startswith("~") else program
+
+
+def split_plain(command: str) -> list[str] | None:
+    """Split a command into words as a shell would; `None` where a shell would do more than that.
+
+    No operators, redirections, substitutions, variables, patterns, braces, comments, escapes or lines, and
+    nothing outside of quotes that is not ASCII.
+    """
+    if not command.isprintable():
+        return None
+    words: list[str] = []
+    word: str | None = None
+    at = 0
+    while at < len(command):
+        piece = _PIECE.match(command, at)
+        if piece is None:
+            return None
+        at = piece.end()
+        if not piece["space"]:
+            word = (word or "") + (piece["bare"] or piece["single"] or piece["double"] or "")
+        elif word is not None:
+            words.append(word)
+            word = None
+    return words if word is None else [*words, word]
+
+
+def _begins(words: Sequence[str], prefix: str) -> bool:
+    wanted = prefix.split(" ")
+    if _check_prefix(wanted) is None or list(words[: len(wanted)]) != wanted:
+        return False
+    return not any(_steers(words[0], each) for each in words[len(wanted) :])
+
+
+def _check_prefix(words: Sequence[str]) -> Sequence[str] | None:
+    """Return the words of a prefix, if they say what a command does."""
+    program = _VERSION.sub("", words[0].rpartition("/")[2]).casefold()
+    if program in _RUNS_OTHERS or "=" in words[0] or not program:
+        return None
+    if program in _HAS_VERBS and (
+        len(words) < 2 or words[1].startswith("-") or (words[1] in _RUNS_VERBS and len(words) < 3)
+    ):
+        return None
+    return words
+
+
+def _prefix_of(words: Sequence[str]) -> str | None:
+    taken = 1
+    if words[0] in _HAS_VERBS:
+        taken = 3 if len(words) > 2 and words[1] in _RUNS_VERBS else 2
+    prefix = words[:taken]
+    plain = all(each and " " not in each and each.isascii() for each in prefix)
+    return " ".join(prefix) if plain and _check_prefix(prefix) is not None else None
+
+
+def _steers(program: str, word: str) -> bool:
+    """Return whether a word could make a program run another one, or write where it would not."""
+    if word.startswith(_FIND_ACTS):
+        return True
+    name, is_set, _ = word.partition("=")
+    if name.startswith("--"):
+        return len(name) > 2 and any(each.startswith(name) for each in _STEERS)
+    if name.startswith("-"):
+        return any(each in _SHORT_STEERS.get(program, "") for each in name[1:])
+    # A variable of make may be its shell.
+    return program == "make" and bool(is_set)

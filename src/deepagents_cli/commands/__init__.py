@@ -1,0 +1,1 @@
+"""The commands of the program: the options of each, and what it does."""

@@ -1,0 +1,99 @@
+"""`deepagents completion SHELL`: a script with which a shell completes commands, options and sessions."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, cast
+
+from deepagents_cli.commands.args import add_plain, add_task_options, build_parser
+from deepagents_cli.commands.environment import actions_of
+from deepagents_cli.commands.other_commands import SHELLS
+from deepagents_cli.errors import CommandError, Exit
+from deepagents_cli.project.state import FILE, state_dir
+from deepagents_cli.session.threads import Threads
+from deepagents_cli.text import one_line
+
+# Writes lines of a word, a tab and its description.
+_ASK: Final = "deepagents completion sessions 2>/dev/null"
+_PREAMBLE: Final = {
+    # It expands what it is given, so it gets the words alone.
+    "bash": f'_deepagents_sessions() {{ compgen -W "$({_ASK} | cut -f1)" -- "$1"; }}',
+    "zsh": (
+        f'_deepagents_sessions() {{\n  local -a each=("${{(@f)$({_ASK})}}")\n'
+        '  each=("${(@)each//:/\\\\:}")\n'
+        "  each=(\"${(@)each/$'\\t'/:}\")\n"
+        "  _describe session each\n}"
+    ),
+    "fish": f"function _deepagents_sessions\n    {_ASK}\nend",
+}
+_SESSIONS: Final = {
+    "bash": "_deepagents_sessions",
+    "zsh": "_deepagents_sessions",
+    "fish": "(_deepagents_sessions)",
+}
+
+
+def run(arguments: argparse.Namespace, *, model: Any = None) -> int:
+    """Write the script, or the sessions that it asks for; return the exit code."""
+    if arguments.shell == "sessions":
+        sys.stdout.writelines(_list_sessions())
+        return Exit.DONE
+    try:
+        import shtab
+    except ModuleNotFoundError as error:
+        raise CommandError(
+            "completion needs shtab: pip install '.[cli]' in a checkout of deepagents"
+        ) from error
+    parser, _ = build_parser()
+    # A task and a conversation need no command.
+    add_task_options(parser)
+    add_plain(parser)
+    for action in [action for each in find_parsers(parser) for action in actions_of(each)]:
+        _describe(action, shtab)
+    # Its documentation has a text for each shell here, and its types have one text.
+    preamble: Any = _PREAMBLE
+    sys.stdout.write(shtab.complete(parser, shell=arguments.shell, preamble=preamble))
+    return Exit.DONE
+
+
+def _describe(action: argparse.Action, shtab: Any) -> None:
+    """Say what a shell is to offer for an argument."""
+    complete = {
+        **dict.fromkeys(("session", "thread"), _SESSIONS),
+        **dict.fromkeys(("dir", "read", "write"), shtab.DIRECTORY),
+        "schema": shtab.FILE,
+    }.get(action.dest)
+    if complete:
+        vars(action)["complete"] = complete
+    if complete is _SESSIONS and action.nargs == "+":
+        # zsh offers no second one otherwise.
+        action.nargs = argparse.REMAINDER
+    elif action.dest == "shell":
+        action.choices = SHELLS
+    elif action.dest == "model":
+        # Behind a colon zsh reads what to run.
+        action.metavar = "MODEL"
+
+
+def find_parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """Yield a parser and those of its commands."""
+    yield parser
+    for action in actions_of(parser):
+        choices = cast(object, action.choices)
+        # The choices of an option may be the keys of any table.
+        table: Mapping[str, object] = cast("Any", choices) if isinstance(choices, Mapping) else {}
+        for below in table.values():
+            if isinstance(below, argparse.ArgumentParser):
+                yield from find_parsers(below)
+
+
+def _list_sessions() -> Iterator[str]:
+    """Yield the ids of this directory's sessions, and the names that a shell takes as one word."""
+    found = Threads(state_dir()).find_all(Path.cwd()) if (state_dir() / FILE).exists() else []
+    for each in found:
+        for word, text in ((each.name, each.id), (each.id, each.name)):
+            if word.replace("-", "").isalnum() and not word.startswith("-"):
+                yield f"{word}\t{one_line(text)}\n"

@@ -1,0 +1,249 @@
+"""`deepagents first-run`: a small real job on a throw-away copy of example files, and whether it got done."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sys
+import tomllib
+from argparse import Namespace
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from langchain_core.language_models import BaseChatModel
+from langgraph.checkpoint.memory import InMemorySaver
+from rich.console import Console
+
+from deepagents.backends.local_sandbox import LocalSandbox
+from deepagents.errors import UnknownModel
+from deepagents.events import ApprovalGiven, ApprovalRequest, Event, RunStarted, ToolFinished
+from deepagents_cli.approval.policy import Policy
+from deepagents_cli.approval.questions import Decision, make_question
+from deepagents_cli.commands.models import pull
+from deepagents_cli.diffs import text_diff
+from deepagents_cli.errors import CommandError, Exit
+from deepagents_cli.project.models import LOCAL
+from deepagents_cli.session.agents import choose_model, make_agent, make_files, make_sandbox, model_label
+from deepagents_cli.session.session import Ask, converse
+from deepagents_cli.session.spending import Spending
+from deepagents_cli.terminal import make_console, style_text
+from deepagents_cli.views.ask_person import DIFF_COLOURS, AskPerson
+from deepagents_cli.views.printer import Printer
+from deepagents_cli.views.terminal_printer import make_printer
+from deepagents_local import DEFAULT_MODEL, ChatLocal
+
+_TRIES: Final = 2
+_INSTALLED: Final = Path(__file__).with_name("first-run")
+_IN_A_CHECKOUT: Final = Path(__file__).parents[3] / "examples" / "first-run"
+
+
+def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
+    """Let an agent do the example's job, once more on a fresh copy if it fails; return the exit code."""
+    job = find_example()
+    chosen = model or _some_model(arguments.model)
+    console = make_console(sys.stdout)
+    for left in reversed(range(_TRIES)):
+        fault, refused = _attempt(job, chosen, console)
+        if not fault:
+            _say(console, "Done: the files are as asked for, and nothing else was changed.", "bold green")
+            _say(console, _describe_next(), "")
+            return Exit.DONE
+        _say(console, f"Not done: {fault}.", "bold red")
+        if refused:
+            # Who said no wants no second try.
+            break
+        if left:
+            _say(console, "Trying once more on a fresh copy.", "bold")
+    return Exit.FAILED
+
+
+def _some_model(named: str | None) -> BaseChatModel:
+    wanted = named or os.environ.get("DEEPAGENTS_MODEL")
+    try:
+        return choose_model(wanted)
+    except UnknownModel:
+        provider, _, name = (wanted or LOCAL).partition(":")
+        if provider != LOCAL or find_spec("xllamacpp") is None:
+            raise
+        pull(name or DEFAULT_MODEL)
+        return choose_model(f"{LOCAL}:{name}")
+
+
+def _attempt(job: Example, model: BaseChatModel, console: Console) -> tuple[str, bool]:
+    """Let the agent work on a fresh copy; return what is wrong, and whether a person refused a call."""
+    with TemporaryDirectory(prefix="deepagents-first-run-") as name:
+        directory = Path(name).resolve()
+        job.copy_to(directory)
+        work = _Work(model, directory, console)
+        fault = work.do(job.steps)
+        _say(console, "\nWhat changed on disk:", "bold")
+        _show_diff(console, job.diff(directory))
+        return fault or job.find_fault(directory), work.refused
+
+
+class _Work:
+    """The messages of the example, given one after the other to an agent on a directory."""
+
+    def __init__(self, model: BaseChatModel, directory: Path, console: Console) -> None:
+        self._model = model
+        self._directory = directory
+        self._console = console
+        self._saver = InMemorySaver()
+        self._spending = Spending(model)
+        self._done: set[str] = set()
+        self._began = False
+        self.refused = False
+
+    def do(self, steps: Sequence[Step]) -> str:
+        """Give the agent all messages; return what it left out, or an empty string."""
+        printer = make_printer(self._console, self._spending)
+        with closing(printer), asyncio.Runner() as runner:
+            for step in steps:
+                problem = LocalSandbox.available() if step.runs_commands else None
+                printer.end_line()
+                _say(self._console, f"\n> {step.text}", "bold")
+                if problem:
+                    _say(self._console, f"Left out: {problem}", "yellow")
+                    continue
+                self._take(step, runner, printer)
+                if step.needs and step.needs not in self._done:
+                    return f"{step.needs} did not succeed"
+        return ""
+
+    def _take(self, step: Step, runner: asyncio.Runner, printer: Printer) -> None:
+        make = make_sandbox if step.runs_commands else make_files
+        policy = Policy(make(self._directory), self._directory)
+        model, middleware = self._model, ()
+        if isinstance(model, ChatLocal):
+            from deepagents_local.guided import GuideTools, guide
+
+            model, middleware = guide(model), [GuideTools(step.tools)]
+        agent = make_agent(model, self._saver, policy, middleware=middleware)
+        started = RunStarted("first-run", step.text, model_label(self._model), str(self._directory))
+        self._done.clear()
+
+        def show(event: Event) -> None:
+            match event:
+                case RunStarted() if self._began:
+                    return
+                case RunStarted():
+                    self._began = True
+                case ToolFinished(name=name, status="success"):
+                    self._done.add(name)
+                case ApprovalGiven(decision="reject"):
+                    self.refused = True
+                case _:
+                    pass
+            printer(event)
+
+        ask = self._spending.without_waiting(self._person(policy, printer))
+        converse(runner, agent, started, ask=ask, show=show)
+
+    def _person(self, policy: Policy, printer: Printer) -> Ask:
+        if sys.stdin.isatty() and sys.stdout.isatty():
+            return AskPerson(self._console, policy, printer.end_line)
+
+        def approve(request: ApprovalRequest, agent: str | None) -> Decision:
+            printer.end_line()
+            question = make_question(request, policy)
+            _say(self._console, f"The agent {question.title}", "bold yellow")
+            for line in question.details:
+                _say(self._console, line, DIFF_COLOURS.get(line[:1], ""))
+            _say(self._console, "Answered with yes, since there is no terminal to ask at.", "dim")
+            return {"type": "approve"}
+
+        return approve
+
+
+def _describe_next() -> str:
+    command = Path(sys.executable).with_name("deepagents")
+    typed = os.path.relpath(command) if command.is_relative_to(Path.cwd()) else str(command)
+    rows = {
+        typed: "a conversation about the files here; it asks before a change",
+        f"{typed} doctor": "which models you can use: those of a provider do far more",
+        f"{typed} --help": "single tasks, other models, sessions, a server",
+    }
+    width = max(map(len, rows))
+    return "\n".join(["What to type next:", *(f"  {each:{width}}   {says}" for each, says in rows.items())])
+
+
+def _show_diff(console: Console, lines: Sequence[str]) -> None:
+    for line in lines or ["(nothing)"]:
+        _say(console, line, DIFF_COLOURS.get(line[:1], ""))
+    console.print()
+
+
+def _say(console: Console, text: str, style: str) -> None:
+    console.print(style_text(text, style), soft_wrap=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One message, the tools that it takes, in their order, and the one that must succeed, if any."""
+
+    text: str
+    tools: Sequence[str]
+    needs: str | None
+
+    @property
+    def runs_commands(self) -> bool:
+        """Whether it needs a sandbox."""
+        return "execute" in self.tools
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A folder with `steps.toml`, the files in `before/`, and in `after/` what they must become."""
+
+    home: Path
+
+    @property
+    def steps(self) -> list[Step]:
+        """The messages that the agent gets, one after the other."""
+        read = tomllib.loads((self.home / "steps.toml").read_text("utf-8"))
+        return [Step(each["text"], each["tools"], each.get("needs")) for each in read["steps"]]
+
+    def copy_to(self, directory: Path) -> None:
+        """Copy the files to start from."""
+        shutil.copytree(self.home / "before", directory, dirs_exist_ok=True)
+
+    def diff(self, directory: Path) -> list[str]:
+        """Return what became of the files, as a diff."""
+        before, after = _texts(self.home / "before"), _texts(directory)
+        names = sorted({*before, *after})
+        return [line for name in names for line in text_diff(before.get(name), after.get(name), name)]
+
+    def find_fault(self, directory: Path) -> str:
+        """Describe what is wrong with the outcome; an empty string when each file is as it should be."""
+        wanted, found = _texts(self.home / "after"), _texts(directory)
+        for name in sorted(wanted.keys() | found.keys()):
+            if name not in found:
+                return f"{name} is missing"
+            if name not in wanted:
+                return f"{name} was not asked for"
+            if found[name].rstrip() != wanted[name].rstrip():
+                return f"{name} is not as it should be"
+        return ""
+
+
+def find_example() -> Example:
+    """Find the example, installed with this module or in the checkout.
+
+    Raises:
+        CommandError: when it is in neither of them.
+    """
+    for home in (_INSTALLED, _IN_A_CHECKOUT):
+        if (home / "steps.toml").is_file():
+            return Example(home)
+    raise CommandError("The files of the first run are not in this installation")
+
+
+def _texts(root: Path) -> dict[str, str]:
+    files = sorted(path for path in root.rglob("*") if path.is_file())
+    return {path.relative_to(root).as_posix(): path.read_text("utf-8", "replace") for path in files}

@@ -1,0 +1,150 @@
+"""Make, list and revoke the API keys of a server."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from deepagents_cli.commands.db import add_database
+from deepagents_cli.errors import CommandError, Exit
+from deepagents_cli.text import one_line
+from deepagents_cli.values import read_amount, read_count
+
+_WINDOWS: Final = {"hour": 3600, "day": 86400, "week": 7 * 86400, "month": 30 * 86400}
+
+
+def add_keys(commands: Any) -> None:
+    """Describe the command and its options."""
+    keys = commands.add_parser(
+        "keys",
+        help="make, list and revoke the API keys of a server",
+        description=(
+            "Make, list and revoke the API keys of a server. As soon as there is a key, every request needs "
+            "one, and sees only what belongs to the owner of its key."
+        ),
+    )
+    actions = keys.add_subparsers(dest="action", metavar="ACTION", required=True)
+    create = actions.add_parser("create", help="make a key, and show it once")
+    create.add_argument("owner", metavar="OWNER", help="whose key it is; an owner may have several")
+    given = actions.add_parser(
+        "import", help="take a key that was made elsewhere, from standard input; the same one twice is once"
+    )
+    given.add_argument("owner", metavar="OWNER", help="whose key it is")
+    limit = actions.add_parser("limit", help="change what an owner may use; what is left out has no limit")
+    limit.add_argument("owner", metavar="OWNER", help="whose keys all count together")
+    for action in (create, given):
+        action.add_argument(
+            "--days", type=read_count, metavar="N", help="for how long it works (default: always)"
+        )
+    for action in (create, limit):
+        action.add_argument("--runs", type=read_count, metavar="N", help="runs that wait or work at once")
+        action.add_argument("--schedules", type=read_count, metavar="N", help="schedules")
+        action.add_argument("--megabytes", type=read_count, metavar="N", help="kept in threads and items")
+        action.add_argument("--tokens", type=read_count, metavar="N", help="tokens of all models")
+        action.add_argument("--cost", type=read_amount, metavar="USD", help="what these may cost")
+        action.add_argument(
+            "--per", choices=_WINDOWS, default="day", help="the time for tokens and cost (default: day)"
+        )
+    listing = actions.add_parser("list", help="list all keys, without their secret parts, and limits")
+    revoke = actions.add_parser("revoke", help="let a key work no more, from the next second on")
+    revoke.add_argument("key", metavar="ID", help="the first column of `deepagents keys list`")
+    for action in (create, given, limit, listing, revoke):
+        add_database(action)
+
+
+def run(arguments: argparse.Namespace, *, model: Any = None) -> int:
+    """Do what was asked with the keys of a database.
+
+    Raises:
+        CommandError: if the database cannot be opened, or has no such key.
+    """
+    import asyncio
+
+    from deepagents_server.errors import ServeError
+
+    try:
+        asyncio.run(_run(arguments))
+    except ServeError as error:
+        raise CommandError(str(error), Exit.USAGE) from error
+    return Exit.DONE
+
+
+async def _run(arguments: argparse.Namespace) -> None:
+    from deepagents_server.database.engine import open_database
+    from deepagents_server.database.keys import check_owner, list_keys, revoke_key
+    from deepagents_server.database.place import database_url
+    from deepagents_server.database.quotas import Quota, list_quotas, set_quota
+
+    async with open_database(database_url(arguments.database, Path.cwd()), alongside=True) as database:
+        match arguments.action:
+            case "create" | "import":
+                await _take_key(database, arguments)
+            case "list":
+                for row in await list_keys(database):
+                    sys.stdout.write(f"{_describe(row)}\n")
+                for quota in await list_quotas(database):
+                    sys.stdout.write(f"{_describe_quota(quota)}\n")
+            case "limit":
+                check_owner(arguments.owner)
+                await set_quota(database, arguments.owner, Quota(**_limits(arguments)))
+            case _:
+                if not await revoke_key(database, arguments.key):
+                    raise CommandError(
+                        f"No key {arguments.key!r} works here; `deepagents keys list` names them.", Exit.USAGE
+                    )
+
+
+async def _take_key(database: Any, arguments: argparse.Namespace) -> None:
+    """Make a key and show it, or read one and show its id."""
+    from deepagents_server.database.keys import add_key, import_key
+    from deepagents_server.database.quotas import Quota, set_quota
+
+    ends = _end(arguments.days)
+    if arguments.action == "import":
+        given = sys.stdin.read().strip()
+        sys.stdout.write(f"{await import_key(database, arguments.owner, given, ends)}\n")
+        return
+    text, _ = await add_key(database, arguments.owner, ends)
+    if quota := _limits(arguments):
+        await set_quota(database, arguments.owner, Quota(**quota))
+    sys.stdout.write(f"{text}\n")
+    sys.stderr.write("Keep it now: it is shown only here.\n")
+
+
+def _limits(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the quota that was asked for; nothing without a limit."""
+    given = {"runs": arguments.runs, "tokens": arguments.tokens, "money": arguments.cost}
+    given |= {"schedules": arguments.schedules, "megabytes": arguments.megabytes}
+    limited = {name: value for name, value in given.items() if value is not None}
+    return {**limited, "seconds": _WINDOWS[arguments.per]} if limited else {}
+
+
+def _end(days: int | None) -> str | None:
+    if days is None:
+        return None
+    return (datetime.now(UTC) + timedelta(days=days)).isoformat(timespec="microseconds")
+
+
+def _describe(row: Mapping[str, Any]) -> str:
+    """Show a key as a line: its id, what it is good for, its dates and its owner."""
+    ended = row["expires_at"] and row["expires_at"] <= datetime.now(UTC).isoformat(timespec="microseconds")
+    state = "revoked" if row["revoked_at"] else "past" if ended else "works"
+    until = f" until {row['expires_at'][:10]}" if row["expires_at"] else ""
+    return f"{row['key_id']}  {state:<7}  {row['created_at'][:10]}{until}  {one_line(row['owner'])}"
+
+
+def _describe_quota(quota: Mapping[str, Any]) -> str:
+    """Show what an owner may use and has used."""
+    from deepagents_server.database.quotas import describe_bounds, describe_used
+
+    bounds = describe_bounds(quota)
+    used = [f"{each} per {_window(quota['seconds'])}" for each in describe_used(quota)]
+    return f"{one_line(quota['owner'])} may use: {', '.join([*bounds, *used]) or 'any amount'}"
+
+
+def _window(seconds: int) -> str:
+    return next((name for name, value in _WINDOWS.items() if value == seconds), f"{seconds} s")

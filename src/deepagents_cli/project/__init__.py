@@ -1,0 +1,1 @@
+"""Find what a directory and a person bring and have set."""

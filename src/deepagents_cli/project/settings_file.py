@@ -1,0 +1,103 @@
+"""Change the settings of a person; their comments and order stay."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
+from tomlkit.items import AoT
+
+from deepagents_cli.approval.rules import Permission
+from deepagents_cli.errors import CommandError
+from deepagents_cli.project.project import write_whole
+from deepagents_cli.project.settings import Trusted
+
+
+def add_permission(path: Path, permission: Permission) -> None:
+    """Add a rule "always", once."""
+    entry = {"rule": permission.rule}
+    if permission.directory is not None:
+        entry["directory"] = str(permission.directory)
+    _change(path, lambda document: _replace(document, "permissions", entry, lambda each: each == entry))
+
+
+def remove_permission(path: Path, permission: Permission) -> None:
+    """Remove a rule "always"."""
+
+    def is_it(each: Any) -> bool:
+        directory = each.get("directory")
+        found = None if directory is None else Path(directory).expanduser()
+        return (each.get("rule"), found) == (permission.rule, permission.directory)
+
+    _change(path, lambda document: _replace(document, "permissions", None, is_it))
+
+
+def add_trusted(path: Path, trusted: Trusted) -> None:
+    """Trust a directory as it is now."""
+    entry = {"directory": str(trusted.directory), "digest": trusted.digest}
+    _change(path, lambda document: _replace(document, "trusted", entry, _of(trusted.directory)))
+
+
+def remove_trusted(path: Path, directory: Path) -> None:
+    """Trust a directory no longer."""
+    _change(path, lambda document: _replace(document, "trusted", None, _of(directory)))
+
+
+def _of(directory: Path) -> Callable[[Any], bool]:
+    return lambda each: Path(each.get("directory", "")).expanduser() == directory
+
+
+def _replace(document: Any, key: str, entry: dict[str, str] | None, is_old: Callable[[Any], bool]) -> None:
+    """Remove the entries of a list that are old, and add one."""
+    entries = document.setdefault(key, tomlkit.aot())
+    for index in reversed(range(len(entries))):
+        if is_old(entries[index]):
+            del entries[index]
+    if entry:
+        table = _empty_table(entries)
+        table.update(entry)
+        entries.append(table)
+    if not entries:
+        del document[key]
+
+
+def _empty_table(entries: object) -> Any:
+    # A person may have written the list on one line.
+    return tomlkit.table() if isinstance(entries, AoT) else tomlkit.inline_table()
+
+
+def _change(path: Path, change: Callable[[Any], None]) -> None:
+    # Many keep such files elsewhere, and a link to them here.
+    path = path.resolve()
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with _alone(path.parent):
+            document = tomlkit.parse(path.read_text("utf-8") if path.exists() else "")
+            change(document)
+            write_whole(path, tomlkit.dumps(document).encode(), 0o600)
+    except (TOMLKitError, UnicodeDecodeError) as error:
+        raise CommandError(f"{path} is no TOML, so it was left as it is: {error}") from error
+    except (OSError, TypeError, AttributeError) as error:
+        raise CommandError(f"{path} cannot be changed: {error}") from error
+
+
+@contextmanager
+def _alone(directory: Path) -> Generator[None]:
+    """Hold off other programs that change settings here, so that no rule of theirs is lost."""
+    if sys.platform == "win32":
+        yield
+        return
+    import fcntl
+
+    held = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(held)

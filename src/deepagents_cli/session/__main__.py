@@ -1,0 +1,80 @@
+"""`python -m deepagents_cli.session`: carry out what the screen sends, until it closes or is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import stat
+import sys
+from contextlib import suppress
+from typing import IO
+
+from deepagents_cli.errors import Exit, complain
+from deepagents_cli.protocol import Message, read, write
+from deepagents_cli.terminal import put_back
+
+_LONGEST_LINE = 1 << 28
+"""Bytes: a text that was pasted, at most."""
+
+
+async def _serve(out: IO[bytes]) -> int:
+    # Hardly anything of what is imported is garbage, and to look for it takes a tenth of the start.
+    gc.disable()
+    from deepagents_cli.session.conversation import Conversation
+
+    gc.freeze()
+    gc.enable()
+    loop = asyncio.get_running_loop()
+    lines = asyncio.StreamReader(limit=_LONGEST_LINE)
+    pipe, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin.buffer)
+    # Ctrl-C is the screen's. A handler, since commands would inherit that a signal is ignored.
+    loop.add_signal_handler(signal.SIGINT, lambda: None)
+    loop.add_signal_handler(signal.SIGTERM, lines.feed_eof)
+
+    def say(kind: str, message: Message) -> None:
+        # A screen that is gone: the lines end too, and what was asked of the agent can be continued.
+        with suppress(BrokenPipeError):
+            out.write(write({"is": kind, **message}))
+            out.flush()
+
+    codes: list[int] = []
+
+    def end(code: int) -> None:
+        codes.append(code)
+        lines.feed_eof()
+
+    conversation = Conversation(say, end)
+    terminal: int | None = None
+    try:
+        while line := await lines.readline():
+            message = read(line) or {}
+            if message.get("do") == "close":
+                break
+            if message.get("do") == "open" and (terminal := message.get("terminal")) is not None:
+                os.set_inheritable(terminal, False)
+            conversation.take(message)
+        else:
+            # A screen that was not killed says that it closes. One that was may still be the parent of this
+            # process: its pipes end first.
+            if terminal is not None and pipe.is_closing():
+                put_back(terminal)
+    finally:
+        await conversation.close()
+    return codes[0] if codes else Exit.DONE
+
+
+def main() -> int:
+    """Serve the screen at standard input and output; what else is printed goes to standard error."""
+    kind = os.fstat(0).st_mode
+    if not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)):
+        complain("this is the agent's part of a conversation, which `deepagents` starts by itself")
+        return Exit.USAGE
+    with os.fdopen(os.dup(1), "wb") as out:
+        os.dup2(2, 1)
+        return asyncio.run(_serve(out))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

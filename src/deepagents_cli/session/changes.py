@@ -1,0 +1,109 @@
+"""Know what file tools change: what a file held before, kept with the thread, and the diff of a call."""
+
+from __future__ import annotations
+
+import os
+from asyncio import to_thread
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from langchain.agents.middleware import AgentMiddleware
+from langchain.tools.tool_node import ToolCallRequest
+from langchain_core.messages import ToolMessage
+from langgraph.types import Command
+
+from deepagents.events import ApprovalRequest
+from deepagents_cli.approval.guarded import kind_of
+from deepagents_cli.approval.policy import Policy
+from deepagents_cli.diffs import name_in, text_diff
+from deepagents_cli.project.project import read_bytes
+from deepagents_cli.session.record import Held, Record
+from deepagents_cli.text import clean, one_line
+
+Result: TypeAlias = ToolMessage | Command[Any]
+
+_LARGEST: Final = 500_000
+"""Bytes of a file: more takes a comparison too long, and shows nobody anything."""
+_MOST_FILES: Final = 500
+"""Of one call, which may delete a directory."""
+_MOST_LINES: Final = 1_000
+"""Of the diff of one call."""
+
+
+class Changes(AgentMiddleware[Any, Any, Any]):
+    """Reads files around the calls that change them, of the agent and of its subagents."""
+
+    def __init__(self, policy: Policy, record: Record, thread: str) -> None:
+        super().__init__()
+        self._policy = policy
+        self._record = record
+        self._thread = thread
+        self._diffs: dict[str, list[str]] = {}
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Result]]
+    ) -> Result:
+        """Keep what the files of a call hold, and compare once it has run."""
+        call = request.tool_call
+        spec = self._policy.specs.get(call["name"])
+        path = None
+        if spec and spec.changes_files:
+            path = self._policy.place_of(ApprovalRequest("", call["name"], call["args"]))
+        if path is None:
+            return await handler(request)
+        before = await to_thread(self._hold_all, path)
+        # Saved before the tool runs, so that no crash leaves a change of which nothing is known.
+        await self._record.keep_before(self._thread, before)
+        result = await handler(request)
+        self._diffs[str(call["id"])] = await to_thread(self._compare, before, _MOST_LINES)
+        return result
+
+    def take_diff(self, call_id: str) -> list[str]:
+        """Return what a call has changed, as lines, once."""
+        return self._diffs.pop(call_id, [])
+
+    async def of_session(self) -> list[str]:
+        """Return what has become of all files that tools have changed in this thread."""
+        return await to_thread(self._compare, await self._record.befores(self._thread), None)
+
+    def _compare(self, before: Mapping[str, Held], most: int | None) -> list[str]:
+        lines: list[str] = []
+        for path, held in before.items():
+            lines += _diff(held, self._hold(path), name_in(path, str(self._policy.directory)))
+        left = len(lines) - most if most else 0
+        shown = [clean(each) for each in (lines[:most] if left > 0 else lines)]
+        return [*shown, f"... {left:,} more lines"] if left > 0 else shown
+
+    def _hold_all(self, path: str) -> dict[str, Held]:
+        """Return what the files of a call hold: one, or those below a directory that is to be deleted."""
+        if Path(path).is_symlink() or not Path(path).is_dir():
+            return {path: self._hold(path)}
+        found: dict[str, Held] = {}
+        for place, _, files in os.walk(path):
+            found |= {each: self._hold(each) for each in (f"{place}/{name}" for name in files)}
+            if len(found) > _MOST_FILES:
+                break
+        return found
+
+    def _hold(self, path: str) -> Held:
+        if not os.path.lexists(path):
+            return Held(None)
+        real = Path(path).resolve()
+        place = next((each for each in self._policy.places if real.is_relative_to(each)), None)
+        # A link out of the directories may lead to any file of this person, and what is kept outlives a
+        # secret.
+        if place is None or "secrets" in {kind_of(each, writes=False) for each in (path, str(real))}:
+            return Held(None, known=False)
+        try:
+            content = read_bytes(real, place, _LARGEST)
+        except OSError:
+            return Held(None, known=False)
+        is_text = b"\0" not in content
+        return Held(content.decode("utf-8", "backslashreplace") if is_text else None, known=is_text)
+
+
+def _diff(before: Held, after: Held, name: str) -> list[str]:
+    if before.known and after.known:
+        return text_diff(before.text, after.text, name)
+    return [f"{one_line(name)}: a secret, no text, or too large to be shown"]

@@ -1,0 +1,76 @@
+"""Ask the person about hosts that a command was kept from, once it has ended."""
+
+from __future__ import annotations
+
+from asyncio import Lock
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeAlias
+
+from langchain.agents.middleware import AgentMiddleware
+from langchain.tools.tool_node import ToolCallRequest
+from langchain_core.messages import ToolMessage
+from langgraph.types import Command
+
+from deepagents_cli.approval.backends import GuardedSandbox
+from deepagents_cli.approval.policy import Policy
+from deepagents_cli.approval.rules import Rule, is_host
+
+Result: TypeAlias = ToolMessage | Command[Any]
+_MOST: Final = 8
+"""Hosts that are asked about behind a command: a hostile one could name them without end."""
+
+
+class Hosts(AgentMiddleware[Any, Any, Any]):
+    """Lets commands reach what a person allowed, and asks behind each command that wanted more.
+
+    The connection does not wait for the person, who may be away for longer than any program has patience:
+    the model reads that it may run the command again.
+    """
+
+    def __init__(self, policy: Policy, ask: Callable[[str], Awaitable[bool]]) -> None:
+        super().__init__()
+        self._policy = policy
+        self._ask = ask
+        self._asking = Lock()
+        self._wanted: dict[str, None] = {}
+        self._declined: set[str] = set()
+        if isinstance(policy.backend, GuardedSandbox):
+            policy.backend.reaches = self._reaches
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Result]]
+    ) -> Result:
+        """Run a call; behind a command, ask."""
+        result = await handler(request)
+        spec = self._policy.specs.get(request.tool_call["name"])
+        if spec is None or spec.effect != "run" or not isinstance(result, ToolMessage):
+            return result
+        if allowed := await self._ask_about_all():
+            hosts = ", ".join(allowed)
+            text = f"{result.text}\n\nThe person lets commands reach {hosts} from now on; run it again."
+            return result.model_copy(update={"content": text})
+        return result
+
+    def _reaches(self, host: str) -> bool:
+        """Return whether the person allowed a host; called by the threads of the sandbox."""
+        if self._policy.mode == "plan":
+            return False
+        if Rule("host", host) in self._policy.rules:
+            return True
+        may_ask = self._policy.mode != "full" and len(self._wanted) < _MOST
+        if may_ask and host not in self._declined and is_host(host):
+            self._wanted[host] = None
+        return False
+
+    async def _ask_about_all(self) -> list[str]:
+        """Ask one after the other, also where calls run in parallel; return what was allowed."""
+        allowed: list[str] = []
+        async with self._asking:
+            while self._wanted:
+                host = next(iter(self._wanted))
+                del self._wanted[host]
+                if Rule("host", host) in self._policy.rules or await self._ask(host):
+                    allowed.append(host)
+                else:
+                    self._declined.add(host)
+        return allowed

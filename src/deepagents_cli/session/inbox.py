@@ -1,0 +1,85 @@
+"""Hold what the person typed until the agent reads it: once each, whatever is killed in between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Final
+
+from langchain_core.messages import HumanMessage
+
+from deepagents_cli.project.commands import FileCommand
+from deepagents_cli.session.record import Record, Text
+from deepagents_cli.text import clean
+
+MODEL: Final = "deepagents_model"
+"""Where a message names the model that is to answer it."""
+
+
+class Inbox:
+    """The texts of one thread that wait.
+
+    A text is kept in the record until its message is known to be in a checkpoint: what was given over, and
+    not saved, waits again. What a command approves is not kept: after a crash, its calls ask.
+    """
+
+    def __init__(
+        self,
+        record: Record,
+        thread: str,
+        texts: Sequence[Text],
+        changed: Callable[[Sequence[str]], None],
+        on_given: Callable[[FileCommand | None], None],
+    ) -> None:
+        self._record = record
+        self._thread = thread
+        self._changed = changed
+        self._on_given = on_given
+        self._commands: dict[str, FileCommand] = {}
+        self._texts = [*texts]
+        self._unsaved: list[Text] = []
+
+    @property
+    def texts(self) -> list[str]:
+        """What waits, for a terminal: a command from a file may have made a text."""
+        return [clean(each.shown) for each in self._texts]
+
+    async def put(self, shown: str, content: str | list[Any], command: FileCommand | None = None) -> None:
+        """Add a text, which a command from a file may have made; it is saved when this returns."""
+        model = command.model if command else None
+        self._texts.append(self._record.add_text(self._thread, shown, content, model))
+        if command:
+            self._commands[self._texts[-1].id] = command
+        await self._record.flush()
+        self._changed(self.texts)
+
+    def take_back(self) -> list[str]:
+        """Remove what waits, and return it as it was typed."""
+        taken, self._texts = self._texts, []
+        for each in taken:
+            self._record.remove_text(each)
+        return [each.shown for each in taken]
+
+    def hand_over(self) -> list[HumanMessage]:
+        """Return what waits as messages, to be saved with the next step."""
+        given, self._texts = self._texts, []
+        self._unsaved += given
+        if given:
+            self._changed([])
+            self._on_given(self._commands.get(given[-1].id))
+        return [
+            HumanMessage(
+                each.content, id=each.id, additional_kwargs={MODEL: each.model} if each.model else {}
+            )
+            for each in given
+        ]
+
+    def settle(self, saved: Collection[str | None]) -> None:
+        """Forget what is in the thread; `saved` are the ids of its messages."""
+        kept = [*self._unsaved, *self._texts]
+        self._unsaved = []
+        self._texts = [each for each in kept if each.id not in saved]
+        for each in kept:
+            if each.id in saved:
+                self._record.remove_text(each)
+        if self._texts:
+            self._changed(self.texts)

@@ -1,0 +1,73 @@
+"""Write a file that a person was shown before: just that one, and only if it is still as it was."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from deepagents_cli.errors import CommandError
+from deepagents_cli.project.project import read_bytes, write_whole
+from deepagents_cli.text import one_line
+
+_LARGEST: Final = 10_000_000
+"""Bytes."""
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A file in a place, and what it held when its new text was made."""
+
+    path: Path
+    before: bytes | None
+
+    @classmethod
+    def of(cls, path: Path) -> Proposal:
+        """Read the file that is to be written.
+
+        Raises:
+            CommandError: for a link, and what is no file.
+        """
+        return cls(path, _read(path))
+
+    @property
+    def text(self) -> str:
+        """What the file held.
+
+        Raises:
+            CommandError: where that is no text.
+        """
+        try:
+            return (self.before or b"").decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise CommandError(f"{_show(self.path)} is no text") from error
+
+    def write(self, text: str) -> None:
+        """Write the text.
+
+        Raises:
+            CommandError: where it has changed meanwhile, as by the agent, or cannot be written.
+        """
+        if _read(self.path) != self.before:
+            raise CommandError(f"{_show(self.path)} has changed meanwhile; do it again to see it as it is")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            # A link or a pipe that has come into its place just now is replaced, and not followed.
+            write_whole(self.path, text.encode("utf-8", "replace"))
+        except OSError as error:
+            raise CommandError(f"{_show(self.path)} is not written: {error.strerror}") from error
+
+
+def _read(path: Path) -> bytes | None:
+    if path.is_symlink() or path.parent.resolve() != path.parent:
+        raise CommandError(f"{_show(path)} is a link; write to the file itself")
+    try:
+        return read_bytes(path, path.parent, _LARGEST)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise CommandError(f"{_show(path)} is not written: {error.strerror or error}") from error
+
+
+def _show(path: Path) -> str:
+    return repr(one_line(str(path)))

@@ -1,0 +1,166 @@
+"""Keep what a conversation has besides its checkpoints: texts not yet read, tokens, and changes."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from asyncio import wrap_future
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import astuple, dataclass
+from pathlib import Path
+from typing import Any, Final
+from uuid import uuid4
+
+from deepagents_cli.session.threads import BUSY_SECONDS, add_column
+
+_TABLES: Final = (
+    "CREATE TABLE IF NOT EXISTS deepagents_queue "
+    "(id TEXT PRIMARY KEY, thread_id TEXT NOT NULL, shown TEXT NOT NULL, content TEXT NOT NULL, "
+    "model TEXT, at REAL NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS deepagents_usage "
+    "(thread_id TEXT NOT NULL, agent TEXT NOT NULL, model TEXT NOT NULL, input INTEGER NOT NULL, "
+    "output INTEGER NOT NULL, cached INTEGER NOT NULL, cache_written INTEGER NOT NULL, cost REAL, "
+    "PRIMARY KEY (thread_id, agent, model))",
+    "CREATE TABLE IF NOT EXISTS deepagents_changes "
+    "(thread_id TEXT NOT NULL, path TEXT NOT NULL, text TEXT, known INTEGER NOT NULL, "
+    "PRIMARY KEY (thread_id, path))",
+)
+_MOST_KEPT: Final = 20_000_000
+"""Characters of what files of one thread held before."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """What a person sent: as it was typed, and as a message's content; `id` becomes the message's.
+
+    `model` is that of the command from a file whose text this is, if it names one.
+    """
+
+    id: str
+    shown: str
+    content: str | list[Any]
+    model: str | None = None
+
+
+@dataclass(frozen=True)
+class Held:
+    """The text of a file, `None` without one; `known` is false for what is no text, or too large."""
+
+    text: str | None
+    known: bool = True
+
+
+@dataclass(frozen=True)
+class Used:
+    """The tokens of all calls of one model by one agent; input tokens hold the cached ones.
+
+    `cost` is in the currency of the price list, `None` where no price is known.
+    """
+
+    agent: str
+    model: str
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    cache_written: int = 0
+    cost: float | None = None
+
+
+class Record:
+    """The tables of conversations, in the file of the threads.
+
+    Changes are made by one thread in the order of the calls: the saver of the checkpoints may be in the
+    middle of a change of its own, and goes on only while the event loop does.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._thread = ThreadPoolExecutor(1, "record")
+        self._last: Future[sqlite3.Cursor] | None = None
+        self._database = sqlite3.connect(
+            path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        for table in _TABLES:
+            self._database.execute(table)
+        add_column(self._database, "deepagents_queue", "model", "TEXT")
+
+    def close(self) -> None:
+        """Finish writing, and close the file."""
+        self._thread.shutdown()
+        self._database.close()
+
+    async def flush(self) -> None:
+        """Wait until all changes so far are saved.
+
+        Raises:
+            sqlite3.Error: where the last one could not be.
+        """
+        last, self._last = self._last, None
+        if last is not None:
+            await wrap_future(last)
+
+    def add_text(self, thread: str, shown: str, content: str | list[Any], model: str | None) -> Text:
+        """Keep a text until it is known to be in the thread."""
+        text = Text(uuid4().hex, shown, content, model)
+        self._change(
+            "INSERT INTO deepagents_queue (id, thread_id, shown, content, model, at) "
+            "VALUES (?, ?, ?, ?, ?, ?)",
+            (text.id, thread, shown, json.dumps(content), model, time.time()),
+        )
+        return text
+
+    async def texts(self, thread: str) -> list[Text]:
+        """Return the texts that are kept for a thread, the first first."""
+        rows = await self._read(
+            "SELECT id, shown, content, model FROM deepagents_queue WHERE thread_id = ? ORDER BY rowid",
+            thread,
+        )
+        return [Text(key, shown, json.loads(content), model) for key, shown, content, model in rows]
+
+    def remove_text(self, text: Text) -> None:
+        """Forget a text."""
+        self._change("DELETE FROM deepagents_queue WHERE id = ?", (text.id,))
+
+    def save_usage(self, thread: str, used: Used) -> None:
+        """Keep what a model has used in a thread for an agent."""
+        self._change(
+            "INSERT OR REPLACE INTO deepagents_usage VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (thread, *astuple(used)),
+        )
+
+    async def usage(self, thread: str) -> list[Used]:
+        """Return what a thread has used so far."""
+        rows = await self._read(
+            "SELECT agent, model, input, output, cached, cache_written, cost FROM deepagents_usage "
+            "WHERE thread_id = ?",
+            thread,
+        )
+        return [Used(*row) for row in rows]
+
+    async def keep_before(self, thread: str, before: Mapping[str, Held]) -> None:
+        """Keep what files held; what is kept already is older, and stays. It is saved when this returns."""
+        await wrap_future(self._thread.submit(self._keep_before, thread, before))
+
+    async def befores(self, thread: str) -> dict[str, Held]:
+        """Return what is kept of the files of a thread, by path."""
+        statement = "SELECT path, text, known FROM deepagents_changes WHERE thread_id = ? ORDER BY path"
+        return {path: Held(text, bool(known)) for path, text, known in await self._read(statement, thread)}
+
+    def _keep_before(self, thread: str, before: Mapping[str, Held]) -> None:
+        sizes = "SELECT coalesce(sum(length(text)), 0) FROM deepagents_changes WHERE thread_id = ?"
+        (used,) = self._database.execute(sizes, (thread,)).fetchone()
+        for path, held in before.items():
+            used += len(held.text or "")
+            kept = held if used <= _MOST_KEPT else Held(None, known=False)
+            self._database.execute(
+                "INSERT OR IGNORE INTO deepagents_changes VALUES (?, ?, ?, ?)",
+                (thread, path, kept.text, kept.known),
+            )
+
+    def _change(self, statement: str, row: Sequence[Any]) -> None:
+        self._last = self._thread.submit(self._database.execute, statement, row)
+
+    async def _read(self, statement: str, thread: str) -> list[Any]:
+        cursor = await wrap_future(self._thread.submit(self._database.execute, statement, (thread,)))
+        return cursor.fetchall()

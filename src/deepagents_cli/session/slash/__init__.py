@@ -1,0 +1,6 @@
+"""The slash commands that the worker carries out."""
+
+from deepagents_cli.session.slash.project import find_skills
+from deepagents_cli.session.slash.table import carry_out, list_commands
+
+__all__ = ["carry_out", "find_skills", "list_commands"]

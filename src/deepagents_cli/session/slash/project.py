@@ -1,0 +1,253 @@
+"""Commands about the directory: what the model reads, what it can do, and what has changed."""
+
+from __future__ import annotations
+
+import re
+from asyncio import to_thread
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from deepagents.middleware.skills.parse import read_header, split_skill
+from deepagents.tools import ToolSpec
+from deepagents_cli.approval.policy import Policy
+from deepagents_cli.approval.rules import rules_in
+from deepagents_cli.approval.verdicts import Facts, decide
+from deepagents_cli.errors import CommandError
+from deepagents_cli.project.agents import FileAgent
+from deepagents_cli.project.checks import describe
+from deepagents_cli.project.machine import examine
+from deepagents_cli.project.project import Folder, Project, read_text
+from deepagents_cli.project.settings import KEYS, NOTHING_SET, Settings, as_text, merge, read_user, user_file
+from deepagents_cli.project.tools import TOOLS
+from deepagents_cli.session.proposal import Proposal
+from deepagents_cli.session.slash.parts import Answer, SlashCommand, Talk, propose
+from deepagents_cli.session.workplace import Workplace
+from deepagents_cli.text import one_line
+
+_FILE: Final = "AGENTS.md"
+_KEEP_ALL: Final = "keep all"
+_LARGEST_SKILL: Final = 1 << 20
+"""Bytes."""
+_LONGEST: Final = 300
+"""Characters of a description."""
+_INIT: Final = (
+    "Look at this directory: its layout, its build and test commands, its conventions. Then write AGENTS.md "
+    "in its root, for coding agents that work here: what it is in two sentences, the commands to build, test "
+    "and lint, where things are, and the rules that a stranger would break. At most 60 lines; nothing that "
+    "the code says by itself. If there is an AGENTS.md, improve it and keep what is right."
+)
+_REVIEW: Final = (
+    "Review the changes in this directory that are not committed (git status, git diff, and new files). "
+    "Look for mistakes, missing tests, and what is needlessly complicated. Change nothing. Answer with a "
+    "list, the worst first, each with file and line and what to do; say so if nothing is wrong."
+)
+
+
+async def _memory(talk: Talk, arguments: str) -> Answer:
+    files = talk.workplace.project.memory()
+    if not files:
+        return {"text": "The model reads no AGENTS.md here. /remember writes one, and /init a whole one."}
+    lines = [f"- `{one_line(str(each))}`, {each.stat().st_size:,} bytes" for each in files]
+    return {"text": "\n".join(["The model reads at each start:", *lines])}
+
+
+async def _remember(talk: Talk, arguments: str) -> Answer:
+    places = _places(talk.workplace.project)
+    scope, _, text = arguments.partition(" ")
+    if scope not in places:
+        if not arguments:
+            raise CommandError("Write what is to be remembered behind /remember")
+        choices = [
+            {
+                "value": f"{name} {arguments}",
+                "label": name,
+                "detail": one_line(str(place / _FILE)),
+                "usable": True,
+            }
+            for name, place in places.items()
+        ]
+        return {"choices": choices}
+    proposal = await to_thread(Proposal.of, places[scope].resolve() / _FILE)
+    head = f"{proposal.text.rstrip()}\n" if proposal.text.strip() else ""
+    return propose(proposal, f"{head}- {text.strip()}\n")
+
+
+def _places(project: Project) -> dict[str, Path]:
+    """Return where notes are kept: for everything, for the repository, for this directory."""
+    found = {"home": project.home / ".deepagents", "repository": project.root, "directory": project.directory}
+    if project.root == project.directory:
+        del found["directory"]
+    return found
+
+
+def find_skills(project: Project) -> dict[str, tuple[Path, Folder]]:
+    """Return the skills that are there, by name; a later one replaces an earlier one."""
+    return {
+        each.parent.name: (each, folder)
+        for folder in project.folders("skills")
+        for each in sorted(folder.path.glob("*/SKILL.md"))
+    }
+
+
+async def _skills(talk: Talk, arguments: str) -> Answer:
+    found = await to_thread(describe_skills, talk.workplace.project)
+    return {"text": "\n".join(found) or "There are no skills in .deepagents/skills or .claude/skills."}
+
+
+def describe_skills(project: Project) -> list[str]:
+    """Return the skills that are there, a line of Markdown each."""
+    return [_describe_skill(name, *each, project) for name, each in find_skills(project).items()]
+
+
+def _describe_skill(name: str, path: Path, folder: Folder, project: Project) -> str:
+    try:
+        header, _ = split_skill(read_text(path, folder.place, _LARGEST_SKILL))
+        about = one_line(str(read_header(header).get("description") or "has no description"))[:_LONGEST]
+    except (OSError, ValueError) as error:
+        about = f"cannot be read: {one_line(str(error))}"
+    where = "repository" if folder.place == project.root else "directory"
+    where = "home" if folder.place == project.home else where
+    where = f"plugin {folder.plugin.name}, {where}" if folder.plugin else where
+    return f"- **{one_line(name)}** {about} ({where}, `{one_line(str(path))}`)"
+
+
+async def _agents(talk: Talk, arguments: str) -> Answer:
+    lines = [
+        f"- **{one_line(each.name)}** {one_line(each.description)} ({_tools_of(each)}; "
+        f"{one_line(each.model or 'the model of the main agent')})"
+        for each in talk.workplace.setup.agents.values()
+    ]
+    return {"text": "\n".join(["- **general-purpose** does what it is told (all tools)", *lines])}
+
+
+def _tools_of(agent: FileAgent) -> str:
+    has = sorted(TOOLS - agent.excluded)
+    if len(has) <= len(agent.excluded):
+        return ", ".join(has) or "no tools"
+    return f"all tools but {', '.join(sorted(agent.excluded))}" if agent.excluded else "all tools"
+
+
+async def _tools(talk: Talk, arguments: str) -> Answer:
+    request, policy = talk.steering.request, talk.workplace.policy
+    if request is None:
+        can = policy.backend.capabilities()
+        names = [each.name for each in policy.specs.values() if each.is_possible(can)]
+    else:
+        names = [str(getattr(each, "name", each)) for each in request.tools]
+    words = {"allow": "", "ask": ": asks", "refuse": ": refused"}
+    specs = {name: policy.specs.get(name) for name in sorted(names)}
+    lines = [
+        f"- `{one_line(name)}`{words[_usual(each, policy)] if each else ''}" for name, each in specs.items()
+    ]
+    note = "" if talk.mode == "full" else " Secrets, .git and settings of editors ask in addition."
+    return {"text": "\n".join([f"In mode {talk.mode}:{note}", "", *lines])}
+
+
+def _usual(spec: ToolSpec, policy: Policy) -> str:
+    """Return what becomes of an ordinary call of a tool in the present mode."""
+    watched = policy.watched and spec.asks_by_default and policy.mode != "plan"
+    harmless = policy.mode == "plan" and policy.confined and not policy.network
+    args = dict.fromkeys(spec.summary_arguments, "")
+    mode = "ask" if watched else policy.mode
+    return decide(spec, args, mode, (), Facts(confined=policy.confined, harmless=harmless)).kind
+
+
+async def _permissions(talk: Talk, arguments: str) -> Answer:
+    policy = talk.workplace.policy
+    if arguments == _KEEP_ALL:
+        return {"text": "All stay allowed."}
+    if arguments:
+        known = policy.forget(arguments)
+        return {"text": "It is asked about again." if known else f"There is no rule {one_line(arguments)!r}."}
+    if not policy.rules:
+        return {"text": "No call is allowed for good; choose always when you are asked."}
+    kept = await to_thread(_where_kept, talk.workplace)
+    where = {each: kept.get(each, "this session") for each in map(str, policy.rules)}
+    # First, so that Enter alone removes nothing.
+    rows = {_KEEP_ALL: "remove none"} | {rule: f"{place}; remove" for rule, place in where.items()}
+    return {
+        "choices": [
+            {"value": rule, "label": one_line(rule), "detail": detail, "usable": True}
+            for rule, detail in rows.items()
+        ]
+    }
+
+
+def _where_kept(place: Workplace) -> dict[str, str]:
+    """Return where the rules are kept that count here, for people; the others are the session's."""
+    kept = merge(read_user(place.project.home)).permissions
+    named = {None: "everywhere", place.directory: "in this directory"}
+    return {
+        str(rule): named.get(each.directory) or f"in {one_line(str(each.directory))}"
+        for each in kept
+        for rule in rules_in([each], place.directory)
+    }
+
+
+async def _diff(talk: Talk, arguments: str) -> Answer:
+    lines = await talk.changes.of_session()
+    if not lines:
+        return {"text": "The agent's file tools have changed nothing in this session."}
+    # Longer than any in the text, which would end it.
+    longest = max((len(each) for each in re.findall("`+", "\n".join(lines))), default=0)
+    fence = "`" * max(longest + 1, 4)
+    return {"text": "\n".join([f"{fence}diff", *lines, fence])}
+
+
+async def _settings(talk: Talk, arguments: str) -> Answer:
+    place = talk.workplace
+    lines = [f"- {one_line(each)}" for each in _describe_settings(place.setup.settings)]
+    where = f"Yours are in `{user_file(place.project.home)}`."
+    return {"text": "\n".join([*(lines or ["Nothing is set."]), "", where])}
+
+
+def _describe_settings(settings: Settings) -> Iterator[str]:
+    """Yield a line for each value that was set, as it is written in a file."""
+    for name in (each for each in KEYS if "." not in each and each not in ("permissions", "trusted")):
+        value = getattr(settings, name)
+        if value != getattr(NOTHING_SET, name):
+            yield f"{name}: {as_text(value)}"
+    yield from (f"limits.{kind}: {each}" for kind, each in settings.limits.items())
+    for hook in settings.hooks:
+        tools = f" ({', '.join(hook.tools)})" if hook.tools else ""
+        yield f"hooks.{hook.event}: {hook.command}{tools}"
+    if settings.permissions:
+        yield f"permissions: {len(settings.permissions)}, listed by /permissions"
+    yield from (f"trusted: {each.directory}" for each in settings.trusted)
+    yield from (f"not used: {each}" for each in settings.notices)
+
+
+async def _doctor(talk: Talk, arguments: str) -> Answer:
+    found = await to_thread(examine, talk.workplace.directory)
+    # The terminal is that of the screen, which is another process.
+    checks = [each for each in found if each.name != "terminal"]
+    return {"text": f"```\n{describe(checks)}\n```"}
+
+
+async def _init(talk: Talk, arguments: str) -> Answer:
+    return {"send": f"{_INIT} {arguments}".strip()}
+
+
+async def _review(talk: Talk, arguments: str) -> Answer:
+    return {"send": f"{_REVIEW} {arguments}".strip()}
+
+
+COMMANDS: Sequence[SlashCommand] = (
+    SlashCommand("memory", "list the files with instructions that the model reads", "", _memory),
+    SlashCommand(
+        "remember",
+        "write a note for the model, after showing it",
+        "[home|repository] TEXT",
+        _remember,
+    ),
+    SlashCommand("skills", "list the skills", "", _skills),
+    SlashCommand("agents", "list the subagents", "", _agents),
+    SlashCommand("tools", "list the tools, and which ask", "", _tools),
+    SlashCommand("permissions", "list what is allowed for good, to remove it", "[RULE]", _permissions),
+    SlashCommand("diff", "show what the agent has changed in this session", "", _diff),
+    SlashCommand("init", "let the agent write an AGENTS.md", "[WISHES]", _init),
+    SlashCommand("review", "let the agent review what is not committed", "[WISHES]", _review),
+    SlashCommand("settings", "show the settings that count here", "", _settings),
+    SlashCommand("doctor", "show what is found here, and what is missing", "", _doctor),
+)

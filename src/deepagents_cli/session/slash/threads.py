@@ -1,0 +1,142 @@
+"""Commands about sessions and modes."""
+
+from __future__ import annotations
+
+import time
+from asyncio import to_thread
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from langchain_core.messages import BaseMessage, ToolMessage
+
+from deepagents_cli.errors import CommandError
+from deepagents_cli.protocol import MODES, Choice
+from deepagents_cli.session.export import as_json, as_markdown, fork
+from deepagents_cli.session.proposal import Proposal
+from deepagents_cli.session.session import messages_in
+from deepagents_cli.session.slash.parts import Answer, SlashCommand, Talk, propose
+from deepagents_cli.session.threads import Thread, new_thread_id
+from deepagents_cli.text import one_line
+
+_MODES: Final = {
+    "ask": "asks before it changes anything",
+    "auto": "edits and confined commands go through; what leaves the sandbox asks",
+    "plan": "changes nothing, and ends with a plan to approve",
+    "full": "asks about nothing",
+}
+_LONGEST_LABEL: Final = 70
+_WHO: Final = {"human": "you", "ai": "the agent"}
+
+
+async def _mode(talk: Talk, wanted: str) -> Answer:
+    if wanted in MODES:
+        talk.set_mode(wanted)
+        return {"text": f"Mode {wanted}: {_MODES[wanted]}."}
+    if wanted:
+        raise CommandError(f"{wanted!r} is no mode; write ask, auto, plan or full")
+    return {"choices": [_choice(each, each, detail) for each, detail in _MODES.items()]}
+
+
+async def _new(talk: Talk, arguments: str) -> Answer:
+    talk.require_idle("begin a new session")
+    await talk.enter(new_thread_id(), resumed=False)
+    return {}
+
+
+async def _resume(talk: Talk, wanted: str) -> Answer:
+    threads, directory = talk.workplace.threads, talk.workplace.directory
+    if wanted:
+        talk.require_idle("open another session")
+        found = await to_thread(threads.find, wanted, directory)
+        if found.id == talk.thread:
+            return {"text": "This session is open."}
+        await talk.enter(found.id, resumed=True)
+        return {}
+    listed = await to_thread(threads.find_all, directory)
+    others = [each for each in listed if each.id != talk.thread]
+    if not others:
+        return {"text": "There is no other session in this directory."}
+    return {
+        "choices": [
+            _choice(
+                each.id,
+                one_line(each.name) or each.id,
+                time.strftime("%Y-%m-%d %H:%M", time.localtime(each.used)),
+            )
+            for each in others
+        ]
+    }
+
+
+async def _rename(talk: Talk, name: str) -> Answer:
+    if not name:
+        raise CommandError("Write the new name behind /rename")
+    threads, directory = talk.workplace.threads, talk.workplace.directory
+    # Before its first message a session is not in the list yet.
+    await to_thread(threads.note, talk.thread, directory, name)
+    await to_thread(threads.rename, talk.thread, name)
+    talk.name = one_line(name)
+    talk.say_status()
+    return {"text": f"This session is now called {talk.name}."}
+
+
+async def _fork(talk: Talk, at: str) -> Answer:
+    messages = await _messages(talk)
+    if not at:
+        # A copy can end where a step did, which is never between a call and its result.
+        ends = [
+            (number, each)
+            for number, each in enumerate(messages, 1)
+            if not getattr(each, "tool_calls", None) and not isinstance(each, ToolMessage)
+        ]
+        return {
+            "choices": [
+                _choice(
+                    str(number),
+                    f"{number}. {one_line(each.text)[:_LONGEST_LABEL]}",
+                    _WHO.get(each.type, each.type),
+                )
+                for number, each in reversed(ends)
+            ]
+        }
+    if not at.isdigit():
+        raise CommandError(f"{at!r} is no number of a message; /fork alone lists them")
+    talk.require_idle("fork the session")
+    copy = await to_thread(fork, talk.workplace.threads, _current(talk), int(at))
+    await talk.enter(copy, resumed=True)
+    return {"text": f"This is a copy up to message {at}; the session before is kept."}
+
+
+async def _export(talk: Talk, name: str) -> Answer:
+    path = Path(name or f"session-{talk.thread}.md")
+    messages = await _messages(talk)
+    write = as_json if path.suffix == ".json" else as_markdown
+    proposal = await to_thread(Proposal.of, talk.workplace.directory / path)
+    return propose(proposal, write(_current(talk), messages))
+
+
+async def _messages(talk: Talk) -> Sequence[BaseMessage]:
+    messages = messages_in(await talk.session.read())
+    if not messages:
+        raise CommandError("Nothing was said in this session yet")
+    return messages
+
+
+def _current(talk: Talk) -> Thread:
+    return talk.workplace.threads.find(talk.thread)
+
+
+def _choice(value: str, label: str, detail: str) -> Choice:
+    return {"value": value, "label": label, "detail": detail, "usable": True}
+
+
+COMMANDS: Final = (
+    SlashCommand("mode", "show or change what is asked about", "[ask|auto|plan|full]", _mode),
+    SlashCommand("new", "begin a new session", "", _new),
+    SlashCommand("sessions", "list the sessions of this directory, to open one", "[NAME]", _resume),
+    SlashCommand("resume", "open another session", "[NAME]", _resume),
+    SlashCommand("rename", "give this session another name", "NAME", _rename),
+    SlashCommand("fork", "go on from an earlier message in a copy", "[MESSAGE]", _fork),
+    SlashCommand("export", "write this session as Markdown, or as JSON", "[FILE]", _export),
+)

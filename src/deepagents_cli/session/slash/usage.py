@@ -1,0 +1,160 @@
+"""Commands about the model, its context, and what was used."""
+
+from __future__ import annotations
+
+import json
+from asyncio import create_task, to_thread
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Final
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages.utils import count_tokens_approximately
+from langchain_core.runnables.config import set_config_context
+from langchain_core.tools import BaseTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from langgraph.graph import END
+
+from deepagents.middleware.summarization import SummarizationMiddleware
+from deepagents.models.traits import input_window
+from deepagents_cli.project.models import find_models
+from deepagents_cli.session.session import messages_in
+from deepagents_cli.session.slash.parts import Answer, SlashCommand, Talk
+from deepagents_cli.session.slash.project import describe_skills
+from deepagents_cli.session.steering import NODE
+from deepagents_cli.session.usage import cost_of
+
+_WIDTH: Final = 24
+"""Columns of a bar; a line has fewer than 60."""
+_STYLES: Final = ("35", "34", "36", "33", "32", "31", "95", "94")
+_FREE: Final = "90"
+_KEPT: Final = 4
+"""Messages that stay whole when the context is made smaller."""
+_NOTHING_TO_COMPACT: Final = "There is nothing to compact yet."
+
+
+async def _model(talk: Talk, name: str) -> Answer:
+    if not name:
+        found = await to_thread(find_models)
+        choices = [
+            {
+                "value": each.name,
+                "label": each.name,
+                "detail": each.missing or each.detail,
+                "usable": each.usable,
+            }
+            for each in found
+        ]
+        return {"choices": choices}
+    talk.require_idle("change the model")
+    await to_thread(talk.workplace.choose_model, name)
+    talk.session.agent = talk.make_agent()
+    talk.say_status()
+    return {"text": f"From now on {talk.workplace.label} answers."}
+
+
+async def _cost(talk: Talk, arguments: str) -> Answer:
+    await talk.usage.finish()
+    used = talk.usage.used
+    if not used:
+        return {"text": "Nothing was used yet."}
+    lines = ["| agent | model | read | of it cached | written | cost |", "|---|---|---|---|---|---|"]
+    lines += [
+        f"| {each.agent or 'main'} | {each.model} | {each.input:,} | {each.cached:,} | {each.output:,} "
+        f"| {_money(each.cost)} |"
+        for each in sorted(used, key=lambda each: -each.input)
+    ]
+    return {"text": "\n".join([*lines, "", f"In all: {_money(cost_of(used))}"])}
+
+
+async def _compact(talk: Talk, arguments: str) -> Answer:
+    talk.require_idle("compact the context")
+    place, session = talk.workplace, talk.session
+    state = await session.read()
+    if not messages_in(state):
+        return {"text": _NOTHING_TO_COMPACT}
+    summarizing = SummarizationMiddleware(
+        place.model, backend=place.policy.backend, trigger=("messages", 1), keep=("messages", _KEPT)
+    )
+    # So that the archive is that of this thread, as where the agent compacts by itself.
+    with set_config_context(session.config) as context:
+        done = await create_task(summarizing.acompact(state.values), context=context)
+    if done is None:
+        return {"text": _NOTHING_TO_COMPACT}
+    count, update = done
+    await session.agent.aupdate_state(session.config, update, as_node=NODE)
+    await session.agent.aupdate_state(session.config, None, as_node=END)
+    return {"text": f"{count} messages were replaced by a summary; they are kept whole in an archive."}
+
+
+async def _context(talk: Talk, arguments: str) -> Answer:
+    parts = await _count_parts(talk)
+    window = input_window(talk.workplace.model)
+    total = sum(parts.values())
+    most = max(window or total, 1)
+    lines = [_line(name, count, most, _STYLES[at % 8]) for at, (name, count) in enumerate(parts.items())]
+    if window:
+        lines.append(_line("free", max(window - total, 0), most, _FREE))
+    known = f"of {window:,} tokens" if window else "tokens; the model's window is not known"
+    if talk.steering.request is None:
+        lines += [
+            "",
+            "The system prompt and the tools come in addition;",
+            "their size is known after a first step.",
+        ]
+    return {"ansi": "\n".join([f"About {total:,} {known}", "", *lines])}
+
+
+async def _count_parts(talk: Talk) -> dict[str, int]:
+    """Estimate the tokens of each part of the next request."""
+    project, request = talk.workplace.project, talk.steering.request
+    memory = sum(_tokens(each.read_text("utf-8", "replace")) for each in project.memory())
+    skills = sum(_tokens(each) for each in await to_thread(describe_skills, project))
+    tools = [json.dumps(_as_sent(each), default=str) for each in request.tools] if request else []
+    system = request.system_message if request else None
+    prompt = max(_tokens(system.text) - memory - skills, 0) if system else 0
+    kinds: Counter[str] = Counter()
+    for each in messages_in(await talk.session.read()):
+        kinds.update(_count(each))
+    fixed = {"system prompt": prompt, "memory": memory, "skills": skills, "tools": sum(map(_tokens, tools))}
+    return {name: count for name, count in {**fixed, **kinds}.items() if count}
+
+
+def _count(message: BaseMessage) -> dict[str, int]:
+    count = count_tokens_approximately([message])
+    match message:
+        case HumanMessage():
+            return {"your messages": count}
+        case AIMessage(tool_calls=calls):
+            of_calls = min(_tokens(json.dumps(calls, default=str)), count) if calls else 0
+            return {"answers": count - of_calls, "calls": of_calls}
+        case ToolMessage():
+            return {"results": count}
+        case _:
+            return {"other messages": count}
+
+
+def _as_sent(tool: Any) -> Any:
+    return convert_to_openai_tool(tool) if isinstance(tool, BaseTool) else tool
+
+
+def _line(name: str, count: int, most: int, style: str) -> str:
+    filled = max(round(_WIDTH * count / most), 1 if count else 0)
+    bar = f"\x1b[{style}m{'█' * filled}\x1b[0m{'·' * (_WIDTH - filled)}"
+    return f"{name:15} {bar} {count:>10,} {count / most:>4.0%}"
+
+
+def _tokens(text: str) -> int:
+    return len(text) // 4
+
+
+def _money(cost: float | None) -> str:
+    return "not known" if cost is None else f"${cost:,.4f}"
+
+
+COMMANDS: Sequence[SlashCommand] = (
+    SlashCommand("model", "show or change the model", "[PROVIDER:NAME]", _model),
+    SlashCommand("compact", "replace older messages by a summary now", "", _compact),
+    SlashCommand("context", "show what fills the model's window", "", _context),
+    SlashCommand("cost", "show tokens and cost by agent and model", "", _cost),
+)

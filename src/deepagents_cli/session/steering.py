@@ -1,0 +1,101 @@
+"""Let the person steer a turn: texts reach the agent at its next step, and so does a change of the mode."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, Protocol
+
+from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from langchain_core.tools import BaseTool, tool
+from langgraph.types import interrupt
+
+from deepagents_cli.approval.verdicts import PLANNING
+from deepagents_cli.session.inbox import MODEL
+
+PLAN: Final = "plan"
+"""The kind of question with which `present_plan` asks, and the mode in which it is offered."""
+NODE: Final = "Steering.before_model"
+"""What hands texts over, right before the model."""
+_PLANNING: Final = (
+    f"<mode>\n{PLANNING} Give it by calling present_plan, and ask before that what only the person can "
+    "say. Where nothing is to be changed, just answer.\n</mode>"
+)
+
+
+@tool
+def present_plan(plan: str) -> str:
+    """Show your plan to the person, who decides whether you carry it out. Give all of it, as Markdown."""
+    return str(interrupt({"type": PLAN, "plan": plan}))
+
+
+class Guide(Protocol):
+    """What steers: the conversation."""
+
+    @property
+    def mode(self) -> str: ...
+
+    def hand_over(self) -> list[HumanMessage]:
+        """Return what was typed since the last step."""
+        ...
+
+    def model_for(self, name: str) -> BaseChatModel | None:
+        """Return the model that a message asks for, if it can be had."""
+        ...
+
+    async def facts(self) -> str:
+        """Return what the model is to know besides its instructions."""
+        ...
+
+
+class Steering(AgentMiddleware[Any, Any, Any]):
+    """Gives the agent what was typed, and each call of a model its rules, its facts, and the model meant."""
+
+    def __init__(self, guide: Guide) -> None:
+        super().__init__()
+        self._guide = guide
+        self.request: ModelRequest[Any] | None = None
+        """What the model was asked last, for people who want to see what fills its context."""
+        self.tools: Sequence[BaseTool] = [present_plan]
+
+    async def abefore_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        """Give the agent what was typed since its last step."""
+        messages = self._guide.hand_over()
+        return {"messages": messages} if messages else None
+
+    async def awrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+    ) -> ModelResponse[Any]:
+        """Ask the model, in plan mode with its rules; the mode may have changed since the last call."""
+        is_planning = self._guide.mode == PLAN
+        further = [*filter(None, [await self._guide.facts(), _PLANNING if is_planning else ""])]
+        if further:
+            request = request.override(system_message=_with(request.system_message, further))
+        if not is_planning:
+            others = [each for each in request.tools if getattr(each, "name", None) != present_plan.name]
+            request = request.override(tools=others)
+        self.request = request
+        named = _find_named_model(request.messages)
+        model = self._guide.model_for(named) if named else None
+        return await handler(request.override(model=model) if model else request)
+
+
+def _with(message: SystemMessage | None, further: Sequence[str]) -> SystemMessage:
+    blocks = message.content_blocks if message else []
+    added: list[Any] = [{"type": "text", "text": f"\n\n{each}"} for each in further]
+    return SystemMessage(content_blocks=[*blocks, *added])
+
+
+def _find_named_model(messages: Sequence[BaseMessage]) -> str | None:
+    """Return the model that the last text of the person names: a command from a file may have one."""
+    # What the library and hooks add has a mark or a name.
+    texts = (
+        each
+        for each in reversed(messages)
+        if isinstance(each, HumanMessage) and not each.name and "lc_source" not in each.additional_kwargs
+    )
+    last = next(texts, None)
+    return last.additional_kwargs.get(MODEL) if last else None

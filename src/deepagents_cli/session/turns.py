@@ -1,0 +1,149 @@
+"""Let the agent work: begin with what was sent, ask what must be asked, and stop when the person says so."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from asyncio import CancelledError, Task
+from collections.abc import Callable
+from time import monotonic
+from typing import Any, Final
+
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.types import Command
+
+from deepagents.events import Event, LimitReached, Reasoning, Token
+from deepagents_cli.errors import explain_error
+from deepagents_cli.protocol import End
+from deepagents_cli.session.asking import Asking, Say, answers_of
+from deepagents_cli.session.inbox import Inbox
+from deepagents_cli.session.session import Session, Waiting, messages_in
+from deepagents_cli.session.steering import NODE
+
+logger = logging.getLogger(__name__)
+_INTERRUPTED: Final = "[The person stopped the answer here.]"
+_GO_ON: Final = "Go on."
+_MODEL: Final = "model"
+
+
+class Turns:
+    """The turns of one thread, one at a time."""
+
+    def __init__(self, session: Session, inbox: Inbox, asking: Asking, say: Say, done: Callable[[], None]):
+        self._session = session
+        self._inbox = inbox
+        self._asking = asking
+        self._say = say
+        self._done = done
+        self._task: Task[None] | None = None
+        self._stopping = self._again = False
+        self._began = self._thinking = 0.0
+        self._written = ""
+        self._reached = False
+
+    @property
+    def is_working(self) -> bool:
+        """Whether a turn is under way."""
+        return self._task is not None
+
+    def begin(self) -> None:
+        """Begin a turn with what waits in the inbox, or go on with what was interrupted."""
+        if self._task is None:
+            self._stopping = self._again = False
+            self._task = asyncio.create_task(self._run())
+        else:
+            # What is sent right behind Esc is no part of what was stopped.
+            self._again = self._stopping
+
+    def stop(self) -> None:
+        """Cancel the present step."""
+        self._again = False
+        if self._task is not None and not self._stopping:
+            self._stopping = True
+            self._task.cancel()
+
+    async def end(self) -> None:
+        """Stop, and wait until all is saved."""
+        self.stop()
+        if self._task is not None:
+            await self._task
+
+    def see(self, event: Event) -> None:
+        """Note of an event what decides how the turn ends."""
+        match event:
+            case Token(agent=None, text=text):
+                self._written += text
+            case Reasoning() | Token():
+                pass
+            case LimitReached(agent=None):
+                self._reached = True
+            case _ if getattr(event, "agent", None) is None:
+                # Whatever else the main agent does, its model call is over.
+                self._written = ""
+            case _:
+                pass
+
+    async def _run(self) -> None:
+        try:
+            while await self._turn() == "done" and self._inbox.texts:
+                continue
+        finally:
+            self._task = None
+        if self._again:
+            self.begin()
+
+    async def _turn(self) -> End:
+        self._began, self._thinking = monotonic(), 0.0
+        self._written, self._reached = "", False
+        self._say("working", {"queued": self._inbox.texts})
+        end, error = await self._work()
+        if self._stopping:
+            end, error = "stopped", None
+        self._done()
+        seconds = monotonic() - self._began - self._thinking
+        self._say("idle", {"end": end, "error": error, "seconds": round(seconds, 1)})
+        return end
+
+    async def _work(self) -> tuple[End, str | None]:
+        error: str | None = None
+        try:
+            waiting = await self._start()
+            while waiting:
+                waiting = await self._session.go_on(await self._answers(waiting))
+        except CancelledError:
+            if not self._stopping:
+                raise
+        except Exception as raised:
+            # The turn ends with a sentence, and the conversation goes on.
+            logger.exception("The turn failed.")
+            error = explain_error(raised)
+        await self._settle()
+        return ("failed" if error else "limited" if self._reached else "done"), error
+
+    async def _start(self) -> list[Waiting]:
+        if messages := self._inbox.hand_over():
+            return await self._session.send(messages)
+        state = await self._session.read()
+        past = messages_in(state)
+        last = past[-1] if past else None
+        if isinstance(last, AIMessage) and not last.tool_calls:
+            # A model that is asked behind an answer of its own may answer with nothing, or refuse.
+            return await self._session.send([HumanMessage(_GO_ON)])
+        return await self._session.go_on() if state.tasks else []
+
+    async def _answers(self, waiting: list[Waiting]) -> Command[Any]:
+        asked = monotonic()
+        try:
+            decided, answers = await answers_of(self._asking, waiting)
+        finally:
+            self._thinking += monotonic() - asked
+        return Command(resume={**self._session.answers(decided), **answers})
+
+    async def _settle(self) -> None:
+        """Keep what was written of an answer that was stopped, and learn what of the inbox was saved."""
+        state = await self._session.read()
+        if self._stopping and self._written.strip() and _MODEL in state.next:
+            partly = AIMessage(f"{self._written.rstrip()}\n\n{_INTERRUPTED}")
+            session = self._session
+            await session.agent.aupdate_state(session.config, {"messages": [partly]}, as_node=NODE)
+        self._inbox.settle({each.id for each in messages_in(state)})

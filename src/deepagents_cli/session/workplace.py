@@ -1,0 +1,210 @@
+"""Hold what stays while threads come and go: the directory, the model, the backend, and the files on disk."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from asyncio import to_thread
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from langchain.agents.middleware import AgentMiddleware
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import BaseMessage
+from langchain_core.outputs import ChatResult
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+from deepagents.errors import UnknownModel
+from deepagents.limits import Limits, Price
+from deepagents_cli.approval.policy import Policy
+from deepagents_cli.errors import CommandError
+from deepagents_cli.project.agents import choose_other_model
+from deepagents_cli.project.models import find_models
+from deepagents_cli.project.project import Project
+from deepagents_cli.project.settings import user_file
+from deepagents_cli.project.settings_file import add_trusted
+from deepagents_cli.project.setup import describe_untrusted, load_setup
+from deepagents_cli.project.state import state_dir
+from deepagents_cli.protocol import Message
+from deepagents_cli.session.access import FLAGS, Access, limits_of
+from deepagents_cli.session.agents import (
+    choose_backend,
+    choose_model,
+    is_local,
+    make_agent,
+    make_policy,
+    model_label,
+    refuse_options,
+)
+from deepagents_cli.session.record import Record
+from deepagents_cli.session.session import open_saver
+from deepagents_cli.session.steering import Steering
+from deepagents_cli.session.threads import Threads
+
+_NO_MODEL: Final = "no model"
+_OPTIONS: Final[Mapping[str, Any]] = {
+    "mode": None,
+    "shell": False,
+    "auto": False,
+    "yes": False,
+    "network": [],
+    "read": [],
+    "write": [],
+    "price": None,
+    **dict.fromkeys(FLAGS),
+}
+
+
+class Workplace:
+    """Everything that an agent of this conversation is made of.
+
+    Raises:
+        CommandError: for what the options ask for and cannot be had.
+    """
+
+    def __init__(self, opened: Message, notify: Callable[[str], None]) -> None:
+        self.notify = notify
+        directory = Path(opened["directory"]).expanduser().resolve()
+        if not directory.is_dir():
+            raise CommandError(f"{opened['directory']!r} is not a directory")
+        self.options = options = Namespace(**{**_OPTIONS, **(opened.get("options") or {})})
+        options.mode = opened.get("mode") or options.mode
+        options.price = Price(*options.price) if options.price else None
+        self.directory = directory
+        self.setup = load_setup(Project(directory, Path.home()))
+        self._named: str | None = opened.get("model")
+        self.threads = Threads(state_dir())
+        self.record = Record(self.threads.path)
+        self.notices: list[str] = []
+        self.saver: AsyncSqliteSaver | None = None
+        self._resources = ExitStack()
+        self._resources.callback(self.record.close)
+        self._policy: Policy | None = None
+        self._others: dict[str, BaseChatModel | None] = {}
+
+    async def open(self, *, trust: bool) -> None:
+        """Open the file of the checkpoints, and make the model and its backend.
+
+        Args:
+            trust: whether what the directory brings is used from now on.
+        """
+        if trust:
+            add_trusted(user_file(Path.home()), self.setup.trust())
+            self.setup = load_setup(self.project)
+        settings = self.setup.settings
+        self.access = replace(Access.of(self.options, settings), asks_hosts=True)
+        self.limits: Limits | None = limits_of(self.options, settings.limits)
+        try:
+            model = choose_model(self._named, settings)
+        except UnknownModel as error:
+            named = bool(self._named or settings.model or os.environ.get("DEEPAGENTS_MODEL"))
+            model = _NoModel(missing=await to_thread(_say_missing, error, named=named))
+        self._set_model(model)
+        self.saver = await open_saver(self.threads.path)
+
+    @property
+    def project(self) -> Project:
+        """The directory, and what lies in it."""
+        return self.setup.project
+
+    async def close(self) -> None:
+        """End what runs in the background, and close the files."""
+        self._resources.close()
+        if self.saver is not None:
+            await self.saver.conn.close()
+
+    @property
+    def label(self) -> str:
+        """The model's name, for people."""
+        return _NO_MODEL if isinstance(self.model, _NoModel) else model_label(self.model)
+
+    @property
+    def policy(self) -> Policy:
+        """What decides about calls."""
+        assert self._policy is not None
+        return self._policy
+
+    def choose_model(self, name: str) -> None:
+        """Change the model; agents that are made from now on have it."""
+        self._set_model(choose_model(name, self.setup.settings))
+
+    def model_for(self, name: str) -> BaseChatModel | None:
+        """Return the model that a command from a file names; `None` where the one of the agent answers."""
+        if name not in self._others:
+            try:
+                self._others[name] = other = choose_other_model(name, self.model)
+                # Such a model is watched, and has no commands; the agent may have both otherwise.
+                if other is not None and is_local(other) and not is_local(self.model):
+                    raise CommandError(f"{name} is too weak for the tools of this agent")
+                if other is not None:
+                    self._refuse_options(other)
+            except (UnknownModel, CommandError) as error:
+                self._others[name] = None
+                self.notify(f"{self.label} answers: {error}")
+        return self._others[name]
+
+    def make_agent(self, steering: Steering, *around_calls: AgentMiddleware[Any, Any, Any]) -> Any:
+        """Make the agent; `around_calls` sees those of its subagents too."""
+        assert self.saver is not None, "open() comes first"
+        return make_agent(
+            self.model,
+            self.saver,
+            self.policy,
+            self.limits,
+            setup=self.setup,
+            notify=self.notify,
+            middleware=[steering],
+            around_calls=around_calls,
+        )
+
+    def _refuse_options(self, model: BaseChatModel) -> None:
+        access = self.access
+        refuse_options(model, approve_all=access.approving, for_commands=access.typed, limits=self.limits)
+
+    def _set_model(self, model: BaseChatModel) -> None:
+        missing = model.missing if isinstance(model, _NoModel) else None
+        if not missing:
+            self._refuse_options(model)
+        backend, notice = choose_backend(self.project, model, self.access)
+        self.notices = [*filter(None, [missing, notice, *self.setup.notices, describe_untrusted(self.setup)])]
+        self.model = model
+        self._others.clear()
+        known = self._policy
+        # Commands in the background belong to the backend, so it stays where it would be the same.
+        if known is not None and type(backend) is type(known.backend):
+            backend = known.backend
+        elif isinstance(backend, AbstractContextManager):
+            self._resources.enter_context(backend)
+        if known is None:
+            self._policy = make_policy(backend, self.project, self.access, model)
+        else:
+            # The same policy, with the mode and the rules of this session.
+            known.backend, known.watched = backend, is_local(model)
+
+
+class _NoModel(BaseChatModel):
+    """Stands in where no model can be used yet, so that a conversation opens and `/model` picks one."""
+
+    missing: str
+
+    @property
+    def _llm_type(self) -> str:
+        return _NO_MODEL
+
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Any:
+        """Take tools that nothing will call."""
+        return self
+
+    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        raise CommandError(self.missing)
+
+
+def _say_missing(error: Exception, *, named: bool) -> str:
+    """Say why there is no model, and what to do about it here."""
+    if not named and any(each.usable for each in find_models()):
+        return "No model is chosen yet. Choose one with /model."
+    way = "Choose a model with /model." if named else "Then choose it with /model."
+    return f"{str(error).rstrip('.')}. {way}"

@@ -1,0 +1,42 @@
+"""Prepare text for people: clean it, join its lines, cut it."""
+
+from __future__ import annotations
+
+from typing import Final
+from unicodedata import category
+
+_STEERING: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+"""Unicode categories that can move, hide or reorder what is shown: control, format, surrogates, lines."""
+_HARMLESS: Final = frozenset("\n\t\u200c\u200d")
+"""Newline and tab, and the joiners that scripts and emoji are written with."""
+
+
+def clean(text: str) -> str:
+    """Make visible whatever in a text could steer the terminal, hide text or change its order.
+
+    All that a model, a tool or a file gives passes here before it is shown; other modules make no `Text` of
+    their own.
+    """
+    text = text.replace("\r\n", "\n")
+    # Most text is ASCII lines, and asking for the category of each of its characters would take seconds for
+    # a large file.
+    if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
+        return text
+    return "".join(
+        each if each in _HARMLESS or category(each) not in _STEERING else _escape(each) for each in text
+    )
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode()
+
+
+def one_line(text: str) -> str:
+    """Clean a text and join its lines."""
+    return " ".join(clean(text).split())
+
+
+def cut(text: str, most: int) -> str:
+    """Cut a text at so many characters, and count the others."""
+    left = len(text) - most
+    return f"{text[:most]}... ({left:,} more characters)" if left > 0 else text

@@ -1,0 +1,1 @@
+"""Show a session to a person or a program, and ask the person."""

@@ -1,0 +1,54 @@
+"""Slash commands as they are typed: the screen's own, those that the worker offers, and what /help shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from deepagents_cli.text import one_line
+from deepagents_cli.views.chat.transcript import Block
+
+OWN_COMMANDS: Final = {
+    "help": "show the commands and keys",
+    "theme": "choose colours for a light or a dark terminal, or none: [light|dark|none]",
+    "quit": "leave; the session can be continued",
+}
+_KEYS: Final = {
+    "Enter": "send; while the agent works, it reads what you send at its next step",
+    "Alt-Enter, Ctrl-J, \\ Enter": "begin a new line",
+    "Up": "take back what waits, else the history",
+    "Ctrl-R": "search the history",
+    "Tab": "complete a /command or an @file",
+    "Ctrl-V": "attach the picture that is in the clipboard",
+    "Esc": "stop the present step, and keep what is done",
+    "Ctrl-L": "clear the screen",
+    "Ctrl-C twice, Ctrl-D": "leave",
+}
+_ALIASES: Final = {"exit": "quit", "q": "quit", "?": "help"}
+
+
+def read_command(text: str) -> tuple[str, str] | None:
+    """Return the name and the arguments of a command; a path such as /etc/hosts is none."""
+    first, *arguments = text.split(maxsplit=1) or [""]
+    name = first.removeprefix("/")
+    if not text.startswith("/") or not name or "/" in name:
+        return None
+    return _ALIASES.get(name, name), "".join(arguments).strip()
+
+
+def list_commands(offered: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Return all commands, with what each does and what may stand behind it."""
+    described = {str(each["name"]): [each.get("description"), each.get("arguments")] for each in offered}
+    return OWN_COMMANDS | {
+        one_line(name): one_line(": ".join(str(each) for each in texts if each))
+        for name, texts in described.items()
+    }
+
+
+def show_help(commands: Mapping[str, str]) -> list[Block]:
+    """Show the commands and the keys."""
+    named = {f"/{name}": text for name, text in sorted(commands.items())}
+    return [
+        Block("terms", "\n".join(f"{term}\t{text}" for term, text in terms.items()))
+        for terms in (named, _KEYS)
+    ]

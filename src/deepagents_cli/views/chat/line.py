@@ -1,0 +1,69 @@
+"""The line that is typed at: its history, its completion, pastes that are folded, texts that come back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import ThreadedCompleter
+from prompt_toolkit.filters import Condition
+
+from deepagents_cli.project.state import state_dir
+from deepagents_cli.views.chat.completion import ChatCompleter, Files
+from deepagents_cli.views.chat.composer import Composer
+from deepagents_cli.views.chat.keyboard import open_history
+
+
+class InputLine(Buffer):
+    """The input line of a directory; `commands` are those that can be completed."""
+
+    def __init__(
+        self,
+        directory: Path,
+        changeable: Sequence[Path],
+        commands: Callable[[], Mapping[str, str]],
+        changed: Callable[[], None],
+    ) -> None:
+        self._composer = Composer(directory, changeable)
+        super().__init__(
+            history=open_history(state_dir(), lambda text: self._composer.expand(text)[0]),
+            completer=ThreadedCompleter(ChatCompleter(commands, Files(directory))),
+            # Each completion is drawn anew, so that only what can be completed is tried.
+            complete_while_typing=Condition(lambda: "@" in self.text or self.text[:1] == "/"),
+            multiline=True,
+            name="input",
+            on_text_changed=lambda _: changed(),
+        )
+
+    def take(self) -> tuple[str, list[str]]:
+        """Empty the line into the history; return the message that stood in it, and its attachments."""
+        text, attachments = self._composer.expand(self.text)
+        self.append_to_history()
+        self.reset()
+        return text.strip(), attachments
+
+    def paste(self, text: str) -> None:
+        """Insert a pasted text, folded where it is long."""
+        self.cut_selection()
+        self.insert_text(self._composer.paste(text))
+
+    def paste_picture(self) -> bool:
+        """Attach the picture in the clipboard; return whether there is one."""
+        mark = self._composer.paste_picture()
+        self.insert_text(mark or "")
+        return mark is not None
+
+    def type_again(self, text: str) -> None:
+        """Put a text into the line, to be changed."""
+        self.text = text
+        self.cursor_position = len(text)
+
+    def offer_again(self, text: str) -> None:
+        """Put a text that was not taken into the line, selected: Enter sends it, and typing replaces it."""
+        self.type_again(text)
+        self.cursor_position = 0
+        self.start_selection()
+        if self.selection_state:
+            self.selection_state.enter_shift_mode()
+        self.cursor_position = len(text)

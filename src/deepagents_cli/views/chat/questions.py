@@ -1,0 +1,156 @@
+"""Questions to the person: what they show, which lines answer them, and what these mean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias, cast
+
+from deepagents_cli.text import clean, one_line
+from deepagents_cli.views.chat.transcript import Block, Kind
+
+Subject: TypeAlias = Literal["ask", "question", "trust", "write"]
+_SHOWN_LINES: Final = 500
+_BLOCK_LINES: Final = 100
+_CHOICES: Final = {"approve": "y", "reject": "n", "edit": "e", "respond": "r"}
+LABELS: Final = {
+    "y": "[y]es", "n": "[n]o", "e": "[e]dit", "r": "[r]eply", "a": "[a]lways", "v": "[v]iew", "?": "[?]"
+}  # fmt: skip
+WORDS: Final = {"y": "yes", "n": "no", "e": "edit", "r": "reply", "a": "always", "v": "view", "?": "help"}
+EXPLAINED: Final = {
+    "y": "do it, this once",
+    "n": "refuse; the agent is told the reason that you may type",
+    "e": "change it in your editor ($VISUAL or $EDITOR), else here; you see the change before it is done",
+    "r": "do not do it, and give the agent your text as the result",
+    "a": "do it, and do not ask again for such calls; you choose which, and for how long",
+    "v": "show the lines that were left out; what was not shown cannot be agreed to",
+}
+SCOPES: Final = {
+    "session": "in this session",
+    "directory": "in this directory",
+    "everywhere": "everywhere",
+}
+
+
+@dataclass(slots=True)
+class Pending:
+    """A question that waits; `shown` counts the lines of its details that were shown."""
+
+    subject: Subject
+    message: Mapping[str, Any]
+    title: str
+    details: Sequence[str]
+    kind: Kind = "dim"
+    shown: int = 0
+    may: Sequence[str] = ()
+
+    @property
+    def id(self) -> Any:
+        """The id that the worker knows it by."""
+        return self.message.get("id")
+
+    @property
+    def unseen(self) -> int:
+        """How many lines were not shown yet."""
+        return len(self.details) - self.shown
+
+    @property
+    def lets_work_go_on(self) -> bool:
+        """Whether no call waits for the answer: a file is proposed, or a host was wanted."""
+        return self.subject == "write" or (self.subject == "ask" and not self.message.get("call_id"))
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is answered by a text, and not by a key."""
+        return self.subject == "question" and not self.answers
+
+    @property
+    def answers(self) -> Mapping[str, Mapping[str, Any]]:
+        """The answers that a tool offers, by the key that gives each."""
+        offered = self.message.get("choices") if self.subject == "question" else None
+        return {str(number): each for number, each in enumerate(offered or (), 1)}
+
+    def show(self) -> list[Block]:
+        """Return the next lines of its details as blocks, the title before the first."""
+        blocks = [] if self.shown else [Block("title", self.title)]
+        part = self.details[self.shown :] if self.shown else self.details[:_SHOWN_LINES]
+        self.shown += len(part)
+        # Markdown is one text; of lines, a key need not wait for all.
+        size = len(part) if self.kind == "markdown" else _BLOCK_LINES
+        for at in range(0, len(part), size or 1):
+            blocks.append(Block(self.kind, "\n".join(part[at : at + size]), follows=True))
+        if self.unseen:
+            more = f"... {self.unseen:,} more lines; view them to agree"
+            blocks.append(Block("notice", more, follows=True))
+        return blocks
+
+    @property
+    def offered(self) -> dict[str, str]:
+        """The keys that answer now, with what is shown for each."""
+        if self.unseen:
+            # A payload could stand behind any number of dull lines.
+            return {key: LABELS[key] for key in ("v", *self.may, "?") if key in "vnr?"}
+        named = {key: f"[{key}] {one_line(str(each['label']))}" for key, each in self.answers.items()}
+        return named | {key: LABELS[key] for key in (*self.may, "?")}
+
+    def read_key(self, line: str) -> str | None:
+        """Return the key that a line stands for, offered now or not: itself or its word, and nothing else."""
+        typed = line.strip().lower()
+        lines = {key: (key,) for key in self.answers} | {key: (key, word) for key, word in WORDS.items()}
+        return None if self.is_text else next((key for key in lines if typed in lines[key]), None)
+
+    def explain(self, stop_key: str) -> Block:
+        """Say what each key does."""
+        answers = {key: one_line(f"{each['label']}: {each['detail']}") for key, each in self.answers.items()}
+        meant = EXPLAINED | ({"r": "answer with a text of your own"} if answers else {}) | answers
+        lines = [f"{key}\t{meant[key]}" for key in self.offered if key != "?"]
+        lines.append(f"{stop_key}\trefuse, and stop the present step")
+        return Block("terms", "\n".join(lines))
+
+    def edited_text(self) -> tuple[str, str]:
+        """Return the text to be edited, and how its file ends."""
+        edit = cast("Mapping[str, Any]", self.message.get("edit") or {})
+        path = str(edit.get("path", ""))
+        suffix = edit.get("suffix") or (f".{path.rpartition('.')[2]}" if "." in path else ".txt")
+        return str(edit.get("text", "")), one_line(str(suffix)).replace("/", "")
+
+
+def read_question(message: Mapping[str, Any]) -> Pending:
+    """Read an `ask`, a `question`, a `trust`, or a `result` that proposes a file."""
+    match message.get("is"):
+        case "ask":
+            return _read_ask(message)
+        case "question":
+            who = one_line(str(message.get("agent") or "The agent"))
+            lines = clean(str(message.get("text", ""))).split("\n")
+            if message.get("choices"):
+                # So far only plans come with choices.
+                return Pending("question", message, f"{who} proposes a plan", lines, kind="markdown", may="r")
+            return Pending("question", message, f"{who} asks:", lines)
+        case "trust":
+            title = f"Do you trust {one_line(str(message.get('directory', '')))}? It brings what can run:"
+            items = [f"{each['kind']} {each['name']}: {each['what']}" for each in message.get("items", ())]
+            return Pending("trust", message, title, clean("\n".join(items)).split("\n"), may="yn")
+        case _:
+            edit = cast("Mapping[str, Any]", message.get("edit") or {})
+            lines = clean(str(edit.get("text", ""))).split("\n")
+            lost = int(edit.get("replaces") or 0)
+            instead = f" It replaces the {lost:,} bytes that are there." if lost else ""
+            title = f"Write {one_line(str(edit.get('path', '')))}?{instead}"
+            return Pending("write", message, title, lines, may="yne")
+
+
+def _read_ask(message: Mapping[str, Any]) -> Pending:
+    who = one_line(str(message.get("agent") or "The agent"))
+    title = f"{who} {one_line(str(message.get('title', '')))}"
+    keys = [_CHOICES[each] for each in message.get("choices", ()) if each in _CHOICES]
+    if not message.get("edit"):
+        keys = [key for key in keys if key != "e"]
+    if message.get("rules") and "y" in keys:
+        keys.append("a")
+    language = str(message.get("language"))
+    # A line may hold several, and each of them is counted.
+    details = clean("\n".join(map(str, message.get("details", ())))).split("\n")
+    kind = cast("Kind", language) if language in ("diff", "sh", "json") else "dim"
+    order = sorted(set(keys), key="ynera".index)
+    return Pending("ask", message, title, details if any(details) else [], kind, may=order)

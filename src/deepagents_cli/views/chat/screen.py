@@ -1,0 +1,385 @@
+"""The conversation at a terminal: finished blocks go to the scrollback, below them what still changes."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from prompt_toolkit.application import Application, in_terminal
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.output import ColorDepth
+
+from deepagents_cli.errors import Exit
+from deepagents_cli.project.settings import merge, read_user
+from deepagents_cli.text import one_line
+from deepagents_cli.views.chat.conversation import Conversation
+from deepagents_cli.views.chat.drawing import Drawing
+from deepagents_cli.views.chat.keyboard import open_keyboard, open_output
+from deepagents_cli.views.chat.keys import make_keys
+from deepagents_cli.views.chat.layout import Entry, Mode, View
+from deepagents_cli.views.chat.line import InputLine
+from deepagents_cli.views.chat.link import Link
+from deepagents_cli.views.chat.patience import Patience
+from deepagents_cli.views.chat.picker import Picker, Row
+from deepagents_cli.views.chat.questions import Pending
+from deepagents_cli.views.chat.render import Renderer, warm_up
+from deepagents_cli.views.chat.theme import ask_background, find_look
+from deepagents_cli.views.editor import edit_text, find_editor
+
+Start: TypeAlias = Callable[[str | None, str | None], Link]
+"""Starts another worker, with the thread and the mode that are open."""
+_SPIN: Final = 0.1
+_AGAIN: Final = 2.0
+"""Seconds in which a second Ctrl-C leaves."""
+
+
+class Screen:
+    """Draws a conversation with prompt_toolkit, and hands it what the person does."""
+
+    def __init__(
+        self, start: Start, link: Link, directory: Path, typed: int, writable: Sequence[Path] = ()
+    ) -> None:
+        self.talk = Conversation(link.send, set_theme=self._set_theme, leave=self.leave)
+        self.entry: Entry | None = None
+        self.note = ""
+        self._link = link
+        self._start = start
+        self._settings = merge(read_user(Path.home()))
+        self._changeable = (directory, *(writable or self._settings.write))
+        self.input = InputLine(
+            directory, self._changeable, lambda: self.talk.commands, self._forget_interrupt
+        )
+        self.line = Buffer(multiline=True, name="line", on_text_changed=lambda _: self._filter())
+        self.renderer = Renderer(find_look(self._settings.theme), 80)
+        self._patience = Patience(self._ready_to_answer, lambda: bool(self.input.text))
+        self._output = open_output()
+        self.drawing = Drawing(
+            self.talk, self.renderer, self._output, self._draw, lambda: self._patience.is_typing
+        )
+        self._view = View(self)
+        self.app: Application[int] = Application(
+            layout=self._view.layout,
+            key_bindings=make_keys(self),
+            input=open_keyboard(self._found_background, typed),
+            output=self._output,
+            erase_when_done=True,
+            color_depth=lambda: None if self.renderer.look.colours else ColorDepth.DEPTH_1_BIT,
+            include_default_pygments_style=False,
+            # What is drawn is limited here; a key is drawn at once, however busy the loop is.
+            max_render_postpone_time=None,
+        )
+        self.app.ttimeoutlen = 0.05
+        self.app.timeoutlen = 0.15
+        self.app.before_render += self._focus
+        self.app.before_render += self.drawing.note_size
+        self.app.key_processor.before_key_press += self._patience.note_key
+        self._interrupted_at = 0.0
+        self._picking: Picker | None = None
+        self._history: Picker | None = None
+        self._away = False
+        self._gone = False
+
+    @property
+    def mode(self) -> Mode:
+        """What the keys are for."""
+        if self.entry is not None:
+            return "entry"
+        picker = self.talk.picker
+        # One that the agent's process sends may come into the middle of a word.
+        is_picking = picker is not None and (picker is self._history or not self.input.text)
+        return "picker" if is_picking else "input"
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether the next line may answer a question."""
+        return self._patience.is_over(self.talk.question)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """The columns and rows of the terminal."""
+        size = self.app.output.get_size()
+        return size.columns, size.rows
+
+    async def run(self) -> int:
+        """Talk until the person leaves; return the exit code."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, self.leave, Exit.STOPPED)
+        self._link.attach(loop, self._take, self._ended)
+        # What startup has painted is drawn again.
+        self.app.output.write_raw("\r\x1b[J" + ask_background(self.renderer.look))
+        try:
+            return await self.app.run_async(pre_run=self._begin, handle_sigint=False)
+        finally:
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                loop.remove_signal_handler(number)
+            self.drawing.stop()
+            self._link.close()
+            self._say_goodbye()
+
+    def changed(self) -> None:
+        """Draw soon."""
+        if not self._gone:
+            self.drawing.soon()
+
+    def submit(self) -> None:
+        """Send what stands in the input line; a backslash at its end begins a new line instead."""
+        typed = self.input.text
+        if typed.endswith("\\") and self.input.cursor_position == len(typed):
+            self.input.delete_before_cursor()
+            self.input.insert_text("\n")
+            return
+        if not typed.strip() and not self.talk.can_go_on:
+            return
+        if (question := self.talk.question) and (key := question.read_key(typed)):
+            self._answer(question, key)
+            return
+        if self._link.ended:
+            self._begin_again()
+        if not self.talk.submit(*self.input.take()):
+            self.input.offer_again(typed)
+        elif self.is_asked:
+            self._show_note("sent to the agent; the question still waits for its answer")
+        self.changed()
+
+    def _answer(self, question: Pending, key: str) -> None:
+        """Answer the question that is on the screen."""
+        self.input.reset()
+        if not self.is_asked:
+            self._show_note("typed before the question could be read: answer again")
+        elif key not in question.offered:
+            self._show_note("that is no answer to this question")
+        elif key == "e":
+            self._edit(question)
+        elif text := self.talk.press(key):
+            label, take = text
+            self._enter(Entry(f"{label} (Esc goes back)", take))
+        self.changed()
+
+    def clear(self) -> None:
+        """Clear the screen; the scrollback stays."""
+        self.app.renderer.clear()
+        # Not in the first row: a tmux that is to erase a whole screen keeps it as history.
+        self._output.write_raw("\n")
+        self.drawing.clear()
+        self.changed()
+
+    def escape(self) -> None:
+        """Leave what is open: an entry, a picker, a completion; else stop the present step."""
+        if self.entry is not None:
+            is_text = self.talk.question is not None and self.talk.question.is_text
+            self.entry = None
+            self._focus()
+            if is_text:
+                self.talk.stop()
+        elif self.mode == "picker":
+            self.talk.picker = None
+        elif self.input.complete_state:
+            self.input.cancel_completion()
+        else:
+            self.talk.stop()
+        self.changed()
+
+    def interrupt(self) -> None:
+        """Clear the input; leave when it comes again at once."""
+        now = time.monotonic()
+        if now - self._interrupted_at < _AGAIN:
+            self.leave(0)
+            return
+        self.app.current_buffer.reset()
+        self._interrupted_at = now
+        self._show_note("Ctrl-C again leaves")
+
+    def leave(self, code: int) -> None:
+        """End the conversation."""
+        if self.app.is_running and not self._gone:
+            self._gone = True
+            self._output.held = False
+            self.app.exit(result=code)
+
+    def paste(self, text: str) -> None:
+        """Take a pasted text, folded where it is long."""
+        if self.mode == "input":
+            self.input.paste(text)
+        elif self.mode in ("entry", "picker"):
+            self.line.insert_text(text.replace("\r\n", "\n").replace("\r", "\n"))
+
+    def paste_picture(self) -> None:
+        """Attach the picture in the clipboard."""
+        if not self.input.paste_picture():
+            self._show_note("no picture to paste, or no wl-paste, xclip or pngpaste")
+
+    def search_history(self) -> None:
+        """Pick a text that was typed before."""
+        texts = dict.fromkeys(reversed(self.input.history.get_strings()))
+        rows = [Row(text, one_line(text)) for text in texts]
+        self.talk.picker = self._history = Picker("History", rows, self.input.type_again)
+        self.changed()
+
+    def move_in_picker(self, by: int) -> None:
+        """Go to another row."""
+        if self.talk.picker:
+            self.talk.picker.move(by)
+
+    def pick(self) -> None:
+        """Take the row of the picker."""
+        picker = self.talk.picker
+        row = picker.current() if picker else None
+        if picker and row:
+            self.talk.picker = None
+            picker.picked(row.value)
+            self.changed()
+
+    def end_entry(self) -> None:
+        """Take the text that was asked for."""
+        if entry := self.entry:
+            text = self.line.text
+            self.entry = None
+            entry.done(text)
+            self.changed()
+
+    def _forget_interrupt(self) -> None:
+        # Who types on between two Ctrl-C has not pressed it twice.
+        self._interrupted_at = 0.0
+
+    def _begin(self) -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(self._failed)
+        # What was imported is no garbage, and to look through it would take longer than a key may.
+        gc.freeze()
+        # In a thread: the first code of a language takes as long as several keys.
+        loop.run_in_executor(None, warm_up)
+        self._spin()
+
+    def _spin(self) -> None:
+        if self._gone:
+            return
+        if (self.talk.working or self.talk.ready is None) and not self._link.ended:
+            self.changed()
+        asyncio.get_running_loop().call_later(_SPIN, self._spin)
+
+    def _take(self, message: Mapping[str, Any]) -> None:
+        self.talk.take(message)
+        self.changed()
+
+    def _draw(self) -> None:
+        if self._away or self._gone:
+            return
+        if self.talk.taken_back:
+            typed = [self.input.text] if self.input.text else []
+            self.input.type_again("\n".join([*self.talk.taken_back, *typed]))
+            self.talk.taken_back = []
+        if self.talk.refused and self.input.text:
+            self._show_note("Up brings back what was not taken")
+        elif self.talk.refused:
+            self.input.offer_again("\n".join(self.talk.refused))
+        self.talk.refused = []
+        self._patience.show(self.talk.question)
+        self.drawing.show(self.app, steady=self.talk.working or bool(self.input.text))
+
+    def _ready_to_answer(self, question: Pending) -> None:
+        if question.is_text:
+            self._enter(Entry("Answer:", self.talk.answer))
+        self.changed()
+
+    def _focus(self, _: object = None) -> None:
+        """Have the keys go where what is drawn says that they go."""
+        self._output.held = False
+        if self.talk.picker is not self._picking:
+            self._picking = self.talk.picker
+            self.line.reset()
+        wanted = self.input if self.mode == "input" else self.line
+        if not self.app.layout.has_focus(wanted):
+            self.app.layout.focus(wanted)
+
+    def _filter(self) -> None:
+        if self.talk.picker is not None and self.entry is None:
+            self.talk.picker.type(self.line.text)
+
+    def _enter(self, entry: Entry, text: str = "") -> None:
+        self.entry = entry
+        self.line.reset()
+        self.line.text = text
+        self.line.cursor_position = len(text)
+        self._focus()
+
+    def _edit(self, question: Pending) -> None:
+        text, suffix = question.edited_text()
+        editor = find_editor(self._settings.editor)
+        if editor:
+            self.app.create_background_task(self._edit_in(editor, text, suffix))
+        else:
+            self._enter(Entry("Ctrl-S takes it, Esc leaves it as it was", self.talk.edit, long=True), text)
+
+    async def _edit_in(self, editor: str, text: str, suffix: str) -> None:
+        self._away = True
+        try:
+            async with in_terminal():
+                edited = await asyncio.to_thread(edit_text, editor, text, suffix, self._changeable)
+        except ValueError as error:
+            self.talk.transcript.add("error", f"Not taken: {error}")
+        else:
+            self.talk.edit(edited)
+        finally:
+            self._away = False
+            self.changed()
+
+    def _set_theme(self, theme: str) -> None:
+        self.renderer.look = self.renderer.look.themed(theme)
+        self.changed()
+
+    def _found_background(self, dark: bool) -> None:
+        if self.renderer.look.colours and self._settings.theme == "auto":
+            self._set_theme("dark" if dark else "light")
+
+    def _show_note(self, note: str) -> None:
+        self.note = note
+        if note:
+            asyncio.get_running_loop().call_later(_AGAIN, self._show_note, "")
+        self.changed()
+
+    def _ended(self) -> None:
+        """Say how the worker ended; the next message starts another one with the same thread."""
+        how, tail = self._link.describe_end()
+        failed, opened = self.talk.failed, self.talk.ready is not None
+        self.talk.lose_worker()
+        if failed is not None and not opened:
+            # There is nothing to talk with, and the person was told why.
+            self.drawing.now()
+            self.leave(failed)
+            return
+        if failed is not None:
+            how, tail = "The agent's process has ended.", ""
+        self.talk.transcript.add("error", how)
+        if tail:
+            self.talk.transcript.add("dim", tail)
+        self.talk.transcript.add("notice", "Send a message: it starts the agent again.")
+        if self.talk.way_on:
+            self.talk.transcript.add("notice", f"Or go on later with: {self.talk.way_on}")
+        self.changed()
+
+    def _begin_again(self) -> None:
+        self._link.close()
+        thread = str(self.talk.ready["thread"]) if self.talk.ready else None
+        mode = self.talk.status.get("mode")
+        # To start in mode full gives commands more than to choose it later.
+        self._link = self._start(thread, mode if mode != "full" else None)
+        self.talk.reopen(self._link.send)
+        self._link.attach(asyncio.get_running_loop(), self._take, self._ended)
+
+    def _say_goodbye(self) -> None:
+        if self.talk.way_on:
+            sys.stdout.write(f"Go on with: {self.talk.way_on}\n")
+            sys.stdout.flush()
+
+    def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if self.app.is_running and not self._gone:
+            self._gone = True
+            self.app.exit(exception=error or RuntimeError(str(context.get("message"))))

@@ -1,0 +1,70 @@
+"""Write what a session is, when it is opened and in the status line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from deepagents_cli.text import one_line
+
+
+def describe_session(ready: Mapping[str, Any]) -> list[str]:
+    """Return the lines below which a session begins or goes on."""
+    found = {
+        "Session": [ready["name"]] if ready.get("resumed") and ready.get("name") else (),
+        "Memory": ready.get("memory"),
+        "Skills": ready.get("skills"),
+        "Agents": ready.get("agents"),
+    }
+    listed = [f"{label}: {', '.join(map(str, names))}" for label, names in found.items() if names]
+    return [f"{ready.get('model')} in {ready.get('directory')}", *listed]
+
+
+def status_parts(status: Mapping[str, Any], seconds: float) -> list[tuple[int, str]]:
+    """Return the parts of the status line, each with how soon it is left out: the lowest number stays."""
+    used = int(status.get("input_tokens") or 0) + int(status.get("output_tokens") or 0)
+    context, cost, held = status.get("context"), status.get("cost"), status.get("in_context")
+    # A server of one's own need not say how much it takes.
+    filled = f"{short_number(held)} in context" if held else ""
+    parts = [
+        (1, one_line(str(status.get("model") or ""))),
+        (2, f"{context:.0%} of context" if isinstance(context, int | float) else filled),
+        (4, f"{short_number(used)} tokens" if used else ""),
+        (3, f"${cost:.2f}" if isinstance(cost, int | float) and (cost >= 0.01 or not cost) else ""),
+        (3, "< $0.01" if isinstance(cost, int | float) and 0 < cost < 0.01 else ""),
+        (6, short_time(seconds) if seconds >= 1 else ""),
+        (5, one_line(str(status.get("branch") or ""))),
+        (0, one_line(str(status.get("mode") or ""))),
+    ]
+    return [(rank, text) for rank, text in parts if text]
+
+
+def status_line(parts: Sequence[tuple[int, str]], width: int, dot: str) -> str:
+    """Join the parts that fit."""
+    kept = list(parts)
+    while len(kept) > 1 and _width(kept, dot) > width:
+        kept.remove(max(kept, key=lambda part: part[0]))
+    return f" {dot} ".join(text for _, text in kept)
+
+
+def short_time(seconds: float) -> str:
+    """Write a time in at most two units."""
+    whole = int(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def short_number(number: int) -> str:
+    """Write a number in at most four characters."""
+    if number < 1000:
+        return str(number)
+    if number < 1_000_000:
+        return f"{number / 1000:.{0 if number >= 10_000 else 1}f}k"
+    return f"{number / 1_000_000:.1f}M"
+
+
+def _width(parts: Sequence[tuple[int, str]], dot: str) -> int:
+    return sum(len(text) for _, text in parts) + (len(dot) + 2) * (len(parts) - 1)

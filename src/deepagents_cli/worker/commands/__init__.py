@@ -1,6 +1,0 @@
-"""The slash commands that the worker carries out."""
-
-from deepagents_cli.worker.commands.project import find_skills
-from deepagents_cli.worker.commands.table import carry_out, list_commands
-
-__all__ = ["carry_out", "find_skills", "list_commands"]

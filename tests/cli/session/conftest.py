@@ -1,0 +1,221 @@
+"""The real worker, forked from a process that has imported all, and a scripted server as its model."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from deepagents_cli import protocol
+from deepagents_cli.protocol import Message, read, write
+from deepagents_cli.session.__main__ import main
+from tests.cli.openai_server import MODEL, OpenAIServer, serving
+from tests.programs import FORKING
+
+PATIENCE = 30.0
+TERMINAL = 100
+"""The number that a worker has its screen's terminal by."""
+SAID: Mapping[str, Any] = {
+    "ready": protocol.Ready, "trust": protocol.Trust, "event": protocol.Happened, "ask": protocol.Ask,
+    "question": protocol.Question, "decided": protocol.Decided, "queued": protocol.Texts,
+    "taken_back": protocol.Texts, "refused": protocol.Texts, "status": protocol.Status,
+    "notice": protocol.Notice,
+    "working": protocol.Working, "idle": protocol.Idle, "result": protocol.Result,
+    "failed": protocol.Failed,
+}  # fmt: skip
+"""The form of each message of the worker."""
+
+
+class Worker:
+    """The screen's end of a worker."""
+
+    def __init__(
+        self, directory: Path, environment: Mapping[str, str], log: Path, terminal: str | None
+    ) -> None:
+        self.directory = directory
+        self.seen: list[Message] = []
+        self._log = log
+        self._rest = b""
+        self._ids = 0
+        given, self._writing = FORKING.Pipe(duplex=False)
+        self._reading, written = FORKING.Pipe(duplex=False)
+        self.process = FORKING.Process(
+            target=_work, args=(given, written, {**environment}, str(log), terminal)
+        )
+        self.process.start()
+        given.close()
+        written.close()
+
+    def send(self, do: str, **message: Any) -> None:
+        """Send a message."""
+        line = write({"do": do, **message})
+        while line:
+            line = line[os.write(self._writing.fileno(), line) :]
+
+    def open(self, *, model: str = MODEL, mode: str = "ask", **more: Any) -> Message:
+        """Open the directory, and wait until it is ready."""
+        given = {"model": f"local-server:{model}", "mode": mode, "options": {}, **more}
+        self.send("open", **{"directory": str(self.directory), "thread": None, "resume": False, **given})
+        return self.wait("ready")
+
+    def say(self, text: str, *attachments: str) -> None:
+        """Send a text of the person."""
+        self.send("send", text=text, attachments=list(attachments))
+
+    def turn(self, text: str) -> Message:
+        """Send a text, and wait until the turn is over."""
+        self.say(text)
+        return self.wait("idle")
+
+    def command(self, name: str, arguments: str = "") -> Message:
+        """Carry out a slash command."""
+        self._ids += 1
+        self.send("command", id=self._ids, name=name, arguments=arguments)
+        return self.wait("result", id=self._ids)
+
+    def wait(self, kind: str, **fields: Any) -> Message:
+        """Wait for the next message of a kind, with these fields."""
+        while True:
+            message = self.take()
+            assert message is not None, f"the worker ended before {kind!r}: {self.log}"
+            if message["is"] == kind and all(message.get(key) == value for key, value in fields.items()):
+                return message
+            unexpected = message["is"] == "failed" or (message["is"] == "idle" and message["error"])
+            assert not unexpected, f"waiting for {kind!r}: {message}\n{self.log}"
+
+    def wait_for_failure(self) -> str:
+        """Wait until the worker says that it cannot go on, and why."""
+        while (message := self.take()) is not None:
+            if message["is"] == "failed":
+                return message["text"]
+        raise AssertionError(f"the worker ended without a word: {self.log}")
+
+    def status(self, **fields: Any) -> Message:
+        """Wait until the status has these fields."""
+        while not all(self.last("status").get(key) == value for key, value in fields.items()):
+            self.wait("status")
+        return self.last("status")
+
+    def event(self, kind: str) -> Message:
+        """Wait for the next event of a kind."""
+        while True:
+            event: Message = self.wait("event")["event"]
+            if event["type"] == kind:
+                return event
+
+    def answer(self) -> str:
+        """Wait for the end of the turn, and return the agent's last answer."""
+        self.wait("idle")
+        events = (each["event"] for each in reversed(self.seen) if each["is"] == "event")
+        return next(each["text"] for each in events if each["type"] == "final_answer")
+
+    def last(self, kind: str) -> Message:
+        """The last message of a kind that was seen."""
+        return next(each for each in reversed(self.seen) if each["is"] == kind)
+
+    def kill(self) -> None:
+        """Kill the worker."""
+        self.process.kill()
+        self.wait_for_end()
+
+    def end(self) -> int:
+        """End standard input, as a screen that dies does, and return the exit code."""
+        self._writing.close()
+        return self.wait_for_end()
+
+    def wait_for_end(self) -> int:
+        """Wait until the worker has ended, and return its exit code."""
+        self.process.join(PATIENCE)
+        assert self.process.exitcode is not None, f"the worker does not end: {self.log}"
+        return self.process.exitcode
+
+    def close(self) -> None:
+        """Leave nothing behind."""
+        self.kill()
+        for pipe in (self._writing, self._reading):
+            pipe.close()
+
+    @property
+    def log(self) -> str:
+        """What the worker wrote to standard error."""
+        return self._log.read_text("utf-8", "replace")
+
+    def take(self) -> Message | None:
+        """Read the next message, whatever it is."""
+        while b"\n" not in self._rest:
+            ready, _, _ = select.select([self._reading], [], [], PATIENCE)
+            assert ready, f"nothing more comes; last: {self.seen[-3:]}\n{self.log}"
+            piece = os.read(self._reading.fileno(), 1 << 16)
+            if not piece:
+                return None
+            self._rest += piece
+        line, _, self._rest = self._rest.partition(b"\n")
+        message = read(line)
+        assert message is not None, line
+        assert message.keys() - {"is"} == SAID[message["is"]].__annotations__.keys(), message
+        self.seen.append(message)
+        return message
+
+
+def _work(
+    given: Connection, written: Connection, environment: Mapping[str, str], log: str, terminal: str | None
+) -> None:
+    os.setsid()
+    os.environ.update(environment)
+    errors = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    for number, end in enumerate((given.fileno(), written.fileno(), errors)):
+        os.dup2(end, number)
+    given.close()
+    written.close()
+    if terminal:
+        # It is the screen's, and this process belongs to none.
+        os.dup2(os.open(terminal, os.O_RDWR | os.O_NOCTTY), TERMINAL)
+    sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w")
+    sys.exit(main())
+
+
+class StartWorker(Protocol):
+    """Starts a worker, which may have the terminal with this name."""
+
+    def __call__(self, terminal: str | None = None) -> Worker: ...
+
+
+@pytest.fixture
+def server() -> Iterator[OpenAIServer]:
+    """The model."""
+    with serving() as server:
+        yield server
+
+
+@pytest.fixture
+def start(server: OpenAIServer, directory: Path, state: Path, tmp_path: Path) -> Iterator[StartWorker]:
+    """Start workers on the directory; none outlives the test."""
+    environment = {
+        "DEEPAGENTS_LOCAL_SERVER": server.address,
+        "DEEPAGENTS_STATE": str(state),
+        "HOME": str(tmp_path / "home"),
+        # The process that workers are forked from has those of its first test.
+        "DEEPAGENTS_SETTINGS": str(tmp_path / "settings.toml"),
+        "DEEPAGENTS_MODEL_RETRIES": "",
+    }
+    with ExitStack() as stack:
+
+        def begin(terminal: str | None = None) -> Worker:
+            worker = Worker(directory, environment, tmp_path / "worker.log", terminal)
+            stack.callback(worker.close)
+            return worker
+
+        yield begin
+
+
+@pytest.fixture
+def worker(start: StartWorker) -> Worker:
+    """A worker that has just started."""
+    return start()
