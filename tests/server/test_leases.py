@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
 from sqlite3 import IntegrityError
@@ -171,11 +172,11 @@ async def test_an_owner_has_as_many_runs_at_work_as_its_limit(database: Database
     wanted = Claim("worker", ["echo"], ann, 3, owner_limit=2)
 
     at_once = await asyncio.gather(*(claim(database, wanted) for _ in range(2 if database.is_shared else 1)))
-    later = await claim(database, wanted)
+    # Who finds that another counts the runs of an owner leaves them, and looks again.
+    later = [await claim(database, wanted) for _ in range(2)]
 
-    begun = sorted(run["run_id"] for taken in at_once for run, _ in taken)
-    assert begun == sorted([f"{ann}0", f"{ann}1", f"{ben}0"])
-    assert later == []
+    begun = Counter(run["run_id"][:-1] for taken in (*at_once, *later) for run, _ in taken)
+    assert begun == {ann: 2, ben: 1}
 
 
 async def test_a_worker_that_falls_asleep_while_it_counts_holds_up_one_owner(database: Database) -> None:

@@ -430,8 +430,8 @@ def test_hostile_text_moves_nothing(talk: Tmux) -> None:
 
     shown = talk.wait_for("^the end")
 
-    assert r"[a\x1b2J (http://x" in shown
-    assert r"\u202eevil" in shown
+    assert r"[a\x1b[2J](http://x\x1b]0;t\x07)" in shown
+    assert "&#27;[2J &#x202e;evil" in shown, "the name of a character is no character"
     assert r"\x9b2J" in shown
     assert r"main\x1b[31m" in shown, "the branch of the scripted worker, in the status line"
     assert "› hostile" in shown, "the screen was cleared"
