@@ -78,7 +78,8 @@ def main(drills: Sequence[Callable[[], Any]]) -> None:
 def find_processes(text: str) -> list[str]:
     """Return the command lines, on this whole machine, that hold a text."""
     found: list[str] = []
-    for each in Path("/proc").glob("[0-9]*/cmdline"):
+    # Not by a pattern for `cmdline`: to look whether it is there fails where the process ends meanwhile.
+    for each in (process / "cmdline" for process in Path("/proc").glob("[0-9]*")):
         try:
             line = each.read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except OSError:
