@@ -12,6 +12,8 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias, get_args
 
+from deepagents.limits import Tokens
+
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
@@ -296,6 +298,11 @@ class Usage(_OfAgent):
     cache_write_tokens: int = 0
     reasoning_tokens: int = 0
     model: str | None = None
+
+    @property
+    def tokens(self) -> Tokens:
+        """The counts that cost money."""
+        return Tokens(self.input_tokens, self.output_tokens, self.cached_tokens, self.cache_write_tokens)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Final, Literal, TypeAlias, TypeGuard, cast
+from dataclasses import astuple, dataclass, field
+from operator import add
+from typing import Any, Final, Literal, TypeAlias, TypeGuard, cast
 
 from deepagents.errors import ConfigError
 
@@ -19,6 +20,34 @@ _WHOLE: Final[tuple[Kind, ...]] = ("tokens", "model_calls", "tool_calls", "repea
 _MOST: Final = sys.float_info.max
 _PER: Final = 1_000_000
 _PARTS: Final = {"cached_input": "cache_read", "cache_write": "cache_write"}
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """The tokens of one or more calls of a model; the input holds those read from and written to a cache."""
+
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    cache_written: int = 0
+
+    @classmethod
+    def of(cls, usage: Mapping[str, Any]) -> Tokens:
+        """Read the `usage_metadata` of a message."""
+        details: Mapping[str, int | None] = usage.get("input_token_details") or {}
+        # Anthropic's package tells no sum where it tells how long what was written is kept.
+        lasting = (details.get(f"ephemeral_{time}_input_tokens") or 0 for time in ("5m", "1h"))
+        written = details.get("cache_creation") or sum(lasting)
+        counts = (usage["input_tokens"], usage["output_tokens"], details.get("cache_read") or 0, written)
+        return cls(*(max(each, 0) for each in counts))
+
+    def __add__(self, more: Tokens) -> Tokens:
+        """Add up two counts."""
+        return Tokens(*map(add, astuple(self), astuple(more)))
+
+    def cost(self, price: Price) -> float:
+        """Return what they cost."""
+        return price.of(self.input, self.output, self.cached, self.cache_written)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict, astuple, is_dataclass
 from typing import Any, Final, TypeAlias, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
@@ -32,6 +32,7 @@ from deepagents.events import (
     Usage,
     from_dict,
 )
+from deepagents.limits import Tokens
 from deepagents.observe.roster import MAIN, Author, Namespace, Roster, is_for_middleware
 
 Chunk: TypeAlias = tuple[Namespace, str, Any]
@@ -239,24 +240,11 @@ def _read_usage(message: BaseMessage, author: Author) -> Iterator[Event]:
     usage = message.usage_metadata if isinstance(message, AIMessage) else None
     if not usage:
         return
-    given = usage.get("input_token_details") or {}
-    made = usage.get("output_token_details") or {}
+    tokens, made = Tokens.of(usage), usage.get("output_token_details") or {}
     model = message.response_metadata.get("model_name")
-    yield Usage(
-        usage["input_tokens"],
-        usage["output_tokens"],
-        given.get("cache_read") or 0,
-        _cache_written(given),
-        made.get("reasoning") or 0,
-        model if isinstance(model, str) else None,
-        **author,
-    )
-
-
-def _cache_written(given: Mapping[str, Any]) -> int:
-    """Add up what was written to a cache: where a provider tells by how long it lasts, it tells no sum."""
-    lasting = (given.get(f"ephemeral_{time}_input_tokens") or 0 for time in ("5m", "1h"))
-    return given.get("cache_creation") or sum(lasting)
+    name = model if isinstance(model, str) else None
+    reasoning = made.get("reasoning") or 0
+    yield Usage(*astuple(tokens), reasoning_tokens=reasoning, model=name, **author)
 
 
 def _final(message: AIMessage, form: Any) -> FinalAnswer:

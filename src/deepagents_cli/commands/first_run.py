@@ -31,7 +31,7 @@ from deepagents_cli.errors import CommandError, Exit
 from deepagents_cli.project.models import LOCAL
 from deepagents_cli.session.agents import choose_model, make_agent, make_files, make_sandbox, model_label
 from deepagents_cli.session.session import Ask, converse
-from deepagents_cli.session.spending import Spending
+from deepagents_cli.session.usage import Spending
 from deepagents_cli.terminal import make_console, style_text
 from deepagents_cli.views.ask_person import DIFF_COLOURS, AskPerson
 from deepagents_cli.views.printer import Printer

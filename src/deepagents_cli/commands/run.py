@@ -41,8 +41,8 @@ from deepagents_cli.session.agents import (
 )
 from deepagents_cli.session.schema import fits, read_schema
 from deepagents_cli.session.session import Ask, Show, converse, open_saver
-from deepagents_cli.session.spending import Spending
 from deepagents_cli.session.threads import Threads
+from deepagents_cli.session.usage import Spending
 from deepagents_cli.terminal import make_console
 from deepagents_cli.views.ask_person import AskPerson, Unattended
 from deepagents_cli.views.editor import find_editor

@@ -33,7 +33,7 @@ from deepagents_cli.session.slash import carry_out, find_skills, list_commands
 from deepagents_cli.session.steering import Steering, present_plan
 from deepagents_cli.session.threads import InUse
 from deepagents_cli.session.turns import Turns
-from deepagents_cli.session.usage import UsageCounter, cost_of, last_context
+from deepagents_cli.session.usage import UsageCounter, last_context, sum_used
 from deepagents_cli.session.workplace import Workplace
 from deepagents_cli.text import clean, one_line
 
@@ -167,7 +167,7 @@ class Conversation:
 
     def say_status(self) -> None:
         """Tell what the status line shows."""
-        place, used = self.workplace, self.usage.used
+        place, (tokens, cost) = self.workplace, sum_used(self.usage.used)
         window = input_window(place.model)
         in_context = self.usage.in_context
         self.say(
@@ -180,9 +180,9 @@ class Conversation:
                 "context": min(in_context / window, 1.0) if window and in_context else None,
                 "in_context": in_context,
                 "window": window,
-                "input_tokens": sum(each.input for each in used),
-                "output_tokens": sum(each.output for each in used),
-                "cost": cost_of(used),
+                "input_tokens": tokens.input,
+                "output_tokens": tokens.output,
+                "cost": cost,
                 "name": self.name,
             },
         )

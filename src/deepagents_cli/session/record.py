@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
+from deepagents.limits import Tokens
 from deepagents_cli.session.threads import BUSY_SECONDS, add_column
 
 _TABLES: Final = (
@@ -54,17 +55,11 @@ class Held:
 
 @dataclass(frozen=True)
 class Used:
-    """The tokens of all calls of one model by one agent; input tokens hold the cached ones.
-
-    `cost` is in the currency of the price list, `None` where no price is known.
-    """
+    """What calls of one model by one agent used; the cost is in dollars, `None` where no price is known."""
 
     agent: str
     model: str
-    input: int = 0
-    output: int = 0
-    cached: int = 0
-    cache_written: int = 0
+    tokens: Tokens = Tokens()
     cost: float | None = None
 
 
@@ -126,7 +121,7 @@ class Record:
         """Keep what a model has used in a thread for an agent."""
         self._change(
             "INSERT OR REPLACE INTO deepagents_usage VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (thread, *astuple(used)),
+            (thread, used.agent, used.model, *astuple(used.tokens), used.cost),
         )
 
     async def usage(self, thread: str) -> list[Used]:
@@ -136,7 +131,7 @@ class Record:
             "WHERE thread_id = ?",
             thread,
         )
-        return [Used(*row) for row in rows]
+        return [Used(agent, model, Tokens(*tokens), cost) for agent, model, *tokens, cost in rows]
 
     async def keep_before(self, thread: str, before: Mapping[str, Held]) -> None:
         """Keep what files held; what is kept already is older, and stays. It is saved when this returns."""

@@ -1,21 +1,27 @@
-"""Count the tokens that a thread uses, and what they cost, by agent and model."""
+"""Count the tokens that models use, and what they cost, by agent and model."""
 
 from __future__ import annotations
 
+import time
 from asyncio import Task, TimerHandle, create_task, gather, get_running_loop, to_thread
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 
-from deepagents.events import Usage
+from deepagents.events import ApprovalRequest, Usage
+from deepagents.limits import Tokens
+from deepagents.models.prices import find_listed_price, price_of_model
 from deepagents.models.traits import model_identifier
+from deepagents_cli.approval.questions import Decision
 from deepagents_cli.session.record import Record, Used
-from deepagents_cli.session.spending import find_price
+from deepagents_cli.session.session import Ask
 
 _EVERY: Final = 0.25
 """Seconds between two messages."""
+_LEAST_SHOWN: Final = 0.01
 
 
 class UsageCounter:
@@ -43,48 +49,22 @@ class UsageCounter:
 
     def count(self, model: BaseChatModel, event: Usage) -> None:
         """Count a call, of this model or of the one that the event names."""
-        name = event.model or model_identifier(model) or type(model).__name__
         if event.agent is None:
             self.in_context = event.input_tokens + event.output_tokens
-        self._add(
-            Used(
-                event.agent or "",
-                name,
-                event.input_tokens,
-                event.output_tokens,
-                event.cached_tokens,
-                event.cache_write_tokens,
-            )
-        )
-        task = create_task(self._add_cost(model, name, event))
+        task = create_task(self._add(model, _used_by(event, model)))
         self._pricing.add(task)
         task.add_done_callback(self._pricing.discard)
 
     async def finish(self) -> None:
-        """Wait until all that was counted has its cost."""
+        """Wait until all is counted."""
         await gather(*self._pricing)
 
-    async def _add_cost(self, model: BaseChatModel, name: str, event: Usage) -> None:
-        # The list of prices takes a while to load, once; tokens go on being shown meanwhile.
-        price = await to_thread(find_price, model, name)
-        if price is not None:
-            cost = price.of(
-                event.input_tokens, event.output_tokens, event.cached_tokens, event.cache_write_tokens
-            )
-            self._add(Used(event.agent or "", name, cost=cost))
-
-    def _add(self, more: Used) -> None:
-        known = self._used.get((more.agent, more.model), Used(more.agent, more.model))
-        costs = [each for each in (known.cost, more.cost) if each is not None]
-        self._used[more.agent, more.model] = total = Used(
-            more.agent,
-            more.model,
-            known.input + more.input,
-            known.output + more.output,
-            known.cached + more.cached,
-            known.cache_written + more.cache_written,
-            sum(costs) if costs else None,
-        )
+    async def _add(self, model: BaseChatModel, used: Used) -> None:
+        # The list of prices takes a while to load, once.
+        more = await to_thread(_with_cost, model, used)
+        key = more.agent, more.model
+        known = self._used.get(key, Used(*key))
+        self._used[key] = total = Used(*key, *sum_used([known, more]))
         self._record.save_usage(self._thread, total)
         self.note_change()
 
@@ -101,10 +81,71 @@ class UsageCounter:
             self._say()
 
 
-def cost_of(used: Sequence[Used]) -> float | None:
-    """Add up what is known of the cost; `None` where nothing is."""
-    known = [each.cost for each in used if each.cost is not None]
-    return sum(known) if known else None
+class Spending:
+    """Counts what a run takes, of its subagents too, and the seconds without those of a person."""
+
+    def __init__(
+        self, model: BaseChatModel | None = None, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._model = model
+        self._clock = clock
+        self._began = clock()
+        self._waited = 0.0
+        self._calls: list[Used] = []
+
+    def count(self, event: Usage) -> None:
+        """Count a call of a model."""
+        self._calls.append(_used_by(event, self._model))
+
+    def without_waiting(self, ask: Ask) -> Ask:
+        """Leave out the time in which a person is asked."""
+
+        def asked(request: ApprovalRequest, agent: str | None) -> Decision:
+            began = self._clock()
+            try:
+                return ask(request, agent)
+            finally:
+                self._waited += self._clock() - began
+
+        return asked
+
+    @property
+    def seconds(self) -> float:
+        """The seconds since the run began, without those in which a person was asked."""
+        return self._clock() - self._began - self._waited
+
+    def describe(self) -> str:
+        """Return all of it as one line."""
+        # Priced once, at the end: the list of prices takes a while to load.
+        used = [_with_cost(self._model, each) for each in self._calls]
+        tokens, cost = sum_used(used)
+        parts = [f"{tokens.input:,} tokens in", f"{tokens.output:,} out"] if tokens != Tokens() else []
+        if cost:
+            money = f"${cost:,.2f}" if cost >= _LEAST_SHOWN else f"< ${_LEAST_SHOWN}"
+            is_whole = all(each.cost is not None for each in used)
+            parts.append(money if is_whole else f"{money} and what has no known price")
+        return ", ".join([*parts, f"{self.seconds:.1f} s"])
+
+
+def sum_used(used: Sequence[Used]) -> tuple[Tokens, float | None]:
+    """Add up the tokens, and what is known of the cost; `None` where nothing is."""
+    costs = [each.cost for each in used if each.cost is not None]
+    return sum((each.tokens for each in used), Tokens()), sum(costs) if costs else None
+
+
+def _used_by(event: Usage, model: BaseChatModel | None) -> Used:
+    """Return what a call has used, of this model or of the one that the event names."""
+    name = event.model or (model and model_identifier(model)) or type(model).__name__
+    return Used(event.agent or "", name, event.tokens)
+
+
+def _with_cost(model: BaseChatModel | None, used: Used) -> Used:
+    """Add the cost by the price of the model, or of another one that has answered."""
+    # Providers answer with the name of a version, as in `gpt-4.1-2025-04-14`.
+    own = model_identifier(model) if model else None
+    is_own = model and own and used.model.startswith(own)
+    price = price_of_model(model) if model and is_own else find_listed_price(None, used.model)
+    return replace(used, cost=used.tokens.cost(price) if price else None)
 
 
 def last_context(messages: Sequence[BaseMessage]) -> int | None:

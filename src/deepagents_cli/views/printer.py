@@ -28,7 +28,7 @@ from deepagents.events import (
 )
 from deepagents_cli.session.lines import call_line, count_of, result_line
 from deepagents_cli.session.notices import notice_line
-from deepagents_cli.session.spending import Spending
+from deepagents_cli.session.usage import Spending
 from deepagents_cli.terminal import style_text
 from deepagents_cli.text import clean, one_line
 from deepagents_cli.views.chat.startup import is_ascii

@@ -25,7 +25,7 @@ from deepagents.events import (
     Token,
     Usage,
 )
-from deepagents_cli.session.spending import Spending
+from deepagents_cli.session.usage import Spending
 from deepagents_cli.views.chat.live import STILL, TEXT_LINES, describe_work, spin
 from deepagents_cli.views.chat.render import Renderer
 from deepagents_cli.views.chat.startup import is_plain

@@ -8,10 +8,10 @@ from typing import Any
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.messages import UsageMetadata
 from langchain_core.outputs import LLMResult
 
-from deepagents.middleware.limits import cost_of, find_usage
+from deepagents.limits import Tokens
+from deepagents.middleware.limits import find_tokens
 from deepagents.models.prices import find_listed_price
 from deepagents_server.metrics import Metrics
 
@@ -47,8 +47,8 @@ class ModelCalls(BaseCallbackHandler):
             return
         provider, name, began = called
         self._metrics.model_seconds.labels(name).observe(time.monotonic() - began)
-        if usage := find_usage(response):
-            self._count(provider, name, usage)
+        if tokens := find_tokens(response):
+            self._count(provider, name, tokens)
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **more: Any) -> None:
         """Count a call that failed."""
@@ -59,18 +59,13 @@ class ModelCalls(BaseCallbackHandler):
         name = str(metadata.get("ls_model_name") or "unknown")
         self._open[run_id] = (metadata.get("ls_provider"), name, time.monotonic())
 
-    def _count(self, provider: str | None, name: str, usage: UsageMetadata) -> None:
-        details: Mapping[str, Any] = usage.get("input_token_details") or {}
-        counted = {
-            "input": usage["input_tokens"],
-            "output": usage["output_tokens"],
-            "cache_read": details.get("cache_read") or 0,
-        }
-        for kind, number in counted.items():
-            self._metrics.tokens.labels(name, kind).inc(max(number, 0))
+    def _count(self, provider: str | None, name: str, tokens: Tokens) -> None:
+        self._metrics.tokens.labels(name, "input").inc(tokens.input)
+        self._metrics.tokens.labels(name, "output").inc(tokens.output)
+        self._metrics.tokens.labels(name, "cache_read").inc(tokens.cached)
         # To import the list of prices takes half a second, once.
-        self._metrics.background.submit(self._count_cost, provider, name, usage)
+        self._metrics.background.submit(self._count_cost, provider, name, tokens)
 
-    def _count_cost(self, provider: str | None, name: str, usage: UsageMetadata) -> None:
+    def _count_cost(self, provider: str | None, name: str, tokens: Tokens) -> None:
         if price := find_listed_price(provider, name):
-            self._metrics.cost.labels(name).inc(max(cost_of(usage, price), 0))
+            self._metrics.cost.labels(name).inc(tokens.cost(price))

@@ -21,7 +21,7 @@ from deepagents.events import ApprovalRequest, Custom, Event, RunStarted, Todo, 
 from deepagents.testing import ScriptedModel, call
 from deepagents_cli.approval.policy import Policy
 from deepagents_cli.session.agents import make_files
-from deepagents_cli.session.spending import Spending
+from deepagents_cli.session.usage import Spending
 from deepagents_cli.views.ask_person import AskPerson
 from deepagents_cli.views.chat.theme import find_look
 from deepagents_cli.views.printer import Printer, write_json

@@ -42,7 +42,7 @@ from deepagents.events import (
 )
 from deepagents_cli.session.lines import call_line, result_line
 from deepagents_cli.session.notices import notice_line
-from deepagents_cli.session.spending import Spending
+from deepagents_cli.session.usage import Spending
 from deepagents_cli.views.chat.transcript import Transcript
 from deepagents_cli.views.printer import Printer, write_json
 from tests.cli.conftest import Command

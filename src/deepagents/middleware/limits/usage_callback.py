@@ -7,27 +7,25 @@ import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from threading import Lock
-from typing import Any, Final
+from typing import Any
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler, manager
-from langchain_core.messages import AIMessage, BaseMessage, UsageMetadata
+from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.outputs import LLMResult
 from langchain_core.tracers.context import register_configure_hook
 from langgraph.errors import GraphBubbleUp
 
 from deepagents.errors import ConfigError, LimitExceeded
-from deepagents.limits import Price
+from deepagents.limits import Price, Tokens
 from deepagents.middleware.limits.budget import Budget, CallKind, describe_unpriced, format_amount
 from deepagents.middleware.limits.persistence import current_budget, running_spent, save_call, spending_from
 from deepagents.models.prices import find_listed_price
 
-_CACHED_FOR: Final = ("ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
-"""Where Anthropic's package counts tokens written to a cache when it knows for how long."""
 _CALLBACK: ContextVar[UsageCallback | None] = ContextVar("deepagents_usage", default=None)
 
 
@@ -78,12 +76,14 @@ class UsageCallback(BaseCallbackHandler):
             return
         # An estimate takes time, and without a limit of tokens or money nothing depends on it.
         limited = call.budget.is_limited("tokens", "money")
-        usage = _credible_usage(response, call.estimate_input) if limited else find_usage(response)
-        if usage is None:
+        tokens = find_tokens(response)
+        if limited:
+            tokens = _credible(tokens or Tokens(), response, call.estimate_input)
+        if tokens is None:
             return
-        call.budget.add("tokens", usage["input_tokens"] + usage["output_tokens"])
+        call.budget.add("tokens", tokens.input + tokens.output)
         if call.price is not None:
-            call.budget.add("money", cost_of(usage, call.price))
+            call.budget.add("money", tokens.cost(call.price))
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **more: Any) -> None:
         """Forget a request that failed: it was counted, and no usage of it is known."""
@@ -170,29 +170,18 @@ def _start(budget: Budget, call: CallKind) -> None:
         raise LimitExceeded(f"the limit of {format_amount(reached.kind, reached.limit)} is used up")
 
 
-def find_usage(response: LLMResult) -> UsageMetadata | None:
+def find_tokens(response: LLMResult) -> Tokens | None:
     """Return what an answer took, where its provider tells."""
     message = _message(response)
-    return message.usage_metadata if isinstance(message, AIMessage) else None
+    usage = message.usage_metadata if isinstance(message, AIMessage) else None
+    return Tokens.of(usage) if usage else None
 
 
-def _credible_usage(response: LLMResult, estimate_input: Callable[[], int]) -> UsageMetadata:
-    """Return the reported usage, with an estimate for each count that is zero or less.
-
-    A server that reports nothing real must not keep a limit from being reached.
-    """
-    reported = find_usage(response)
-    read = reported["input_tokens"] if reported else 0
-    written = reported["output_tokens"] if reported else 0
-    if reported and read > 0 and written > 0:
-        return reported
-    if written <= 0 and (message := _message(response)):
-        written = count_tokens_approximately([message])
-    read = read if read > 0 else estimate_input()
-    usage = UsageMetadata(input_tokens=read, output_tokens=written, total_tokens=read + written)
-    if reported and (details := reported.get("input_token_details")):
-        usage["input_token_details"] = details
-    return usage
+def _credible(reported: Tokens, response: LLMResult, estimate_input: Callable[[], int]) -> Tokens:
+    """Estimate each count that is zero: a server that reports none must not keep a limit from holding."""
+    message = _message(response)
+    written = reported.output or (count_tokens_approximately([message]) if message else 0)
+    return replace(reported, input=reported.input or estimate_input(), output=written)
 
 
 def _message(response: LLMResult) -> BaseMessage | None:
@@ -200,11 +189,3 @@ def _message(response: LLMResult) -> BaseMessage | None:
     first = generations[0][0] if generations and generations[0] else None
     message: object = getattr(first, "message", None)
     return message if isinstance(message, BaseMessage) else None
-
-
-def cost_of(usage: UsageMetadata, price: Price) -> float:
-    """Return what an answer costs."""
-    details: Mapping[str, Any] = usage.get("input_token_details") or {}
-    written = details.get("cache_creation") or sum(details.get(key) or 0 for key in _CACHED_FOR)
-    cached = max(details.get("cache_read") or 0, 0)
-    return price.of(usage["input_tokens"], usage["output_tokens"], cached, max(written, 0))

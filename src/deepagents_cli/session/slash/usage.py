@@ -22,7 +22,7 @@ from deepagents_cli.session.session import messages_in
 from deepagents_cli.session.slash.parts import Answer, SlashCommand, Talk
 from deepagents_cli.session.slash.project import describe_skills
 from deepagents_cli.session.steering import NODE
-from deepagents_cli.session.usage import cost_of
+from deepagents_cli.session.usage import sum_used
 
 _WIDTH: Final = 24
 """Columns of a bar; a line has fewer than 60."""
@@ -60,11 +60,11 @@ async def _cost(talk: Talk, arguments: str) -> Answer:
         return {"text": "Nothing was used yet."}
     lines = ["| agent | model | read | of it cached | written | cost |", "|---|---|---|---|---|---|"]
     lines += [
-        f"| {each.agent or 'main'} | {each.model} | {each.input:,} | {each.cached:,} | {each.output:,} "
-        f"| {_money(each.cost)} |"
-        for each in sorted(used, key=lambda each: -each.input)
+        f"| {each.agent or 'main'} | {each.model} | {each.tokens.input:,} "
+        f"| {each.tokens.cached:,} | {each.tokens.output:,} | {_money(each.cost)} |"
+        for each in sorted(used, key=lambda each: -each.tokens.input)
     ]
-    return {"text": "\n".join([*lines, "", f"In all: {_money(cost_of(used))}"])}
+    return {"text": "\n".join([*lines, "", f"In all: {_money(sum_used(used)[1])}"])}
 
 
 async def _compact(talk: Talk, arguments: str) -> Answer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deepagents.events import ApprovalRequest, Usage
-from deepagents_cli.session.spending import Spending
+from deepagents_cli.session.usage import Spending
 
 
 def test_the_time_of_a_person_does_not_count() -> None:
