@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None, *, model: Any = None) -> int:
 
 def _run(argv: Sequence[str] | None, model: Any, typed: int) -> int:
     from deepagents_cli.commands.args import parse
-    from deepagents_cli.errors import ErrorBoundary, check_process, open_closed_streams
+    from deepagents_cli.errors import ErrorBoundary, check_process, importing_much, open_closed_streams
 
     open_closed_streams()
     arguments = parse(argv)
@@ -43,7 +43,7 @@ def _run(argv: Sequence[str] | None, model: Any, typed: int) -> int:
     with ErrorBoundary(debug=arguments.debug) as boundary:
         check_process()
         is_seen = arguments.command == "run" and not (arguments.json or arguments.quiet)
-        with Starting(shown=is_seen):
+        with Starting(shown=is_seen), importing_much():
             command = _load_command(arguments.command)
         is_work = arguments.command in ("run", "chat")
         with _keep(arguments.command) if is_work else nullcontext():

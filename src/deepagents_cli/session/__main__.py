@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import signal
 import stat
@@ -11,7 +10,7 @@ import sys
 from contextlib import suppress
 from typing import IO
 
-from deepagents_cli.errors import Exit, complain
+from deepagents_cli.errors import Exit, complain, importing_much
 from deepagents_cli.protocol import Message, read, write
 from deepagents_cli.terminal import put_back
 
@@ -20,12 +19,8 @@ _LONGEST_LINE = 1 << 28
 
 
 async def _serve(out: IO[bytes]) -> int:
-    # Hardly anything of what is imported is garbage, and to look for it takes a tenth of the start.
-    gc.disable()
-    from deepagents_cli.session.conversation import Conversation
-
-    gc.freeze()
-    gc.enable()
+    with importing_much():
+        from deepagents_cli.session.conversation import Conversation
     loop = asyncio.get_running_loop()
     lines = asyncio.StreamReader(limit=_LONGEST_LINE)
     pipe, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin.buffer)
