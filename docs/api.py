@@ -59,7 +59,7 @@ def _modules() -> list[str]:
     known = [found.name for found in pkgutil.walk_packages(deepagents.__path__, "deepagents.")]
     public = [name for name in known if not any(part.startswith("_") for part in name.split("."))]
     offered = [name for name in public if hasattr(import_module(name), "__all__") or name.count(".") == 1]
-    return [*FRONT, *sorted(set(offered) - set(FRONT)), "deepagents_local"]
+    return [*FRONT, *sorted(set(offered) - set(FRONT)), "deepagents_local", "deepagents_sandbox"]
 
 
 def _public(module: str) -> list[str]:

@@ -14,7 +14,7 @@ Offences = Iterator[str]
 SUPPRESSION = re.compile(
     r"#\s*(noqa|type:\s*ignore|pyright:|ruff:|mypy:|pragma:\s*no\s*cover)", re.IGNORECASE
 )
-OWN_PACKAGES = ("deepagents", "deepagents_cli", "deepagents_local", "deepagents_server")
+OWN_PACKAGES = ("deepagents", "deepagents_cli", "deepagents_local", "deepagents_sandbox", "deepagents_server")
 PATCHING = re.compile(r"\b(patch(\.\w+)?|(set|del)attr|setitem)\(")
 PATCHERS = {"patch", "patch.object", "patch.dict", "patch.multiple", "setattr", "delattr", "setitem"}
 

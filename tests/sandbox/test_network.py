@@ -18,11 +18,11 @@ import pytest
 
 from deepagents import create_deep_agent
 from deepagents.backends import LocalSandbox
-from deepagents.backends.local_sandbox.network import HostRule, HostRules, RefusedHostError
-from deepagents.backends.local_sandbox.proxy import Proxy
 from deepagents.errors import ConfigError
 from deepagents.events import Event, HostRefused, ToolFinished
 from deepagents.testing import ScriptedModel, call
+from deepagents_sandbox.network import HostRule, HostRules, RefusedHostError
+from deepagents_sandbox.proxy import Proxy
 from tests.conftest import CallMode
 from tests.sandbox.users import UNAVAILABLE, USERS, find_python, run_drills
 
@@ -148,6 +148,22 @@ def test_a_connection_takes_one_request_and_no_second_one_behind_it(site: Site) 
     assert [path for _, path, *_ in site.seen[before:]] == ["/first"]
 
 
+@pytest.mark.parametrize(
+    "request_",
+    [
+        "GET http://{0}/odd HTTP/1.1\nHost: {0}\n\n",
+        "GET http://{0}/odd HTTP/1.1\r\nHost: other\r\nX: a\r\n folded\r\n\r\n",
+    ],
+)
+def test_a_request_is_written_anew_however_it_came(site: Site, request_: str) -> None:
+    host = f"127.0.0.1:{site.port}"
+    with proxy([host]) as (port, _):
+        answer = ask(port, request_.format(host).encode())
+
+    assert answer.endswith(b"hello")
+    assert site.seen[-1] == ("GET", "/odd", host, b"")
+
+
 @pytest.mark.parametrize("make", [get, connect])
 @pytest.mark.parametrize(
     ("host", "sentence"),
@@ -206,7 +222,7 @@ def test_a_name_that_leads_to_a_public_address_of_this_machine_is_refused() -> N
     # In a network of its own, whose only address is one of the whole internet.
     script = """
 import fcntl, socket, struct
-from deepagents.backends.local_sandbox.network import HostRule, HostRules, RefusedHostError
+from deepagents_sandbox.network import HostRule, HostRules, RefusedHostError
 with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
     for name, request, value in (("lo", 0x8914, b"\\x49\\0"), ("lo:1", 0x8916, b"\\2\\0\\0\\0\\xcb\\0\\x72\\x09")):
         fcntl.ioctl(control, request, struct.pack("16s24s", name.encode(), value))
@@ -274,7 +290,6 @@ def test_a_host_is_reached_at_the_first_of_its_addresses_that_answers(site: Site
         b"GET http://a/ HTTP/2.0\r\n\r\n",
         b"GET http://a/\xff HTTP/1.1\r\n\r\n",
         b"GET  http://a/ HTTP/1.1\r\n\r\n",
-        b"GET http://a/ HTTP/1.1\nHost: a\r\n\r\n",
         b"GET http://a/ HTTP/1.1\r\nHost : a\r\n\r\n",
         b"GET http://a/ HTTP/1.1\r\n folded: a\r\n\r\n",
         b"POST http://a/ HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\na",

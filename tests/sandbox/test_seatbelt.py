@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from deepagents.backends.local_sandbox.limits import CommandLimits, Controllers
-from deepagents.backends.local_sandbox.macos import LEADER, SHELL, ProcessTableWatchdog
-from deepagents.backends.local_sandbox.platforms import find_confinement, find_not_held
-from deepagents.backends.local_sandbox.seatbelt import (
+from deepagents_sandbox.limits import CommandLimits, Controllers
+from deepagents_sandbox.macos import LEADER, SHELL, ProcessTableWatchdog
+from deepagents_sandbox.platforms import find_confinement, find_not_held
+from deepagents_sandbox.seatbelt import (
     Seatbelt,
     SeatbeltRules,
     command_line,

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from deepagents.backends.context_hub import ContextHubBackend
     from deepagents.backends.filesystem import FilesystemBackend
     from deepagents.backends.langsmith import LangSmithSandbox
-    from deepagents.backends.local_sandbox import LocalSandbox
     from deepagents.backends.local_shell import DEFAULT_EXECUTE_TIMEOUT, LocalShellBackend
     from deepagents.backends.protocol import BackendProtocol
     from deepagents.backends.state import StateBackend
     from deepagents.backends.store import NamespaceFactory, StoreBackend
+    from deepagents_sandbox import LocalSandbox
 
 __all__ = [
     "DEFAULT_EXECUTE_TIMEOUT",
@@ -38,7 +38,7 @@ _HOMES = {
     "ContextHubBackend": "deepagents.backends.context_hub",
     "FilesystemBackend": "deepagents.backends.filesystem",
     "LangSmithSandbox": "deepagents.backends.langsmith",
-    "LocalSandbox": "deepagents.backends.local_sandbox",
+    "LocalSandbox": "deepagents_sandbox",
     "LocalShellBackend": "deepagents.backends.local_shell",
     "NamespaceFactory": "deepagents.backends.store",
     "StateBackend": "deepagents.backends.state",

@@ -10,12 +10,12 @@ from typing import Any, Final
 
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.filesystem import FilesystemBackend
-from deepagents.backends.local_sandbox import LocalSandbox
 from deepagents.backends.local_shell import LocalShellBackend
 from deepagents.backends.protocol import OnOutput
 from deepagents.backends.results import ExecuteResponse
 from deepagents.errors import BackendError
 from deepagents.permissions import CommandAccess, Rules
+from deepagents_sandbox import LocalSandbox
 
 ARTIFACTS: Final = ".deepagents/artifacts"
 """Where large results and the archive lie, below the directory: commands find them there too."""

@@ -17,9 +17,9 @@ from itertools import islice, takewhile
 from pathlib import Path, PurePath
 from typing import Final, Literal, TypeAlias
 
-from deepagents.backends.local_sandbox.backend import PROTECTED
-from deepagents.backends.local_sandbox.obeyed import find_obeyed
 from deepagents.permissions import FilesystemOperation, FilesystemPermission, Rules
+from deepagents_sandbox.backend import PROTECTED
+from deepagents_sandbox.obeyed import find_obeyed
 
 Kind: TypeAlias = Literal["git", "programs", "secrets"]
 OwnRules: TypeAlias = tuple[FilesystemPermission, ...]

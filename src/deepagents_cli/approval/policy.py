@@ -13,7 +13,6 @@ from pydantic import ValidationError
 
 from deepagents import FilesystemPermission
 from deepagents.backends.filesystem import FilesystemBackend
-from deepagents.backends.local_sandbox.backend import PROTECTED
 from deepagents.backends.protocol import SandboxBackendProtocol
 from deepagents.errors import BackendError
 from deepagents.events import ApprovalRequest
@@ -38,6 +37,7 @@ from deepagents_cli.approval.guarded import (
 from deepagents_cli.approval.rules import Offer, Rule, offers_for_command, program_of, read_rule
 from deepagents_cli.approval.verdicts import ALLOW, ASK, EXACTLY, Facts, Verdict, action_of, decide
 from deepagents_cli.protocol import Mode, Scope
+from deepagents_sandbox.backend import PROTECTED
 
 HIDDEN: Final = (
     "For commands, files that look like secrets (.env, keys, credentials) are not there, and .git and "

@@ -20,7 +20,6 @@ from langchain_core.language_models import BaseChatModel
 from langgraph.checkpoint.memory import InMemorySaver
 from rich.console import Console
 
-from deepagents.backends.local_sandbox import LocalSandbox
 from deepagents.errors import UnknownModel
 from deepagents.events import ApprovalGiven, ApprovalRequest, Event, RunStarted, ToolFinished
 from deepagents_cli.approval.policy import Policy
@@ -37,6 +36,7 @@ from deepagents_cli.views.ask_person import DIFF_COLOURS, AskPerson
 from deepagents_cli.views.printer import Printer
 from deepagents_cli.views.terminal_printer import make_printer
 from deepagents_local import DEFAULT_MODEL, ChatLocal
+from deepagents_sandbox import LocalSandbox
 
 _TRIES: Final = 2
 _INSTALLED: Final = Path(__file__).with_name("first-run")

@@ -66,8 +66,8 @@ def _packages() -> Iterator[Check]:
 
 def _models(environment: Mapping[str, str]) -> Iterator[Check]:
     try:
-        from deepagents.backends.local_sandbox import LocalSandbox
         from deepagents_cli.project.models import find_models
+        from deepagents_sandbox import LocalSandbox
     except ImportError as error:
         yield Check("models", "needed", str(error), _WITH_CLI)
         return

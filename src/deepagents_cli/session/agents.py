@@ -17,7 +17,6 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from deepagents import create_deep_agent
 from deepagents.backends.filesystem import FilesystemBackend
-from deepagents.backends.local_sandbox import LocalSandbox
 from deepagents.errors import ConfigError, UnknownModel
 from deepagents.limits import Limits
 from deepagents.middleware.subagents import GENERAL_PURPOSE_SUBAGENT, SubAgent
@@ -41,6 +40,7 @@ from deepagents_cli.project.state import state_dir
 from deepagents_cli.session.access import Access
 from deepagents_cli.session.schema import FitAnswer
 from deepagents_cli.values import default_retries
+from deepagents_sandbox import LocalSandbox
 
 _NO_MODEL: Final = (
     "There is no model to use: set a provider's key, such as ANTHROPIC_API_KEY, and start again; or name a "

@@ -14,11 +14,11 @@ from contextlib import suppress
 from typing import Final
 
 from deepagents import FilesystemPermission
-from deepagents.backends.local_sandbox import LocalSandbox
 from deepagents.errors import BackendError, ConfigError
 from deepagents.permissions import CommandAccess, Rules
 from deepagents_cli.project.project import Project
 from deepagents_cli.session.agents import find_no_sandbox
+from deepagents_sandbox import LocalSandbox
 
 _SECONDS: Final = 1
 _COUNT: Final = """

@@ -13,9 +13,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from deepagents import FilesystemPermission, create_deep_agent
 from deepagents.backends import FilesystemBackend
 from deepagents.backends.capabilities import Capabilities
-from deepagents.backends.local_sandbox import PROTECTED
 from deepagents.testing import ScriptedModel, call
 from deepagents_cli.approval.guarded import file_rules, find_protected, kind_of, needs_of
+from deepagents_sandbox import PROTECTED
 
 
 @pytest.mark.parametrize(

@@ -20,13 +20,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from deepagents.backends.local_sandbox.bridge import Loopback
-from deepagents.backends.local_sandbox.limits import CommandLimits, Watchdog
-from deepagents.backends.local_sandbox.mounts import HOME
-from deepagents.backends.local_sandbox.network import HostRules
-from deepagents.backends.local_sandbox.rules import Mode
-from deepagents.backends.local_sandbox.seatbelt import SeatbeltRules, command_line
 from deepagents.backends.local_shell.process import Control, Ended, run_command
+from deepagents_sandbox.bridge import Loopback
+from deepagents_sandbox.limits import CommandLimits, Watchdog
+from deepagents_sandbox.mounts import HOME
+from deepagents_sandbox.network import HostRules
+from deepagents_sandbox.rules import Mode
+from deepagents_sandbox.seatbelt import SeatbeltRules, command_line
 
 _LOOK_AT_PROCESSES_EVERY: Final = 0.25
 # It has job control without a terminal; other shells do not.

@@ -15,30 +15,6 @@ from deepagents.backends._signatures import method_facts
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.filesystem import FilesystemBackend
 from deepagents.backends.filesystem.paths import ResolvedPath
-from deepagents.backends.local_sandbox import seatbelt
-from deepagents.backends.local_sandbox.bridge import Bridge
-from deepagents.backends.local_sandbox.bubblewrap import Bubblewrap
-from deepagents.backends.local_sandbox.first_process import FirstProcess
-from deepagents.backends.local_sandbox.given import (
-    MayChange,
-    MountedPaths,
-    find_environment,
-    find_given,
-    is_of_the_machine,
-    parse_protected,
-)
-from deepagents.backends.local_sandbox.guard import guard
-from deepagents.backends.local_sandbox.held import Held
-from deepagents.backends.local_sandbox.leftovers import hold_devices, running_mounts
-from deepagents.backends.local_sandbox.limits import CommandLimits, ControlGroup, Watchdog, find_controllers
-from deepagents.backends.local_sandbox.macos import run_under_seatbelt
-from deepagents.backends.local_sandbox.mounts import HOME, Descriptors, View
-from deepagents.backends.local_sandbox.network import HostRule, HostRules
-from deepagents.backends.local_sandbox.obeyed import find_obeyed
-from deepagents.backends.local_sandbox.platforms import find_confinement, find_not_held
-from deepagents.backends.local_sandbox.seatbelt import Seatbelt
-from deepagents.backends.local_sandbox.seccomp import build_filter
-from deepagents.backends.local_sandbox.session import Life, Session
 from deepagents.backends.local_shell.background import Background, BackgroundCommands
 from deepagents.backends.local_shell.commands import DEFAULT_EXECUTE_TIMEOUT, Commands, Start, check_variables
 from deepagents.backends.local_shell.process import Control, Ended, run_command
@@ -48,6 +24,30 @@ from deepagents.backends.protocol import Allowed, OnOutput
 from deepagents.backends.results import ExecuteResponse
 from deepagents.errors import ConfigError
 from deepagents.permissions import CommandAccess
+from deepagents_sandbox import seatbelt
+from deepagents_sandbox.bridge import Bridge
+from deepagents_sandbox.bubblewrap import Bubblewrap
+from deepagents_sandbox.first_process import FirstProcess
+from deepagents_sandbox.given import (
+    MayChange,
+    MountedPaths,
+    find_environment,
+    find_given,
+    is_of_the_machine,
+    parse_protected,
+)
+from deepagents_sandbox.guard import guard
+from deepagents_sandbox.held import Held
+from deepagents_sandbox.leftovers import hold_devices, running_mounts
+from deepagents_sandbox.limits import CommandLimits, ControlGroup, Watchdog, find_controllers
+from deepagents_sandbox.macos import run_under_seatbelt
+from deepagents_sandbox.mounts import HOME, Descriptors, View
+from deepagents_sandbox.network import HostRule, HostRules
+from deepagents_sandbox.obeyed import find_obeyed
+from deepagents_sandbox.platforms import find_confinement, find_not_held
+from deepagents_sandbox.seatbelt import Seatbelt
+from deepagents_sandbox.seccomp import build_filter
+from deepagents_sandbox.session import Life, Session
 
 PROTECTED: Final = (
     ".git/hooks", ".git/config", ".git/config.worktree", ".git/commondir", ".envrc", ".vscode", ".idea",

@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
-from deepagents.backends.local_sandbox import seccomp
+from deepagents_sandbox import seccomp
 
 _SYSTEM_PROGRAMS: Final = ("/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap")
 _SECONDS: Final = 20

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from deepagents.backends.local_sandbox.rules import Mode
+from deepagents_sandbox.rules import Mode
 
 _SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 # What programs need of /etc to start, to find libraries and time zones, and to check certificates. Not all of

@@ -12,9 +12,9 @@ from typing import ClassVar, Final
 from deepagents._paths import is_within
 from deepagents.backends.filesystem.confined_dir import ConfinedDirectory
 from deepagents.backends.filesystem.paths import ResolvedPath, check_path
-from deepagents.backends.local_sandbox.rules import Mode
 from deepagents.backends.protocol import Allowed
 from deepagents.errors import BackendError, ConfigError
+from deepagents_sandbox.rules import Mode
 
 _NOT_GIVEN: Final = ("/dev", "/proc", "/sys")
 

@@ -15,12 +15,12 @@ from math import inf
 from pathlib import Path
 from typing import IO, Final, Protocol, TypeAlias
 
-from deepagents.backends.local_sandbox.held import Held
-from deepagents.backends.local_sandbox.leftovers import hold_devices
-from deepagents.backends.local_sandbox.mounts import find_interpreter
-from deepagents.backends.local_sandbox.session_inside import REPORT, STALE
 from deepagents.backends.local_shell.process import Control, Ended, follow
 from deepagents.permissions import CommandAccess
+from deepagents_sandbox.held import Held
+from deepagents_sandbox.leftovers import hold_devices
+from deepagents_sandbox.mounts import find_interpreter
+from deepagents_sandbox.session_inside import REPORT, STALE
 
 _INSIDE: Final = Path(__file__).with_name("session_inside.py")
 _SECONDS_TO_ANSWER: Final = 3.0

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from deepagents.backends.local_sandbox.rules import Mode
+from deepagents_sandbox.rules import Mode
 
 SANDBOX_EXEC: Final = "/usr/bin/sandbox-exec"
 Ways: TypeAlias = Literal["none", "all"] | int

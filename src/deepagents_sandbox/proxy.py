@@ -1,7 +1,6 @@
-"""The only way out of a sandbox with named hosts: a proxy for HTTP and CONNECT, which refuses all others.
+"""Let a sandbox reach the named hosts and no others, by a proxy for HTTP and CONNECT.
 
-It takes one request a connection and is strict about its form (RFC 9112), so that nobody can hide a second
-request in the first.
+It takes one request a connection and writes it anew, so that nobody can hide a second request in the first.
 """
 
 from __future__ import annotations
@@ -10,22 +9,22 @@ import re
 import selectors
 import socket
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from deepagents.backends.local_sandbox.network import HostRules, RefusedHostError, split_authority
+import h11
+
+from deepagents_sandbox.network import HostRules, RefusedHostError, split_authority
 
 _MOST_HEAD: Final = 65_536
 _BLOCK: Final = 65_536
 _MOST_CONNECTIONS: Final = 128
 _SECONDS_TO_CONNECT: Final = 20.0
 _SECONDS_IDLE: Final = 300.0
-_REQUEST: Final = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([\x21-\x7e]+) HTTP/1\.[01]")
 _URL: Final = re.compile(r"http://([^/?#\\@]+)([/?]?[^#]*)", re.IGNORECASE)
 _MOST_SHOWN: Final = 300
-_HEADER: Final = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\r\n\0]*?)[ \t]*")
 _NOT_FORWARDED: Final = frozenset(
     (
         b"host",
@@ -39,11 +38,6 @@ _NOT_FORWARDED: Final = frozenset(
         b"upgrade",
     )
 )
-_CHUNK: Final = re.compile(rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;[^\r\n]*)?")
-
-
-class BadRequestError(Exception):
-    """A request that has no clear meaning."""
 
 
 class UnreachableError(Exception):
@@ -123,46 +117,34 @@ class Proxy:
         except RefusedHostError as error:
             self.on_refusal(str(error))
             _reply(client, "403 Forbidden", f"{error}.")
-        except BadRequestError as error:
-            _reply(client, "400 Bad Request", f"{error}.")
+        except h11.RemoteProtocolError as error:
+            _reply(client, "400 Bad Request", f"The request is malformed: {error}.")
         except UnreachableError as error:
             _reply(client, "502 Bad Gateway", f"The host could not be reached: {error}.")
 
     def _answer(self, reader: _Reader, client: socket.socket) -> None:
-        head = reader.head()
-        request = _REQUEST.fullmatch(head[0])
-        if request is None:
-            raise BadRequestError("The request line is malformed")
-        method, target = request[1], request[2].decode()
-        if method == b"CONNECT":
-            host, port = split_authority(target, 443)
-            with self._connect(host, port) as server:
+        request = reader.read()
+        if not isinstance(request, h11.Request) or not request.http_version.startswith(b"1."):
+            raise h11.RemoteProtocolError("it is not one of HTTP/1.1")
+        target = request.target.decode()
+        if request.method == b"CONNECT":
+            with self._connect(*split_authority(target, 443)) as server:
                 client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
                 server.sendall(reader.rest())
                 _relay(client, server)
             return
         url = _URL.fullmatch(target)
         if url is None:
-            raise BadRequestError("Only http:// addresses and CONNECT are served")
-        authority, path = url[1], url[2] if url[2].startswith("/") else f"/{url[2]}"
-        host, port = split_authority(authority, 80)
-        headers = _parse_headers(head[1:])
-        body = reader.body(headers)
-        with self._connect(host, port) as server:
-            if any(name.lower() == b"expect" for name, _ in headers):
-                client.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
-            lines = [b"%s %s HTTP/1.1" % (method, path.encode()), b"Host: %s" % authority.encode()]
-            lines += [b"%s: %s" % each for each in headers if each[0].lower() not in _NOT_FORWARDED]
-            server.sendall(b"\r\n".join([*lines, b"Connection: close", b"", b""]))
-            for part in body:
-                server.sendall(part)
+            raise h11.RemoteProtocolError("only http:// addresses and CONNECT are served")
+        with self._connect(*split_authority(url[1], 80)) as server:
+            _forward(reader, request, url, server)
             while data := server.recv(_BLOCK):
                 client.sendall(data)
 
     @contextmanager
     def _connect(self, host: str, port: int | None) -> Generator[socket.socket]:
         if port is None:
-            raise BadRequestError(f"{host[:_MOST_SHOWN]!r} is no host and port")
+            raise h11.RemoteProtocolError(f"{host[:_MOST_SHOWN]!r} is not a host and a port")
         try:
             server = _connect_to_any(self.rules.find_addresses(host, port), port)
         except OSError as error:
@@ -181,81 +163,39 @@ class _Reader:
 
     def __init__(self, client: socket.socket) -> None:
         self._client = client
-        self._buffer = b""
+        self._parser = h11.Connection(h11.SERVER, max_incomplete_event_size=_MOST_HEAD)
 
-    def head(self) -> list[bytes]:
-        while (end := self._buffer.find(b"\r\n\r\n")) < 0:
-            if len(self._buffer) > _MOST_HEAD:
-                raise BadRequestError("The head of the request is too long")
-            self._fill()
-        head, self._buffer = self._buffer[:end], self._buffer[end + 4 :]
-        lines = head.split(b"\r\n")
-        if any(b"\n" in line or b"\r" in line for line in lines):
-            raise BadRequestError("A line must end with CRLF")
-        return lines
+    def read(self) -> Any:
+        """Return what comes next: the head of the request, a part of its body, or its end."""
+        while (event := self._parser.next_event()) is h11.NEED_DATA:
+            self._parser.receive_data(self._client.recv(_BLOCK))
+        return event
+
+    def agree_to_body(self) -> None:
+        """Tell a client that waits with the body that it may send it."""
+        if self._parser.they_are_waiting_for_100_continue:
+            self._client.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def rest(self) -> bytes:
-        rest, self._buffer = self._buffer, b""
-        return rest
-
-    def body(self, headers: list[tuple[bytes, bytes]]) -> Iterator[bytes]:
-        """Return the parts of the body as they are to be sent; its length must be given in one way only."""
-        lengths = [value for name, value in headers if name.lower() == b"content-length"]
-        codings = [value.lower() for name, value in headers if name.lower() == b"transfer-encoding"]
-        if len(lengths) + len(codings) > 1 or any(each != b"chunked" for each in codings):
-            raise BadRequestError("The length of the body is given in more than one way")
-        if codings:
-            return self._chunks()
-        if lengths and not re.fullmatch(rb"\d{1,15}", lengths[0]):
-            raise BadRequestError("The length of the body is no number")
-        return self._exactly(int(lengths[0]) if lengths else 0)
-
-    def _exactly(self, size: int) -> Iterator[bytes]:
-        while size:
-            if not self._buffer:
-                self._fill()
-            part, self._buffer = self._buffer[:size], self._buffer[size:]
-            size -= len(part)
-            yield part
-
-    def _chunks(self) -> Iterator[bytes]:
-        while True:
-            match = _CHUNK.fullmatch(self._line())
-            if match is None:
-                raise BadRequestError("A chunk of the body is malformed")
-            size = int(match[1], 16)
-            if not size:
-                # Trailers are not forwarded.
-                while self._line():
-                    pass
-                yield b"0\r\n\r\n"
-                return
-            yield b"%x\r\n" % size
-            yield from self._exactly(size)
-            if self._line():
-                raise BadRequestError("A chunk of the body is longer than it says")
-            yield b"\r\n"
-
-    def _line(self) -> bytes:
-        while (end := self._buffer.find(b"\r\n")) < 0:
-            if len(self._buffer) > _MOST_HEAD:
-                raise BadRequestError("A line of the body is too long")
-            self._fill()
-        line, self._buffer = self._buffer[:end], self._buffer[end + 2 :]
-        return line
-
-    def _fill(self) -> None:
-        data = self._client.recv(_BLOCK)
-        if not data:
-            raise BadRequestError("The request ends early")
-        self._buffer += data
+        """Return what came behind the request."""
+        return self._parser.trailing_data[0]
 
 
-def _parse_headers(lines: list[bytes]) -> list[tuple[bytes, bytes]]:
-    found = [_HEADER.fullmatch(line) for line in lines]
-    if not all(found):
-        raise BadRequestError("A header is malformed")
-    return [(each[1], each[2]) for each in found if each]
+def _forward(reader: _Reader, request: h11.Request, url: re.Match[str], server: socket.socket) -> None:
+    """Write a request anew for the host that it is for."""
+    given = [each for each in request.headers if each[0] not in _NOT_FORWARDED]
+    if {b"content-length", b"transfer-encoding"} <= {name for name, _ in given}:
+        raise h11.RemoteProtocolError("the length of its body is given in more than one way")
+    reader.agree_to_body()
+    path = url[2] if url[2].startswith("/") else f"/{url[2]}"
+    headers: Any = [("host", url[1]), *given, ("connection", "close")]
+    writer: Any = h11.Connection(h11.CLIENT)
+    event: Any = h11.Request(method=request.method, target=path, headers=headers)
+    while not isinstance(event, h11.EndOfMessage):
+        server.sendall(writer.send(event))
+        event = reader.read()
+    # Trailers are not forwarded.
+    server.sendall(writer.send(h11.EndOfMessage()))
 
 
 def _connect_to_any(addresses: Sequence[str], port: int) -> socket.socket:

@@ -9,11 +9,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from deepagents.backends.local_sandbox.inside import PORT
-from deepagents.backends.local_sandbox.mounts import find_interpreter
-from deepagents.backends.local_sandbox.network import HostRules
-from deepagents.backends.local_sandbox.proxy import Proxy
 from deepagents.backends.local_shell.process import Refusals
+from deepagents_sandbox.inside import PORT
+from deepagents_sandbox.mounts import find_interpreter
+from deepagents_sandbox.network import HostRules
+from deepagents_sandbox.proxy import Proxy
 
 _INSIDE: Final = Path(__file__).with_name("inside.py")
 _DIRECT: Final = "localhost,127.0.0.1,::1"

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
-from deepagents.backends.local_sandbox.obeyed import Obeyed, find_new_repositories, find_obeyed
+from deepagents_sandbox.obeyed import Obeyed, find_new_repositories, find_obeyed
 
 # What `git init` and `git clone` write, and what runs nothing. Other keys of a new configuration are dropped:
 # git on the host would run what core.fsmonitor, core.hooksPath, filters and aliases name.

@@ -1,5 +1,5 @@
 """A directory on this machine, and commands that reach nothing else."""
 
-from deepagents.backends.local_sandbox.backend import PROTECTED, LocalSandbox
+from deepagents_sandbox.backend import PROTECTED, LocalSandbox
 
 __all__ = ["PROTECTED", "LocalSandbox"]

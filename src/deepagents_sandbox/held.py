@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from deepagents.backends.local_sandbox.leftovers import Protection
-from deepagents.backends.local_sandbox.rules import Marks, Mode, describe_undone
 from deepagents.permissions import CommandAccess
+from deepagents_sandbox.leftovers import Protection
+from deepagents_sandbox.rules import Marks, Mode, describe_undone
 
 
 @dataclass(slots=True, eq=False)

@@ -16,9 +16,9 @@ from typing import Final, Literal, TypeAlias
 
 from deepagents._globs import Place
 from deepagents._text import escape_controls
-from deepagents.backends.local_sandbox.leftovers import open_below, remove
 from deepagents.errors import BackendError
 from deepagents.permissions import ANY_NAME, Access, CommandAccess, Rules
+from deepagents_sandbox.leftovers import open_below, remove
 
 Mode: TypeAlias = Literal["writable", "readable", "hidden"]
 MOST_MARKS: Final = 300

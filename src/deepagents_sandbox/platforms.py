@@ -9,10 +9,10 @@ import os
 import sys
 from typing import Final
 
-from deepagents.backends.local_sandbox import seatbelt
-from deepagents.backends.local_sandbox.bubblewrap import Bubblewrap, find_bubblewrap
-from deepagents.backends.local_sandbox.limits import Controllers
-from deepagents.backends.local_sandbox.seatbelt import Seatbelt
+from deepagents_sandbox import seatbelt
+from deepagents_sandbox.bubblewrap import Bubblewrap, find_bubblewrap
+from deepagents_sandbox.limits import Controllers
+from deepagents_sandbox.seatbelt import Seatbelt
 
 _DISK: Final = "Disk: a command is looked at 20 times a second, and can pass its bound between two looks."
 _PROCESSOR: Final = "Processor: nothing but its time-out bounds how much a command computes."
