@@ -61,6 +61,7 @@ TESTED_BY: dict[str, str] = {
     "deepagents_server/runs/stream.py": "server/test_streaming.py",
     "deepagents_server/runs/active.py": "server/test_cancel.py",
     "deepagents_server/runs/usage.py": "server/test_metrics.py",
+    "deepagents/decisions.py": "agents/test_remembering.py",
     "deepagents/limits.py": "middleware/test_limits.py",
     "deepagents/models/registry.py": "models/test_provider_profiles.py",
     "deepagents/profiles/harness/harness_profiles.py": "profiles/test_registry.py",

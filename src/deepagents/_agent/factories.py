@@ -23,7 +23,7 @@ from deepagents._deprecation import already_warned
 from deepagents.backends.handle import BACKEND_SECONDS
 from deepagents.errors import LimitExceeded, StackError, ToolFailure
 from deepagents.middleware._base import Middleware, has_hook_after_model
-from deepagents.middleware.approval import ApprovalMiddleware, PassThroughApproval, wrap_langchain
+from deepagents.middleware.approval import ApprovalMiddleware, wrap_langchain
 from deepagents.middleware.async_subagents import AsyncSubAgentMiddleware
 from deepagents.middleware.async_subagents.notifier import ParentNotifierMiddleware
 from deepagents.middleware.async_subagents.spec import make_local
@@ -318,10 +318,8 @@ def caching(kind: type[PromptCachingMiddleware]) -> Factory:
 def approval(build: Build, given: Given) -> Middleware | None:
     """Make what asks a person: for rules, for `interrupt_on`, or for what subagents remember."""
     rules, interrupt_on = build.rules, build.plan.interrupt_on
+    below = any(each.interrupt_on or Rules(each.permissions).has("interrupt") for each in build.below)
     own = wrap_langchain(given) if given else None
-    if own is None and (interrupt_on or rules.has("interrupt")):
+    if own is None and (interrupt_on or rules.has("interrupt") or below):
         own = ApprovalMiddleware(rules, interrupt_on)
-    if isinstance(own, ApprovalMiddleware):
-        return own.in_agent(rules, build.stack, build.tools)
-    asks = any(each.interrupt_on or Rules(each.permissions).has("interrupt") for each in build.below)
-    return own or (PassThroughApproval() if asks else None)
+    return own.in_agent(rules, build.stack, build.tools) if isinstance(own, ApprovalMiddleware) else own

@@ -3,16 +3,16 @@
 `__all__` has what users import; the other names are for features that work with approval.
 """
 
+from deepagents.decisions import RememberedDecision
 from deepagents.middleware.approval.files import ASKED as ASKED
 from deepagents.middleware.approval.files import LINKS as LINKS
 from deepagents.middleware.approval.files import find_links as find_links
 from deepagents.middleware.approval.files import find_named_path as find_named_path
 from deepagents.middleware.approval.files import link_of as link_of
 from deepagents.middleware.approval.files import was_asked as was_asked
-from deepagents.middleware.approval.memory import RememberedDecision, RememberedDecisions
+from deepagents.middleware.approval.memory import RememberedDecisions
 from deepagents.middleware.approval.middleware import HELD as HELD
 from deepagents.middleware.approval.middleware import ApprovalMiddleware as ApprovalMiddleware
-from deepagents.middleware.approval.middleware import PassThroughApproval as PassThroughApproval
 from deepagents.middleware.approval.middleware import wrap_langchain as wrap_langchain
 from deepagents.middleware.approval.questions import ApprovalConfig
 from deepagents.middleware.approval.questions import InterruptOn as InterruptOn

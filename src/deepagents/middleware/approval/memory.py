@@ -1,8 +1,5 @@
 """Remember decisions of a person in a thread, and find the one that holds for a call.
 
-A decision is about one agent, one tool and its arguments: of each it keeps the value itself or a pattern that
-the person gave, and it matches calls with exactly those arguments. Only such a pattern widens it.
-
 A subagent begins anew with each task, so the agent that calls it keeps its decisions, under its name
 (`within`). No decision goes from one agent to another: their tools may differ, though they share a name.
 """
@@ -10,14 +7,14 @@ A subagent begins anew with each task, so the agent that calls it keeps its deci
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import Any, Final, Literal, TypeAlias, cast
+from functools import partial
+from typing import Any, Final, TypeAlias, cast
 
 from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig
@@ -27,6 +24,7 @@ from langgraph.types import Command
 
 from deepagents._async import IOCall, sync_and_async
 from deepagents._globs import anchor
+from deepagents.decisions import RememberedDecision, are_equal, canonical
 from deepagents.errors import ConfigError
 from deepagents.middleware._requests import TASK_NAME, ToolResult
 from deepagents.middleware.approval.files import Call, Specs, find_named_path, link_of, waits
@@ -38,9 +36,9 @@ REMEMBERED: Final = "remembered_decisions"
 _ANYTHING: Final = "**"
 """The pattern that any value matches."""
 
-Record: TypeAlias = Mapping[str, Any]
-Records: TypeAlias = Mapping[str, Record]
-Decisions: TypeAlias = Sequence[Mapping[str, Any]]
+Records: TypeAlias = Mapping[str, Mapping[str, Any]]
+"""Decisions as they stand in checkpoints, by their keys."""
+Answers: TypeAlias = Sequence[Mapping[str, Any]]
 
 # No spaces, quotes or signs of a shell: a pattern must not admit a word that means more than it shows.
 _PLAIN: Final = re.compile(r"[\w.,:/@+=-]*", re.ASCII)
@@ -49,22 +47,6 @@ _UP: Final = re.compile(r"(^|[/\\])\.\.([/\\]|$)")
 _REJECTED: Final = (
     "A person rejected this call and all that are like it, so it was not run{reason}. Do not make it again."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class RememberedDecision:
-    """A decision about calls of one tool: arguments that have to be the same, and patterns for others.
-
-    `subagents` names the subagent that it is for, behind those that lead to it; empty for the agent itself.
-    """
-
-    key: str
-    name: str
-    type: Literal["approve", "reject"]
-    exact: Mapping[str, Any]
-    patterns: Mapping[str, str]
-    message: str | None = None
-    subagents: tuple[str, ...] = ()
 
 
 class RememberedDecisions:
@@ -76,7 +58,7 @@ class RememberedDecisions:
 
     async def _all(self) -> list[RememberedDecision]:
         """List them, the oldest first."""
-        return [_from_record(key, record) for key, record in _records(await self._state()).items()]
+        return _read((await self._state()).values.get(REMEMBERED) or {})
 
     async def _forget(self, key: str) -> None:
         """Forget one, so that calls like it are asked about again.
@@ -85,7 +67,7 @@ class RememberedDecisions:
             ConfigError: for a key that is not there, and while the thread waits for a person or is cut.
         """
         state = await self._state()
-        if key not in _records(state):
+        if key not in (state.values.get(REMEMBERED) or {}):
             raise ConfigError(f"nothing is remembered under {key!r}; all() lists what is")
         if state.next:
             raise ConfigError("the thread waits or was cut; let its run come to an end, then forget")
@@ -106,63 +88,62 @@ class RememberedDecisions:
     forget, aforget = sync_and_async(_forget)
 
 
-def _records(state: Any) -> Records:
-    return state.values.get(REMEMBERED) or {}
+def _read(records: Records) -> list[RememberedDecision]:
+    decisions: list[RememberedDecision] = []
+    for key, record in records.items():
+        arguments: Mapping[str, Mapping[str, Any]] = record["args"]
+        exact = {name: value["is"] for name, value in arguments.items() if "is" in value}
+        patterns = {name: value["like"] for name, value in arguments.items() if "like" in value}
+        within = tuple(record.get("within") or ())
+        reason = record.get("message")
+        decisions.append(
+            RememberedDecision(key, record["name"], record["type"], exact, patterns, reason, within)
+        )
+    return decisions
 
 
-def _from_record(key: str, record: Record) -> RememberedDecision:
-    arguments: Mapping[str, Mapping[str, Any]] = record["args"]
-    return RememberedDecision(
-        key,
-        record["name"],
-        record["type"],
-        {name: value["is"] for name, value in arguments.items() if "is" in value},
-        {name: value["like"] for name, value in arguments.items() if "like" in value},
-        record.get("message"),
-        tuple(record.get("within") or ()),
-    )
+def _write(decisions: Iterable[RememberedDecision]) -> dict[str, Mapping[str, Any]]:
+    """Return the records of decisions; a later one about the same calls has the key of an earlier one."""
+    records: dict[str, Mapping[str, Any]] = {}
+    for each in decisions:
+        exact = {name: {"is": value} for name, value in each.exact.items()}
+        arguments = exact | {name: {"like": pattern} for name, pattern in each.patterns.items()}
+        within = [*each.subagents]
+        text = canonical([each.name, arguments, within])
+        key = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        optional = {"message": each.message, "within": within}
+        given = {name: value for name, value in optional.items() if value}
+        records[key] = {"name": each.name, "type": each.type, "args": arguments, **given}
+    return records
 
 
-def records_of(decisions: Decisions, asked: Sequence[Call]) -> dict[str, Record]:
+def records_of(answers: Answers, asked: Sequence[Call]) -> dict[str, Mapping[str, Any]]:
     """Return the decisions of an answer that are to be remembered, by their keys."""
-    return _by_key(_make_record(decision, call) for decision, call in _to_remember(decisions, asked))
+    return _write(_make_decision(answer, call) for answer, call in _to_remember(answers, asked))
 
 
-def _by_key(records: Iterable[Record]) -> dict[str, Record]:
-    """Key records so that a later decision about the same calls replaces an earlier one."""
-    return {_key(each): each for each in records}
-
-
-def _make_record(decision: Mapping[str, Any], call: Call) -> Record:
-    remember = decision["remember"]
-    patterns = cast("Mapping[str, Any]", remember if isinstance(remember, Mapping) else {})
-    arguments = {
-        name: {"is": value} if _are_equal(patterns.get(name, value), value) else {"like": patterns[name]}
-        for name, value in call["args"].items()
-    }
-    reason = {"message": decision["message"]} if decision.get("message") else {}
-    return {"name": call["name"], "type": decision["type"], "args": arguments, **reason}
-
-
-def _key(record: Record) -> str:
-    text = _canonical([record["name"], record["args"], record.get("within") or ()])
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+def _make_decision(answer: Mapping[str, Any], call: Call) -> RememberedDecision:
+    remember, arguments = answer["remember"], call["args"]
+    given = cast("Mapping[str, Any]", remember if isinstance(remember, Mapping) else {})
+    patterns = {name: each for name, each in given.items() if not are_equal(each, arguments[name])}
+    exact = {name: value for name, value in arguments.items() if name not in patterns}
+    return RememberedDecision("", call["name"], answer["type"], exact, patterns, answer.get("message"))
 
 
 def check_memory(
-    decisions: Decisions, asked: Sequence[Call], can_remember: Callable[[str], bool], specs: Specs
+    answers: Answers, asked: Sequence[Call], can_remember: Callable[[str], bool], specs: Specs
 ) -> None:
     """Check what a person wants to have remembered.
 
     Raises:
         ValueError: for what cannot be.
     """
-    for decision, call in _to_remember(decisions, asked):
-        tool, remember = call["name"], decision["remember"]
+    for answer, call in _to_remember(answers, asked):
+        tool, remember = call["name"], answer["remember"]
         if not can_remember(tool):
             raise ValueError(f"decisions about {tool!r} are not remembered here; leave 'remember' out")
-        if decision["type"] not in ("approve", "reject"):
-            raise ValueError(f"only approve and reject can be remembered, not {decision['type']!r}")
+        if answer["type"] not in ("approve", "reject"):
+            raise ValueError(f"only approve and reject can be remembered, not {answer['type']!r}")
         if remember is True:
             continue
         if not isinstance(remember, Mapping):
@@ -173,26 +154,26 @@ def check_memory(
             _check_pattern(call, name, pattern, specs)
 
 
-def _to_remember(decisions: Decisions, asked: Sequence[Call]) -> Iterator[tuple[Mapping[str, Any], Call]]:
-    for decision, call in zip(decisions, asked, strict=False):
-        if decision.get("remember") not in (None, False):
-            yield decision, call
+def _to_remember(answers: Answers, asked: Sequence[Call]) -> Iterator[tuple[Mapping[str, Any], Call]]:
+    for answer, call in zip(answers, asked, strict=False):
+        if answer.get("remember") not in (None, False):
+            yield answer, call
 
 
 def _check_pattern(call: Call, name: str, pattern: object, specs: Specs) -> None:
     tool, arguments, spec = call["name"], call["args"], specs.get(call["name"])
     if name not in arguments:
         raise ValueError(
-            f"'remember' names {name!r}, which is no argument of this call; it has {sorted(arguments)}"
+            f"'remember' names {name!r}, which is not an argument of this call; it has {sorted(arguments)}"
         )
-    if _are_equal(pattern, arguments[name]):
+    if are_equal(pattern, arguments[name]):
         return
     if not isinstance(pattern, str):
         raise ValueError(f"the pattern for {name!r} must be text, got {pattern!r}")
     if spec and spec.effect == "run" and name in spec.summary_arguments:
         raise ValueError(f"{name!r} of {tool!r} can be remembered only as it is; leave it out of 'remember'")
     try:
-        fits = _fits(call, name, {"like": pattern}, specs)
+        fits = _is_like(call, specs, name, pattern, arguments[name])
     except (ConfigError, NotImplementedError) as error:
         raise ValueError(str(error)) from error
     if not fits:
@@ -200,33 +181,26 @@ def _check_pattern(call: Call, name: str, pattern: object, specs: Specs) -> None
 
 
 def find_decision(
-    records: Records, call: Call, allowed: Sequence[str], rules: Rules, state: Any, specs: Specs
-) -> Record | None:
+    decisions: Sequence[RememberedDecision],
+    call: Call,
+    allowed: Sequence[str],
+    rules: Rules,
+    state: Any,
+    specs: Specs,
+) -> RememberedDecision | None:
     """Return the remembered decision about a call, if there is one; a rejection goes before an approval."""
+    like = partial(_is_like, call, specs)
     found = [
         each
-        for each in records.values()
-        if each["name"] == call["name"] and each["type"] in allowed and _matches(each, call, specs)
+        for each in decisions
+        if not each.subagents and each.type in allowed and each.covers(call["name"], call["args"], like)
     ]
-    rejections = [each for each in found if each["type"] == "reject"]
+    rejections = (each for each in found if each.type == "reject")
     approvals = (each for each in found if _lifts_rules(each, call, rules, state, specs))
-    return next(iter(rejections), None) or next(approvals, None)
+    return next(rejections, None) or next(approvals, None)
 
 
-def _matches(record: Record, call: Call, specs: Specs) -> bool:
-    wanted, arguments = record["args"], call["args"]
-    return (
-        not record.get("within")
-        and wanted.keys() == arguments.keys()
-        and all(_fits(call, name, value, specs) for name, value in wanted.items())
-    )
-
-
-def _fits(call: Call, name: str, wanted: Mapping[str, Any], specs: Specs) -> bool:
-    value = call["args"][name]
-    if "is" in wanted:
-        return _are_equal(wanted["is"], value)
-    pattern: str = wanted["like"]
+def _is_like(call: Call, specs: Specs, name: str, pattern: str, value: Any) -> bool:
     if pattern == _ANYTHING:
         return True
     spec = specs.get(call["name"])
@@ -236,7 +210,7 @@ def _fits(call: Call, name: str, wanted: Mapping[str, Any], specs: Specs) -> boo
         rules = Rules([FilesystemPermission(["read"], [pattern], "deny")])
         return path is not None and rules.decide("read", path) == "deny"
     plain = isinstance(value, str) and _PLAIN.fullmatch(value) and not _UP.search(value)
-    return bool(plain) and _matches_word(pattern, cast("str", value))
+    return bool(plain) and _matches_word(pattern, value)
 
 
 def _matches_word(pattern: str, value: str) -> bool:
@@ -250,7 +224,7 @@ def _matches_word(pattern: str, value: str) -> bool:
     return len(wanted) == len(given) and all(map(fnmatchcase, given, wanted))
 
 
-def _lifts_rules(record: Record, call: Call, rules: Rules, state: Any, specs: Specs) -> bool:
+def _lifts_rules(decision: RememberedDecision, call: Call, rules: Rules, state: Any, specs: Specs) -> bool:
     """Return whether an approval holds although rules make the call wait.
 
     It does where it was given for that path: the path as it was, or a pattern that begins where the rules
@@ -262,25 +236,14 @@ def _lifts_rules(record: Record, call: Call, rules: Rules, state: Any, specs: Sp
     named, leads_to = link_of(state, call.get("id"))
     if leads_to is not None and named == find_named_path(call, specs):
         return False
-    wanted = record["args"].get(spec.path_argument or "", {"is": None})
-    if "is" in wanted:
-        return True
-    return wanted["like"] != _ANYTHING and rules.waits(spec.operation, anchor(wanted["like"]))
+    pattern = decision.patterns.get(spec.path_argument or "")
+    return pattern is None or (pattern != _ANYTHING and rules.waits(spec.operation, anchor(pattern)))
 
 
-def make_rejection(record: Record, call: Call) -> ToolMessage:
+def make_rejection(decision: RememberedDecision, call: Call) -> ToolMessage:
     """Answer a call that a remembered decision turns down."""
-    reason = f", because: {record['message']}" if record.get("message") else ""
+    reason = f", because: {decision.message}" if decision.message else ""
     return failure_message(call["name"], call["id"] or "", "not_run", _REJECTED.format(reason=reason))
-
-
-def _are_equal(one: object, other: object) -> bool:
-    # As JSON: Python takes 1 and True for equal, and a tool does not.
-    return _canonical(one) == _canonical(other)
-
-
-def _canonical(value: object) -> str:
-    return json.dumps(value, sort_keys=True, default=repr)
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,22 +253,21 @@ class _TaskDecisions:
     subagent: str
     thread: str | None
     depth: int
-    known: Records
-    learned: dict[str, Record] = field(default_factory=dict[str, Record])
+    known: Sequence[RememberedDecision]
+    learned: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
 
 
 _TASK: ContextVar[_TaskDecisions | None] = ContextVar("deepagents_task_decisions", default=None)
 
 
 @contextmanager
-def passing_decisions(state: Mapping[str, Any], call: Call) -> Generator[dict[str, Record]]:
+def passing_decisions(state: Mapping[str, Any], call: Call) -> Generator[Records]:
     """Let the subagent that this call starts know its decisions; yield what it learns."""
     subagent = call["args"].get("subagent_type") if call["name"] == TASK_NAME else None
     task = None
     if isinstance(subagent, str):
-        own = find_decisions(state).values()
-        theirs = [each for each in own if (each.get("within") or [None])[0] == subagent]
-        known = _by_key({**each, "within": [*each["within"][1:]]} for each in theirs)
+        theirs = (each for each in find_decisions(state) if each.subagents[:1] == (subagent,))
+        known = [replace(each, subagents=each.subagents[1:]) for each in theirs]
         task = _TaskDecisions(subagent, *_running_in(), known)
     # Set to `None` for other tools: an agent that one of them runs must not take over these decisions.
     token = _TASK.set(task)
@@ -315,23 +277,20 @@ def passing_decisions(state: Mapping[str, Any], call: Call) -> Generator[dict[st
         _TASK.reset(token)
 
 
-def find_decisions(state: Mapping[str, Any]) -> Records:
+def find_decisions(state: Mapping[str, Any]) -> list[RememberedDecision]:
     """Return what is remembered in this agent, and what the agent that it works for keeps for it."""
-    own: Records = state.get(REMEMBERED) or {}
     task = _own_task()
-    return {**task.known, **own} if task else own
+    return [*_read(state.get(REMEMBERED) or {}), *(task.known if task else ())]
 
 
 def report_decisions(state: Mapping[str, Any]) -> None:
     """Pass what was learned here on to the agent that this one works for."""
-    own: Records = state.get(REMEMBERED) or {}
     if task := _own_task():
-        task.learned.update(
-            _by_key({**each, "within": [task.subagent, *(each.get("within") or ())]} for each in own.values())
-        )
+        own = _read(state.get(REMEMBERED) or {})
+        task.learned.update(_write(replace(each, subagents=(task.subagent, *each.subagents)) for each in own))
 
 
-def with_learned(result: ToolResult, learned: Mapping[str, Record]) -> ToolResult:
+def with_learned(result: ToolResult, learned: Records) -> ToolResult:
     """Return the result so that the agent keeps what was learned while the call ran."""
     if not learned:
         return result

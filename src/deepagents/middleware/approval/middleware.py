@@ -31,7 +31,7 @@ from deepagents.middleware.approval.files import (
 )
 from deepagents.middleware.approval.memory import (
     REMEMBERED,
-    Record,
+    RememberedDecision,
     check_memory,
     find_decision,
     find_decisions,
@@ -93,6 +93,8 @@ class ApprovalState(AgentState[Any]):
 class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]):
     """LangChain's approval, which also asks by rules about paths, and asks again after a wrong answer.
 
+    An agent that never asks itself has it to keep what its subagents remember.
+
     Args:
         rules: rules about paths, of which some may make calls wait.
         interrupt_on: which tools wait, as LangChain takes it.
@@ -145,8 +147,7 @@ class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]
     async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
         """Note which calls are held until a person has decided, and what they would change."""
         state = cast("Mapping[str, Any]", request.state)
-        if self.interrupt_on:
-            warn_without_checkpointer(request.messages)
+        warn_without_checkpointer(request.messages)
         report_decisions(state)
         response = await inner(handler, request)
         calls = _last_calls({"messages": response.result})
@@ -164,8 +165,7 @@ class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]
 
         After twenty that cannot, the calls count as rejected, and the run goes on.
         """
-        no_checkpointer = explain_no_checkpointer() if self.interrupt_on else None
-        decided: dict[str, Record] = {}
+        decided: dict[str, RememberedDecision] = {}
         calls = _last_calls(state)
         if not calls:
             return self._finish({}, (), decided, state) or None
@@ -182,7 +182,8 @@ class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]
                     check_answer(decisions, update.get(EDITED) or {}, self._choices(calls))
                     check_memory(decisions, asked, self._remembers, self._specs)
                 except GraphInterrupt as raised:
-                    raise rewrite_question(raised, calls, self._remembers, problem, no_checkpointer) from None
+                    remarks = problem, explain_no_checkpointer()
+                    raise rewrite_question(raised, calls, self._remembers, *remarks) from None
                 except CallerError as error:
                     # As the function of the caller raised it: the marker around it is ours alone.
                     raise error.__cause__ or error from None
@@ -196,16 +197,16 @@ class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]
         asked = _find_asked(langchain, calls)
         return self._finish(give_up(asked), asked, decided, state)
 
-    def _ask_once(self, state: Any, decided: dict[str, Record]) -> LangChainApproval:
+    def _ask_once(self, state: Any, decided: dict[str, RememberedDecision]) -> LangChainApproval:
         """Make LangChain's approval for one time of asking, however many answers there were.
 
         Calls about which a decision is remembered are not asked about; `decided` takes those decisions.
         """
-        records = find_decisions(state)
+        decisions = find_decisions(state)
 
-        def find(call: Call) -> Record | None:
+        def find(call: Call) -> RememberedDecision | None:
             allowed = self.interrupt_on[call["name"]]["allowed_decisions"]
-            found = find_decision(records, call, allowed, self.rules, state, self._specs)
+            found = find_decision(decisions, call, allowed, self.rules, state, self._specs)
             return None if found is None else decided.setdefault(call["id"] or "", found)
 
         entries: Any = {name: call_once(each, find) for name, each in self.interrupt_on.items()}
@@ -222,14 +223,16 @@ class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]
         return bool(entry.get("remember"))
 
     def _finish(
-        self, update: dict[str, Any], asked: Sequence[Call], decided: Mapping[str, Record], state: Any
+        self,
+        update: dict[str, Any],
+        asked: Sequence[Call],
+        decided: Mapping[str, RememberedDecision],
+        state: Any,
     ) -> dict[str, Any]:
         """Add the answers of remembered rejections, and which calls were asked about."""
         calls = _last_calls(state)
-        records = [(call, decided.get(call["id"] or "")) for call in calls]
-        refused = [
-            make_rejection(record, call) for call, record in records if record and record["type"] == "reject"
-        ]
+        remembered = [(call, decided.get(call["id"] or "")) for call in calls]
+        refused = [make_rejection(each, call) for call, each in remembered if each and each.type == "reject"]
         finished = {**update}
         if refused:
             finished["messages"] = [*update.get("messages", ()), *refused]
@@ -268,27 +271,6 @@ class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]
         )
         with passing_decisions(request.state, call) as learned:
             result = await run
-        return with_learned(result, learned)
-
-
-class PassThroughApproval(BaseMiddleware):
-    """Keeps remembered decisions of subagents for an agent that itself never asks."""
-
-    state_schema: type[Any] = ApprovalState
-
-    @property
-    def name(self) -> str:
-        """The name of the slot in the stack that it takes."""
-        return HumanInTheLoopMiddleware.__name__
-
-    async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
-        warn_without_checkpointer(request.messages)
-        report_decisions(cast("Mapping[str, Any]", request.state))
-        return await inner(handler, request)
-
-    async def _around_tool(self, request: Any, handler: Callable[[Any], ToolResult]) -> ToolResult:
-        with passing_decisions(request.state, find_executed_call(request)) as learned:
-            result = await inner(handler, request)
         return with_learned(result, learned)
 
 
