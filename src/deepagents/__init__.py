@@ -1,4 +1,4 @@
-"""Agents that plan, work on files, delegate and last. Names load on first use, so that importing is cheap."""
+"""Make agents that plan, work on files, delegate and last. Names load on first use: importing is cheap."""
 
 from __future__ import annotations
 

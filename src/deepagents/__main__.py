@@ -1,4 +1,4 @@
-"""`python -m deepagents` is the command line."""
+"""Run the command line as `python -m deepagents`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Warnings about a caller's own code: once for each use, at the caller's line."""
+"""Warn about a caller's own code: once for each use, at the caller's line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of a package that load on first use."""
+"""Load names of a package on first use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The functions that make models for agents. Other programs replace these names by functions of their own.
+"""Make models for agents. Other programs replace these names by functions of their own.
 
 So the library asks this module, each time, for `resolve_model`, and that one for `init_chat_model`.
 """

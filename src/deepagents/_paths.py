@@ -1,4 +1,4 @@
-"""Virtual paths: absolute, `/`-separated, without a way out of their root; and the names for commands."""
+"""Check virtual paths: absolute, `/`-separated, with no way out of their root; and name them for commands."""
 
 from __future__ import annotations
 

@@ -1,3 +1,3 @@
-"""The one place the version is written."""
+"""Say the version: the one place where it is written."""
 
 __version__ = "0.7.100"

@@ -1,4 +1,4 @@
-"""Every error this library raises, and the codes that a program may branch on.
+"""Define every error that this library raises, and the codes that a program may branch on.
 
 HarnessError
 ├─ ConfigError (also ValueError)    the caller asked for the impossible; raised while building

@@ -1,4 +1,4 @@
-"""Typed run events: the one vocabulary that command line, servers and traces share.
+"""Define typed events of runs: the one vocabulary that command line, servers and traces share.
 
 An event's `agent` is `None` for the main agent, else the label of a subagent, unique within a thread;
 `agent_name` is the subagent's own name, and `agent_call_id` the call of `task` that it works on.

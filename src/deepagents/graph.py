@@ -1,4 +1,4 @@
-"""create_deep_agent: plan, prompt, stack, compile."""
+"""Create a deep agent: plan, prompt, stack, compile."""
 
 from __future__ import annotations
 

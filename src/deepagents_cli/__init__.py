@@ -1,1 +1,1 @@
-"""The `deepagents` command."""
+"""Run agents in a terminal: the `deepagents` command."""

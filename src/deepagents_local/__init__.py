@@ -1,4 +1,4 @@
-"""A small open model in this process: weights, engine, chat model."""
+"""Run a small open model in this process: weights, engine, chat model."""
 
 from __future__ import annotations
 

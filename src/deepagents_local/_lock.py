@@ -1,4 +1,4 @@
-"""One process at a time, by a lock that the system drops when its holder dies."""
+"""Let one process at a time work, by a lock that the system drops when its holder dies."""
 
 from __future__ import annotations
 

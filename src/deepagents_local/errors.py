@@ -1,4 +1,4 @@
-"""What can go wrong with a model that runs on this machine."""
+"""Define what can go wrong with a model that runs on this machine."""
 
 from __future__ import annotations
 

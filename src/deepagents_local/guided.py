@@ -1,4 +1,4 @@
-"""Lead a small model through one step of a task: it is offered one tool after the other, and nothing else."""
+"""Guide a small model through one step of a task: it is offered one tool after the other, nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What keeps a small model on its task: rules over the conversation so far. Pure."""
+"""Keep a small model on its task, by rules over the conversation so far. Pure."""
 
 from __future__ import annotations
 

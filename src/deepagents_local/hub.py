@@ -1,4 +1,4 @@
-"""Weights from the model hub, over HTTP with ranges."""
+"""Fetch weights from the model hub, over HTTP with ranges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""llama.cpp inside this process."""
+"""Run llama.cpp inside this process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A conversation as the plain turns that a small model reads well. Pure."""
+"""Write a conversation as the plain turns that a small model reads well. Pure."""
 
 from __future__ import annotations
 

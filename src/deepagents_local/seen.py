@@ -1,4 +1,4 @@
-"""Which lines of which files the model has been shown, as far as the conversation tells. Pure."""
+"""Find which lines of which files the model has been shown, as far as the conversation tells. Pure."""
 
 from __future__ import annotations
 

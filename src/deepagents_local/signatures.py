@@ -1,4 +1,4 @@
-"""Tools as one-line signatures for the prompt, and the grammar that forces an answer to be one of them."""
+"""Write tools as one-line signatures for the prompt, and the grammar that forces an answer to be one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A completion as a stream, for blocking and for awaiting callers. Leaving the stream stops the work."""
+"""Stream a completion, for blocking and for awaiting callers. Leaving the stream stops the work."""
 
 from __future__ import annotations
 

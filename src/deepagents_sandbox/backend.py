@@ -1,4 +1,4 @@
-"""A directory on this machine, and commands that reach nothing else."""
+"""Confine commands to a directory on this machine."""
 
 from __future__ import annotations
 

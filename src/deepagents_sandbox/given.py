@@ -1,4 +1,4 @@
-"""The paths of this machine that a sandbox was given, and what of them the file tools may change."""
+"""Check the paths of this machine that a sandbox was given, and what of them the file tools may change."""
 
 from __future__ import annotations
 

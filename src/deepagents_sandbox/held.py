@@ -1,4 +1,4 @@
-"""What one command must not change: looked for when it starts, and put right when it has ended."""
+"""Find what one command must not change when it starts, and put it right when it has ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Confined processes that live on between commands, and start each of them in a few milliseconds."""
+"""Keep confined processes between commands, and start each of them in a few milliseconds."""
 
 from __future__ import annotations
 

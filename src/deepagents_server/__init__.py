@@ -1,1 +1,1 @@
-"""An Agent Server for LangGraph graphs: runs that outlive a process, on SQLite or PostgreSQL."""
+"""Serve LangGraph graphs: runs that outlive a process, on SQLite or PostgreSQL."""

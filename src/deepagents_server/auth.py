@@ -1,4 +1,4 @@
-"""Who a caller is and what they may do, as the handlers of a `langgraph_sdk.Auth` say."""
+"""Find out who a caller is and what they may do, by the handlers of a `langgraph_sdk.Auth`."""
 
 from __future__ import annotations
 

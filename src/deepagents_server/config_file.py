@@ -1,4 +1,4 @@
-"""What langgraph.json may say; what is misspelt would leave something open, and is refused."""
+"""Check what langgraph.json says; what is misspelt would leave something open, and is refused."""
 
 from __future__ import annotations
 

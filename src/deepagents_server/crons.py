@@ -1,4 +1,4 @@
-"""Runs at set times: each once, however many servers there are."""
+"""Start runs at set times: each once, however many servers there are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a request, or a command, is refused for; every message is meant for the one who asked."""
+"""Define what a request, or a command, is refused for; every message is for the one who asked."""
 
 from __future__ import annotations
 

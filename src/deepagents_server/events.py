@@ -1,4 +1,4 @@
-"""What runs say while they work: kept once in batches, and read by any number of clients."""
+"""Keep what runs say while they work, once and in batches, read by any number of clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server's parts, opened and closed together."""
+"""Open and close a server's parts together."""
 
 from __future__ import annotations
 

@@ -152,3 +152,36 @@ def names_with_two_meanings(files: list[Source]) -> dict[str, list[str]]:
             if isinstance(node, ast.ClassDef):
                 found.setdefault(node.name, []).append(source.at(node))
     return {name: places for name, places in found.items() if len(places) > 1}
+
+
+VERBS = frozenset(
+    """
+    Add Answer Apply Arrange Ask Assemble Bound Bring Build Call Carry Change Check Choose Close Compact Compare Compile
+    Complete Compute Confine Convert Copy Count Create Cut Decide Define Delegate Delete Describe Do Draw Drive Edit End
+    Escape Expand Explain Fetch Fill Find Fit Follow Format Gather Give Group Guide Handle Hide Hold Join Keep Know Let
+    Limit List Listen Load Lock Look Make Map Mark Match Measure Merge Move Note Notice Offer Open Parse Perform Post
+    Prepare Print Put Queue Reach Read Receive Recognize Record Recover Refuse Register Remember Remove Render Repair
+    Replace Report Resolve Return Review Run Save Say See Send Serve Set Shape Share Show Speak Split Stand Start Stop
+    Stream Summarize Take Tell Test Track Translate Turn Understand Undo Use Validate Visit Wait Walk Warn Watch Work
+    Wrap Write
+    """.split()
+)
+"""What a module may begin to say of itself with. Add a verb here, but no noun."""
+
+
+def modules_without_a_verb(files: list[Source]) -> list[str]:
+    texts = ((source.path, ast.get_docstring(source.tree) or "") for source in files if source.lines)
+    firsts = ((path, re.split(r"[ ,:.]", text)[0]) for path, text in texts)
+    return [f"{path}: {first}" for path, first in firsts if first not in VERBS]
+
+
+def test_a_module_says_first_what_it_does() -> None:
+    assert modules_without_a_verb(sources("src")) == []
+
+
+def test_a_module_that_begins_with_a_riddle_is_found() -> None:
+    texts = {"a.py": '"""What is known of it."""\n', "b.py": '"""Make it known."""\n', "c.py": "x = 1\n"}
+
+    files = [Source(PurePosixPath(name), text) for name, text in texts.items()]
+
+    assert modules_without_a_verb(files) == ["a.py: What", "c.py: "]

@@ -1,4 +1,4 @@
-"""The context in which one agent's stack is built: its plan, and what was made for it so far."""
+"""Hold the context in which one agent's stack is built: its plan, and what was made for it so far."""
 
 from __future__ import annotations
 

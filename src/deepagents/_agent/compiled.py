@@ -1,4 +1,4 @@
-"""The compiled graph of an agent, whose streams show what `invoke` returns, and its version in traces."""
+"""Compile the graph of an agent, whose streams show what `invoke` returns, and its version in traces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AgentPlan: everything that one agent needs, resolved; one type for main agent and subagents."""
+"""Describe one agent by a plan: everything it needs, resolved; the same type for main agent and subagents."""
 
 from __future__ import annotations
 

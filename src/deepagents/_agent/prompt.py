@@ -1,4 +1,4 @@
-"""The system prompt: the caller's words, then the base or a profile's own, then the profile's suffix."""
+"""Build the system prompt: the caller's words, the base or a profile's own, then the profile's suffix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The middleware table: which middleware an agent has, in which order, and why there.
+"""List the middleware of an agent in one table: which, in which order, and why there.
 
 The order is outermost first: a row that is higher sees a request earlier and a result later. A caller's
 middleware replaces the row of its name; any other lands at `CALLER`.

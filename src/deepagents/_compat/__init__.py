@@ -1,4 +1,4 @@
-"""Older names, and where what they stand for is today. They go away in 1.0.
+"""Keep older names, with where what they stand for is today. They go away in 1.0.
 
 A name that used to be public warns. A private one is here because a released package imports it; that is
 silent, since the users of that package cannot change its code.

@@ -1,4 +1,4 @@
-"""Helpers of earlier versions, in terms of what there is today."""
+"""Keep helpers of earlier versions, in terms of what there is today."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One glob dialect, for `glob`, the filter of `grep`, and permissions.
+"""Match paths by one glob dialect, for `glob`, the filter of `grep`, and permissions.
 
 A pattern without `/` matches the name of a file at any depth. With `/` it matches the whole path below the
 search root, where `**` stands for any number of directories. `*`, `?` and `**` do not match a leading dot; a

@@ -1,4 +1,4 @@
-"""The state of an agent between steps: how it is saved, and shared with subagents."""
+"""Hold the state of an agent between steps: how it is saved, and shared with subagents."""
 
 from deepagents._state.schema import DeepAgentState
 

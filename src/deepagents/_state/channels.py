@@ -1,4 +1,4 @@
-"""The channels of an agent's state.
+"""Define the channels of an agent's state.
 
 What grows is saved as what is new at each step, and whole ever more rarely: LangGraph's delta channel saves a
 whole copy every so many writes, and at a fixed distance the whole copies alone would grow with the square of

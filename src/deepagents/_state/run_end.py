@@ -1,4 +1,4 @@
-"""What is left to be done when a run ends, however it ends."""
+"""Do what is left to be done when a run ends, however it ends."""
 
 from __future__ import annotations
 

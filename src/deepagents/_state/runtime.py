@@ -1,4 +1,4 @@
-"""Access to the channels of a running graph: the only module that uses LangGraph's internals for that.
+"""Reach the channels of a running graph: the only module that uses LangGraph's internals for that.
 
 LangGraph has no public way for a tool to see its own pending writes, to write without returning, to take such
 writes back, or to learn how a channel combines values. `tests/agents/test_channels.py` fails loudly when an

@@ -1,4 +1,4 @@
-"""The state schema of a deep agent, and which state keys it shares with subagents."""
+"""Define the state of a deep agent, and which state keys it shares with subagents."""
 
 from __future__ import annotations
 

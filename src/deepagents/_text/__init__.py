@@ -1,4 +1,4 @@
-"""Text as the tools see it: lines and windows, exact replacement, merging."""
+"""Handle text as the tools see it: lines and windows, exact replacement, merging."""
 
 from deepagents._text.endings import keep_line_endings, line_ending, to_lf
 from deepagents._text.lines import Window, is_blank, past_end, split_keeping_ends, split_lines, window

@@ -1,4 +1,4 @@
-"""Line ends, and replacement that keeps them. Sandboxes run this too: nothing newer than Python 3.6."""
+"""Replace text and keep its line ends. Sandboxes run this too: nothing newer than Python 3.6."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

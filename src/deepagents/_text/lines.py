@@ -1,4 +1,4 @@
-"""Lines end at `\\n`, `\\r\\n` or `\\r`, and nowhere else."""
+"""Split text into lines, which end at `\\n`, `\\r\\n` or `\\r`, and nowhere else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Three-way merge by lines."""
+"""Merge three versions of a text by lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Places where an agent's files live. Names load on first use: files in state need no disk."""
+"""Offer places where an agent's files live. Names load on first use: files in state need no disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files as the system has them: their bytes and lines, errors and versions.
+"""Read files as the system has them: their bytes and lines, errors and versions.
 
 Sandboxes run this too: nothing newer than Python 3.6.
 """

@@ -1,4 +1,4 @@
-"""An open directory on disk, through which names are reached without following a link.
+"""Hold a directory on disk open, and reach names through it without following a link.
 
 Where the system can open relative to a directory (Linux, macOS), a name means the entry that the open
 directory holds, whatever happens to the path above it. Elsewhere (Windows) it is a path, checked before use.

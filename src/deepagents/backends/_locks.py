@@ -1,4 +1,4 @@
-"""Locks by key, for threads and for tasks alike: waiting for one does not stop an event loop."""
+"""Lock by key, for threads and for tasks alike: waiting for one does not stop an event loop."""
 
 from __future__ import annotations
 

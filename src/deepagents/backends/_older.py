@@ -1,4 +1,4 @@
-"""Older forms of a backend's methods: names that they had, and lists or text that they answered with.
+"""Serve older forms of a backend's methods: names that they had, and lists or text that they answered with.
 
 Backends may be written in any of these forms, and all of them are read as the results of today.
 """

@@ -1,4 +1,4 @@
-"""What every backend says when it refuses the same thing: models learn one sentence and one way out.
+"""Say what every backend says when it refuses the same thing: models learn one sentence and one way out.
 
 Paths stand in quotes: that is how a composite backend finds them, and names them as they are in its tree.
 """

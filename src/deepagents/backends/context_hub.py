@@ -1,4 +1,4 @@
-"""Files in an agent repository of LangSmith's Context Hub: each change is a commit."""
+"""Keep files in an agent repository of LangSmith's Context Hub: each change is a commit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One file at rest in state or in a store: what it holds, and what a change makes of it.
+"""Hold one file at rest in state or in a store: its content, and what a change makes of it.
 
 A file is `{"content": str, "encoding": "utf-8" | "base64", "created_at": iso, "modified_at": iso}`. An older
 form, with a list of lines as content and no encoding, is read as well.

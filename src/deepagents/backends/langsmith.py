@@ -1,4 +1,4 @@
-"""A LangSmith sandbox as a backend: its files, and commands in it."""
+"""Make a backend of a LangSmith sandbox: its files, and commands in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operations on files as values, and the base class of backends that are made of them.
+"""Describe operations on files as values, with the base class of backends that are made of them.
 
 An operation carries all that its call needs on the way to a backend, so each layer on that way (permissions,
 time limit, routing) is one function of one value, and not one method for each operation.

@@ -1,4 +1,4 @@
-"""The protocol of backends: files by virtual path, every operation blocking and awaiting.
+"""Define the protocol of backends: files by virtual path, every operation blocking and awaiting.
 
 A backend overrides the methods that it can do natively. Each `a...` method that is not overridden runs its
 blocking twin in a worker thread. Failures that a caller can act on come back as results with `error` and

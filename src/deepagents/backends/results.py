@@ -1,4 +1,4 @@
-"""The results of backends, and how matches are shown.
+"""Define the results of backends, and show matches.
 
 Each result carries `error` for readers and `code` for programs.
 """

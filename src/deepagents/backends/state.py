@@ -1,4 +1,4 @@
-"""Files in the state of a graph: they live and die with the thread."""
+"""Keep files in the state of a graph: they live and die with the thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files in a LangGraph store: they outlive the thread."""
+"""Keep files in a LangGraph store: they outlive the thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The older import path for text, path and glob helpers; the work is done elsewhere."""
+"""Keep the older import path of text, path and glob helpers; the work is done elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The middleware that a deep agent is made of; each also works with LangChain's `create_agent`."""
+"""Offer the middleware that a deep agent is made of; each also works with LangChain's `create_agent`."""
 
 from deepagents.middleware.async_subagents import (
     AsyncSubAgent,

@@ -1,4 +1,4 @@
-"""Middleware whose hooks are coroutines: one body for each hook gives LangChain its sync and async methods.
+"""Write each hook of a middleware once, as a coroutine: LangChain gets its sync and async methods.
 
 Adjacent middleware of this library run as one layer around the model and around tools. LangChain wraps each
 hook of each middleware in a trace span, whether anything is traced or not: 0.05 ms, and 0.2 ms and two

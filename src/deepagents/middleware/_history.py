@@ -1,4 +1,4 @@
-"""What a history looks like: who spoke, its open turn, how it ended, media behind results and by digest."""
+"""Read a history: who spoke, its open turn, how it ended, media behind results and by digest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AGENTS.md files in the system prompt, read again when they change."""
+"""Show AGENTS.md files in the system prompt, and read them again when they change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of `deepagents.permissions`, under the name of the middleware that they bind."""
+"""Keep the rules of `deepagents.permissions` under the name of the middleware that they bind."""
 
 from deepagents.permissions import FilesystemPermission
 

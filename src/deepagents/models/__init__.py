@@ -1,4 +1,4 @@
-"""From the name of a model to a chat model."""
+"""Make a chat model from its name."""
 
 from deepagents.models.resolve import ModelProvider, default_model, register_model_provider, resolve_model
 

@@ -1,4 +1,4 @@
-"""Recognise answers of a model that did not end as an answer ends."""
+"""Recognize answers of a model that did not end as an answer ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recognise failures of a model: those that may be temporary, and requests that are too long."""
+"""Recognize failures of a model: those that may be temporary, and requests that are too long."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model server on this machine that speaks the OpenAI protocol: found by asking the usual ports."""
+"""Find a model server on this machine that speaks the OpenAI protocol, by asking the usual ports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Entry points of installed packages: each runs once, before a provider or a profile is looked up."""
+"""Run the entry points of installed packages: each once, before a provider or a profile is looked up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ProviderProfile: what the models of a provider are made with, and the registry of these profiles."""
+"""Register what the models of a provider are made with."""
 
 from __future__ import annotations
 

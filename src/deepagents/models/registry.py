@@ -1,4 +1,4 @@
-"""Profiles by key, `provider` or `provider:model`, of one kind."""
+"""Keep profiles of one kind by key, `provider` or `provider:model`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The chunks of a LangGraph stream become events: a pure mapping that remembers who is who."""
+"""Turn the chunks of a LangGraph stream into events: a pure mapping that remembers who is who."""
 
 from __future__ import annotations
 

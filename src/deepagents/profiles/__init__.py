@@ -1,4 +1,4 @@
-"""Profiles: how agents and models are made for a provider or a model."""
+"""Shape agents and models for a provider or a model, by profiles."""
 
 from deepagents.profiles.harness import (
     GeneralPurposeSubagentProfile,

@@ -1,4 +1,4 @@
-"""Chat models that say what the test tells them and remember what they were asked; one has a window."""
+"""Stand for chat models: say what the test tells, and remember what was asked; one has a window."""
 
 from __future__ import annotations
 

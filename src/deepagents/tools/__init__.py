@@ -1,4 +1,4 @@
-"""The file tools in the order in which a model sees them, and the facts about tools by name."""
+"""List the file tools in the order in which a model sees them, with the facts about tools by name."""
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType

@@ -1,4 +1,4 @@
-"""Page through text; return images and documents as content blocks."""
+"""Read a page of text, or images and documents as content blocks."""
 
 from __future__ import annotations
 

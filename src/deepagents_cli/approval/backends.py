@@ -1,4 +1,4 @@
-"""The backends of the command line: what a command finds follows from what a policy let through."""
+"""Make the backends of the command line: what a command finds follows from what a policy let through."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files are guarded: what git and other programs outside obey, and what looks like a secret.
+"""Find guarded files: what git and other programs outside obey, and what looks like a secret.
 
 The names of secrets are those that the ignore files of github.com/github/gitignore, the default rules of
 gitleaks and trufflehog, and the manuals of ssh, gnupg, git, npm, pip, docker, kubectl and the clouds give.

@@ -1,4 +1,4 @@
-"""What a person is shown of a call that waits, and what becomes of an edit; pure but for reading files."""
+"""Show a person a call that waits, and read what becomes of an edit; pure but for reading files."""
 
 from __future__ import annotations
 

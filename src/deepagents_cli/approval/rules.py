@@ -1,4 +1,4 @@
-"""Rules of "always": which calls a person lets through from now on, exactly or by how they begin.
+"""Keep rules of "always": which calls a person lets through from now on, exactly or by how they begin.
 
 A rule is one line of text, as it is kept in the settings: `command: git status`, `commands: git log`,
 `edit: /x/a.py`, `edits: /x/src`, `delete: /x/a.py`, `read: /x/.env`, `host: example.org`.

@@ -1,4 +1,4 @@
-"""What becomes of a call, as far as the mode, the rules and the facts tell."""
+"""Decide what becomes of a call, as far as the mode, the rules and the facts tell."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The commands of the program: the options of each, and what it does."""
+"""Carry out the commands of the program: the options of each, and what it does."""

@@ -1,4 +1,4 @@
-"""`deepagents completion SHELL`: a script with which a shell completes commands, options and sessions."""
+"""Print a script with which a shell completes commands, options and sessions: `deepagents completion`."""
 
 from __future__ import annotations
 

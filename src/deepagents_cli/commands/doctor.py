@@ -1,4 +1,4 @@
-"""`deepagents doctor`: what is found here, what is missing, and how to get it."""
+"""Say what is found here, what is missing, and how to get it: `deepagents doctor`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`deepagents first-run`: a small real job on a throw-away copy of example files, and whether it got done."""
+"""Do a small real job on a throw-away copy of example files, and say whether it got done."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`deepagents models`: fetch, list and locate the models that run on this machine."""
+"""Fetch, list and locate the models that run on this machine: `deepagents models`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`deepagents run`: let an agent work on a directory."""
+"""Let an agent work on a directory: `deepagents run`."""
 
 from __future__ import annotations
 

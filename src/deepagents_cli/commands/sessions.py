@@ -1,4 +1,4 @@
-"""`deepagents sessions`: list, search, show, name, remove, export and fork the threads of earlier runs."""
+"""List, search, show, name, remove, export and fork earlier sessions: `deepagents sessions`."""
 
 from __future__ import annotations
 

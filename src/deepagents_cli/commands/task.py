@@ -1,4 +1,4 @@
-"""What the agent is asked: the words that were typed, and what standard input holds."""
+"""Read what the agent is asked: the words that were typed, and what standard input holds."""
 
 from __future__ import annotations
 

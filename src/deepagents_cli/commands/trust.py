@@ -1,4 +1,4 @@
-"""`deepagents trust`: list what a directory brings that can run, and use it from now on."""
+"""List what a directory brings that can run, and use it from now on: `deepagents trust`."""
 
 from __future__ import annotations
 

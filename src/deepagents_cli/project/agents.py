@@ -1,4 +1,4 @@
-"""Subagents from files: what they may do is at most what the main agent may."""
+"""Make subagents from files: what they may do is at most what the main agent may."""
 
 from __future__ import annotations
 

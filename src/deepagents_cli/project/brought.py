@@ -1,4 +1,4 @@
-"""What a person and a project have set and brought, for `deepagents doctor`: found, or broken."""
+"""Check what a person and a project have set and brought, for `deepagents doctor`."""
 
 from __future__ import annotations
 

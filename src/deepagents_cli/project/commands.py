@@ -1,4 +1,4 @@
-"""Commands from files: a text for the agent, with arguments, files and the output of shell lines put in."""
+"""Read commands from files: a text with arguments, files and the output of shell lines put in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands of a person, or of a trusted project, that run before and after tools and at the end of a turn."""
+"""Run commands of a person, or of a trusted project, before and after tools and at the end of a turn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which models can be used here, and why others cannot: a package, a key, a server or weights are missing."""
+"""Tell which models can be used here, and why others cannot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hooks of plugins, as Claude Code writes them: which of them run here, and what each is given."""
+"""Read hooks of plugins, as Claude Code writes them: which of them run here, and what each is given."""
 
 from __future__ import annotations
 

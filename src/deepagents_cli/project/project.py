@@ -1,4 +1,4 @@
-"""What a directory and a person bring to an agent: instructions, skills, and facts about the place."""
+"""Find what a directory and a person bring to an agent: instructions, skills, and facts about the place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What counts in a directory: settings, subagents and commands, and what of it waits for trust."""
+"""Gather what counts in a directory: settings, subagents and commands, and what of it waits for trust."""
 
 from __future__ import annotations
 

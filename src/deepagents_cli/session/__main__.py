@@ -1,4 +1,4 @@
-"""`python -m deepagents_cli.session`: carry out what the screen sends, until it closes or is gone."""
+"""Carry out what the screen sends, until it closes or is gone: `python -m deepagents_cli.session`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Learn how many files of a repository have changed, which only git itself can tell.
+"""Ask git how many files of a repository have changed, which only git itself can tell.
 
 A repository can name programs that git runs. Those that are known are turned off, and git runs in a sandbox
 here in which nothing can be changed and no network is reached; of what comes out only two numbers are taken.

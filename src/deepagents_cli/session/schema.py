@@ -1,4 +1,4 @@
-"""`--schema FILE`: an answer that fits a JSON Schema, for programs."""
+"""Ask for an answer that fits a JSON Schema, for programs: `--schema FILE`."""
 
 from __future__ import annotations
 

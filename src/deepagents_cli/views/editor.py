@@ -1,4 +1,4 @@
-"""Have the person edit a text in the editor of their choice."""
+"""Open a text in the editor of the person's choice."""
 
 from __future__ import annotations
 

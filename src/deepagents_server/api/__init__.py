@@ -1,4 +1,4 @@
-"""The Agent Server protocol over HTTP, one module for each resource."""
+"""Speak the Agent Server protocol over HTTP, one module for each resource."""
 
 from deepagents_server.api.app import create_app
 

@@ -1,4 +1,4 @@
-"""What a caller may do: each endpoint asks the handlers of `auth` first, by its method and path."""
+"""Ask the handlers of `auth` what a caller may do, before each endpoint."""
 
 from __future__ import annotations
 

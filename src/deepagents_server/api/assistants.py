@@ -1,4 +1,4 @@
-"""Assistants: a graph with a configuration, in versions."""
+"""Serve assistants: a graph with a configuration, in versions."""
 
 from __future__ import annotations
 

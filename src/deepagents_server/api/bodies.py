@@ -1,4 +1,4 @@
-"""What requests may hold, checked once, where they come in."""
+"""Check what requests may hold, once, where they come in."""
 
 from __future__ import annotations
 

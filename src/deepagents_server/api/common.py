@@ -1,4 +1,4 @@
-"""What every endpoint needs: the server behind it, the caller, and answers in JSON."""
+"""Share what every endpoint needs: the server behind it, the caller, and answers in JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schedules: made, found, changed, removed."""
+"""Serve schedules: made, found, changed, removed."""
 
 from __future__ import annotations
 

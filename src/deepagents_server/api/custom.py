@@ -1,4 +1,4 @@
-"""What `http` of langgraph.json puts around the server: an application, a prefix, headers for runs."""
+"""Apply `http` of langgraph.json around the server: an application, a prefix, headers for runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What agents ask, as forms of the Model Context Protocol: flat, so that any client can show them."""
+"""Show what agents ask as forms of the Model Context Protocol: flat, so that any client can show them."""
 
 from __future__ import annotations
 

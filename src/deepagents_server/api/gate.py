@@ -1,4 +1,4 @@
-"""Who asks: each request passes here, and an endpoint gets the server as far as its caller may see it."""
+"""Find out who asks, and give an endpoint the server as far as its caller may see it."""
 
 from __future__ import annotations
 

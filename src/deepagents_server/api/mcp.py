@@ -1,4 +1,4 @@
-"""Graphs as tools, for clients of the Model Context Protocol: each call is a run of its own."""
+"""Serve graphs as tools, for clients of the Model Context Protocol: each call is a run of its own."""
 
 from __future__ import annotations
 

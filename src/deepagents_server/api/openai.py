@@ -1,4 +1,4 @@
-"""Graphs as models, for clients of OpenAI's chat completions: tools run here, and answers are streamed."""
+"""Serve graphs as models, for clients of OpenAI's chat completions: tools run here, answers are streamed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which web pages may use the server: `http.cors` of langgraph.json, or by default those of this machine."""
+"""Decide which web pages may use the server: `http.cors` of langgraph.json, or those of this machine."""
 
 from __future__ import annotations
 

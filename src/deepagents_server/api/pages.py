@@ -1,4 +1,4 @@
-"""Pages for a person with a browser: what is served, and how each endpoint is asked. They load nothing."""
+"""Show pages to a person with a browser: what is served, and how to ask. They load nothing."""
 
 from __future__ import annotations
 

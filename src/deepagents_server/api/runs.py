@@ -1,4 +1,4 @@
-"""Runs: made, waited for, streamed, listed, cancelled."""
+"""Serve runs: made, waited for, streamed, listed, cancelled."""
 
 from __future__ import annotations
 

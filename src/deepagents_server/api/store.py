@@ -1,4 +1,4 @@
-"""The store: what agents remember across threads."""
+"""Serve the store: what agents remember across threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The server itself: is it there, what is it, how busy is it, and what it can be asked."""
+"""Tell about the server itself: is it there, what is it, how busy is it, and what it can be asked."""
 
 from __future__ import annotations
 

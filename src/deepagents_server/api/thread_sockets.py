@@ -1,4 +1,4 @@
-"""The thread-centric protocol over a WebSocket: commands one way, events and answers the other."""
+"""Serve the thread-centric protocol over a WebSocket: commands one way, events and answers the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams of whole threads, and the commands of the thread-centric protocol."""
+"""Stream whole threads, and take the commands of the thread-centric protocol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads: made, found, read, changed, copied."""
+"""Serve threads: made, found, read, changed, copied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the server keeps its rows: SQLite in one process, PostgreSQL in any number."""
+"""Keep the server's rows: SQLite in one process, PostgreSQL in any number."""
 
 from deepagents_server.database.engine import Database, open_database
 

@@ -1,4 +1,4 @@
-"""Rows of assistants: one of each graph, and those that people configure."""
+"""Keep rows of assistants: one of each graph, and those that people configure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of the runs that wait begin next."""
+"""Choose which of the runs that wait begin next."""
 
 from __future__ import annotations
 

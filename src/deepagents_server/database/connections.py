@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL that lie in a pool: is the database still at their other end?"""
+"""Check connections to PostgreSQL that lie in a pool: is the database still at their other end?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose failure it is, where a tool asks another database with the same driver."""
+"""Tell whose failure it is, where a tool asks another database with the same driver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LangGraph's saver for PostgreSQL, which also refuses what a worker writes that has lost its thread."""
+"""Refuse, in LangGraph's saver for PostgreSQL, what a worker writes that has lost its thread."""
 
 from __future__ import annotations
 

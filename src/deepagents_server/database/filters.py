@@ -1,4 +1,4 @@
-"""Which rows a request asks for."""
+"""Choose the rows that a request asks for."""
 
 from __future__ import annotations
 

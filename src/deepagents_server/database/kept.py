@@ -1,4 +1,4 @@
-"""How much an owner keeps: measured now and then, since to add it up for each request would grow with it."""
+"""Measure how much an owner keeps, now and then: to add it up for each request would grow with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of API keys: made, found by what a caller sends, listed, revoked."""
+"""Keep rows of API keys: made, found by what a caller sends, listed, revoked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a removed thread leaves in other tables, LangGraph's among them."""
+"""Find what a removed thread leaves in other tables, LangGraph's among them."""
 
 from __future__ import annotations
 

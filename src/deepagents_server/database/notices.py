@@ -1,4 +1,4 @@
-"""Words between the processes that share a PostgreSQL: what happened, and to which run."""
+"""Send notices between the processes that share a PostgreSQL: what happened, and to which run."""
 
 from __future__ import annotations
 

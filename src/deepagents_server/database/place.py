@@ -1,4 +1,4 @@
-"""Where a database is: its address, its file, and what both are refused for."""
+"""Check where a database is: its address, its file, and what both are refused for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What owners may use: so many runs at once, and tokens and money within a time."""
+"""Limit what owners use: so many runs at once, and tokens and money within a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a database can be read and written now, asked with a connection that nobody else uses."""
+"""Check that a database can be read and written now, with a connection that nobody else uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of runs, and the lease that one run of a thread holds at a time."""
+"""Keep rows of runs, and the lease that one run of a thread holds at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LangGraph's saver for SQLite, with one visit to a thread for each call, not for each statement."""
+"""Visit a thread once for each call in LangGraph's saver for SQLite, not for each statement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A store of which an owner sees a part: his own namespaces."""
+"""Show an owner his part of the store: his own namespaces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The connection of LangGraph's store for SQLite: when its transactions begin."""
+"""Open the connection of LangGraph's store for SQLite: when its transactions begin."""
 
 from __future__ import annotations
 

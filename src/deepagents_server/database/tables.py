@@ -1,4 +1,4 @@
-"""The tables of the server, in the words of both databases; migrations.py creates and changes them."""
+"""Define the tables of the server, in the words of both databases; migrations.py makes them."""
 
 from __future__ import annotations
 

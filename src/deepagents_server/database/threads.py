@@ -1,4 +1,4 @@
-"""Rows of threads."""
+"""Keep rows of threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Callers search and copy in turns, so that nobody stops what others do."""
+"""Let callers search and copy in turns, so that nobody stops what others do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs: started one at a time on each thread, made durable by DBOS, driven to their end."""
+"""Start runs one at a time on each thread, made durable by DBOS, and drive them to their end."""
 
 from deepagents_server.runs.engine import RunEngine
 

@@ -1,4 +1,4 @@
-"""A run that works in this process."""
+"""Hold a run that works in this process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which commands a run has begun and ended, so that an agent hears of those that a crash has cut off."""
+"""Note which commands a run has begun and ended, so that an agent hears of those that a crash cut off."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which workers live, and what the others have left: heartbeats, and a reaper that is one at a time."""
+"""Find which workers live, and what the others have left: heartbeats, and a reaper that is one at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several backends as one tree: each path is served by the backend of its longest route."""
+"""Join several backends to one tree: each path is served by the backend of its longest route."""
 
 from deepagents.backends.composite.backend import CompositeBackend, route_for_path
 

@@ -1,4 +1,4 @@
-"""Several backends as one tree."""
+"""Join several backends to one tree."""
 
 from __future__ import annotations
 

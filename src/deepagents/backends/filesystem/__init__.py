@@ -1,4 +1,4 @@
-"""Files on disk, below one root directory."""
+"""Keep files on disk, below one root directory."""
 
 from deepagents._deprecation import legacy
 from deepagents.backends.filedata import MAX_VIDEO_INPUT_BYTES

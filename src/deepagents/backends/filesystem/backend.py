@@ -1,4 +1,4 @@
-"""Files on disk, below one root directory."""
+"""Keep files on disk, below one root directory."""
 
 from __future__ import annotations
 

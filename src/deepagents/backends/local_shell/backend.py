@@ -1,4 +1,4 @@
-"""A directory on this machine in which commands can be run."""
+"""Run commands in a directory on this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that run in the background: each in a thread of its own, which keeps the newest of its output."""
+"""Run commands in the background: each in a thread of its own, which keeps the newest of its output."""
 
 from __future__ import annotations
 

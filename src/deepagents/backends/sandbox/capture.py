@@ -1,4 +1,4 @@
-"""Commands whose output is kept in a file inside the sandbox, so that it need not be carried out of it."""
+"""Keep the output of commands in a file inside the sandbox, so that it need not be carried out of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An operation becomes a command line, and what the command printed becomes an answer."""
+"""Turn an operation into a command line, and what the command printed into an answer."""
 
 from __future__ import annotations
 

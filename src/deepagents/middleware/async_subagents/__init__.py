@@ -1,4 +1,4 @@
-"""Tasks for agents that work in the background, on Agent Protocol servers or in this process."""
+"""Give tasks to agents that work in the background, on Agent Protocol servers or in this process."""
 
 from deepagents._deprecation import legacy
 from deepagents.middleware.async_subagents.middleware import AsyncSubAgentMiddleware

@@ -1,4 +1,4 @@
-"""AsyncSubAgentMiddleware: offer tools for tasks in the background, and announce how they end."""
+"""Offer tools for tasks in the background, and announce how they end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notify the agent that started this run, on the same server, of how the run ended."""
+"""Tell the agent that started this run, on the same server, how the run ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""File tools for an agent, on any backend."""
+"""Give an agent file tools, on any backend."""
 
 from typing import Final
 

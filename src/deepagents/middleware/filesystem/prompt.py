@@ -1,4 +1,4 @@
-"""What the system prompt says of files, and of commands where there are any."""
+"""Tell the model of files, and of commands where there are any."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""State of the file tools: the files themselves, and the version of each that this agent last saw."""
+"""Define the state of the file tools: the files, and the version of each that this agent last saw."""
 
 from __future__ import annotations
 

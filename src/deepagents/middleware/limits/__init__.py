@@ -1,4 +1,4 @@
-"""Limits that hold for an agent and for all that works for it."""
+"""Limit an agent and all that works for it."""
 
 from deepagents.middleware._history import LIMIT_REACHED
 from deepagents.middleware.limits.budget import Budget as Budget

@@ -1,4 +1,4 @@
-"""RubricMiddleware: let a grader check, before the agent stops, whether the work meets a rubric."""
+"""Let a grader check, before the agent stops, whether the work meets a rubric."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Skills: workflows in SKILL.md files, listed to the model and read when it needs them."""
+"""Offer skills: workflows in SKILL.md files, listed to the model and read when it needs them."""
 
 from deepagents._deprecation import legacy
 from deepagents.middleware.skills.load import SkillSource

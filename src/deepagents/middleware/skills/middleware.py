@@ -1,4 +1,4 @@
-"""SkillsMiddleware: list skills to the model, pin them, and offer the tools of skills that are opened."""
+"""List skills to the model, pin them, and offer the tools of skills that are opened."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Delegation to subagents."""
+"""Delegate to subagents."""
 
 from deepagents._deprecation import legacy as older_names
 from deepagents.middleware.subagents.middleware import SUBAGENT_PROMPT as TASK_SYSTEM_PROMPT

@@ -1,4 +1,4 @@
-"""SubAgentMiddleware: offers the task tool over a set of workers."""
+"""Offer the task tool over a set of workers."""
 
 from __future__ import annotations
 

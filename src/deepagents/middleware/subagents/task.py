@@ -1,4 +1,4 @@
-"""The task tool: choose a subagent, run it on a state of its own, return its report and what it changed.
+"""Run a task: choose a subagent, run it on a state of its own, return its report and what it changed.
 
 A `Worker` is a subagent as the tool sees it: its name, its description, and its runnable, made on first use.
 """

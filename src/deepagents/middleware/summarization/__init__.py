@@ -1,4 +1,4 @@
-"""Compaction: old messages go to an archive, and a summary replaces them in requests."""
+"""Compact a context: old messages go to an archive, and a summary replaces them in requests."""
 
 from deepagents._deprecation import legacy
 from deepagents.middleware.summarization.context import (

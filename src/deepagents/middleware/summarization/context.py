@@ -1,4 +1,4 @@
-"""What a request shows of a conversation, how large that is, and what the state remembers of it."""
+"""Hold what a request shows of a conversation, how large that is, and what the state remembers of it."""
 
 from __future__ import annotations
 

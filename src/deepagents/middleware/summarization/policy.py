@@ -1,4 +1,4 @@
-"""When to compact a context, and where to cut it: all numbers, the forms callers give them in, the decisions.
+"""Decide when to compact a context, and where to cut it: all numbers, and the forms callers give them in.
 
 Numbers in, numbers out: nothing here knows of messages or models.
 """

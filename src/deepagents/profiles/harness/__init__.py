@@ -1,4 +1,4 @@
-"""Harness profiles: how an agent is shaped for a kind of model."""
+"""Shape an agent for a kind of model, by harness profiles."""
 
 from deepagents.profiles.harness.harness_profiles import (
     GeneralPurposeSubagentProfile,

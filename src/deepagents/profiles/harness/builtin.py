@@ -1,4 +1,4 @@
-"""The built-in harness profiles, by their keys: habits that models do not have themselves."""
+"""List the built-in harness profiles by their keys: habits that models do not have themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The registered harness profiles: that of `provider:model` lies over that of `provider`."""
+"""Register harness profiles: that of `provider:model` lies over that of `provider`."""
 
 from __future__ import annotations
 

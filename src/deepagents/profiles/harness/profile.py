@@ -1,4 +1,4 @@
-"""Harness profiles: how the agent around a kind of model is shaped, in code and in a file."""
+"""Describe how the agent around a kind of model is shaped, in code and in a file."""
 
 from __future__ import annotations
 

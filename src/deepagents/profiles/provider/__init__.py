@@ -1,4 +1,4 @@
-"""Provider profiles: what the models of a provider are made with."""
+"""Say what the models of a provider are made with."""
 
 from deepagents.models.provider_profiles import (
     ProviderProfile,

@@ -1,4 +1,4 @@
-"""The longer import path of provider profiles."""
+"""Keep the longer import path of provider profiles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The suite that every backend passes, for yours too. It needs pytest.
+"""Check what every backend promises, for yours too. It needs pytest.
 
     from deepagents.testing.contract import BackendContract
 

@@ -1,4 +1,4 @@
-"""Makes pytest explain failed assertions in the modules that hold checks, which load after this one."""
+"""Let pytest explain failed assertions in the modules that hold checks, which load after this one."""
 
 import pytest
 

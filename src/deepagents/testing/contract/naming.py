@@ -1,4 +1,4 @@
-"""Which names are files, and which are refused."""
+"""Check which names are files, and which are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The slash commands that the worker carries out."""
+"""Carry out slash commands, in the worker."""
 
 from deepagents_cli.session.slash.project import find_skills
 from deepagents_cli.session.slash.table import carry_out, list_commands

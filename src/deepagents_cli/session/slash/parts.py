@@ -1,4 +1,4 @@
-"""What every slash command is, and what it can reach."""
+"""Describe what every slash command is, and what it can reach."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands about the directory: what the model reads, what it can do, and what has changed."""
+"""Show the directory: what the model reads, what it can do, and what has changed."""
 
 from __future__ import annotations
 

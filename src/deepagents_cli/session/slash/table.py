@@ -1,4 +1,4 @@
-"""The table of slash commands, with those that files bring, and how one is carried out."""
+"""List the slash commands, with those that files bring, and carry one out."""
 
 from __future__ import annotations
 

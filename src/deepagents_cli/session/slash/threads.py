@@ -1,4 +1,4 @@
-"""Commands about sessions and modes."""
+"""Change sessions and modes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands about the model, its context, and what was used."""
+"""Show the model, its context, and what was used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slash commands as they are typed: the screen's own, those that the worker offers, and what /help shows."""
+"""Read slash commands as they are typed: the screen's own, those of the worker, and what /help shows."""
 
 from __future__ import annotations
 

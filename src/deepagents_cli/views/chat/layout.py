@@ -1,4 +1,4 @@
-"""Lay out what stands below the scrollback: live region, question, picker, input, completions, status."""
+"""Arrange what stands below the scrollback: live region, question, picker, input, completions, status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The line that is typed at: its history, its completion, pastes that are folded, texts that come back."""
+"""Edit the line that is typed at: its history, completion, folded pastes, and texts that come back."""
 
 from __future__ import annotations
 

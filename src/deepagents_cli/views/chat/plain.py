@@ -1,4 +1,4 @@
-"""The conversation as lines, one after the other: for screen readers, logs and terminals without a cursor."""
+"""Show the conversation line after line: for screen readers, logs and terminals without a cursor."""
 
 from __future__ import annotations
 

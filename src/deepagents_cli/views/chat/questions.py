@@ -1,4 +1,4 @@
-"""Questions to the person: what they show, which lines answer them, and what these mean."""
+"""Ask the person: what a question shows, which lines answer it, and what these mean."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The conversation at a terminal: finished blocks go to the scrollback, below them what still changes."""
+"""Show the conversation at a terminal: finished blocks in the scrollback, below them what still changes."""
 
 from __future__ import annotations
 
