@@ -68,7 +68,7 @@ def test_a_result_that_stands_in_for_a_summarised_one_is_hidden_with_its_call() 
 def test_while_anything_is_left_of_what_there_was_the_summary_is_shown(left: str) -> None:
     messages: list[AnyMessage] = [HumanMessage("new", id="n1")]
     state = [HumanMessage("left", id=left), *messages]
-    made = event(6, after_id="m8", answers_before=["m6"])
+    made = event(6, kept_ids=["m6", "m8"])
 
     assert visible(messages, made, ids(6), state=state) == [SUMMARY, *messages]
 
@@ -140,7 +140,7 @@ def test_reasoning_bound_to_its_context_is_not_carried_over(
 ) -> None:
     message = thought(**metadata)
 
-    shown = visible([*talk(2), message], event(2, answers_before=["m2"]), ids(2))
+    shown = visible([*talk(2), message], event(2, kept_ids=["m2"]), ids(2))
 
     assert kinds(shown[1]) == left
     assert kinds(message) == [block["type"] for block in THOUGHTS]
@@ -148,7 +148,7 @@ def test_reasoning_bound_to_its_context_is_not_carried_over(
 
 def test_answers_that_were_there_lose_their_reasoning_whatever_is_deleted() -> None:
     messages = [*talk(2), thought("m2"), thought("m3"), HumanMessage("so", id="m5"), thought("m6")]
-    made = event(2, after_id="m4", answers_before=["m2", "gone", "m3"], created_at_index=9)
+    made = event(2, kept_ids=["m2", "gone", "m3"], created_at_index=9)
 
     shown = visible(messages, made, ids(2))
 
@@ -159,12 +159,12 @@ def test_answers_that_were_there_lose_their_reasoning_whatever_is_deleted() -> N
 def test_plain_text_stays_the_same_message() -> None:
     message = AIMessage("done", id="m2")
 
-    assert visible([*talk(2), message], event(2, answers_before=["m2"]), ids(2))[1] is message
+    assert visible([*talk(2), message], event(2, kept_ids=["m2"]), ids(2))[1] is message
 
 
 def test_a_message_is_looked_at_once() -> None:
     reader = ContextReader(ContextCounter(), Clipping())
-    made, hidden = event(2, answers_before=["m2"]), ids(2)
+    made, hidden = event(2, kept_ids=["m2"]), ids(2)
     messages = [*talk(2), thought()]
     memory = CompactionState(cast(Any, made), hidden)
     first = reader.show(messages, memory).messages
@@ -197,8 +197,8 @@ def test_whatever_is_deleted_added_or_changed_every_live_message_is_shown_in_ord
                 ]
     hidden = ids(cutoff)
 
-    made = event(cutoff, after_id=f"m{many - 1}")
+    made = event(cutoff, kept_ids=[f"m{at}" for at in range(cutoff, many)])
 
     live = [each for each in messages if each.id not in hidden]
-    is_any_left = any(each.id in {*hidden, made["after_id"]} for each in messages)
+    is_any_left = any(each.id in {*hidden, *made["kept_ids"]} for each in messages)
     assert visible(messages, made, hidden) == ([SUMMARY, *live] if is_any_left else messages)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from deepagents.errors import ConfigError
 from deepagents.middleware.summarization.policy import (
     FULL_SHARE,
+    NOTHING,
     ContextSize,
     Load,
     Piece,
@@ -43,9 +44,9 @@ def step(name: str, *results: int, tokens: int = 10) -> list[Piece]:
 
 
 def due(
-    trigger: Any, tokens: int, messages: int = 1, window: int | None = 1000, since: Load | None = None
+    trigger: Any, tokens: int, messages: int = 1, window: int | None = 1000, old: tuple[int, int] = (0, 0)
 ) -> bool:
-    return is_due(parse_trigger(trigger), Load(tokens, messages, window), since)
+    return is_due(parse_trigger(trigger), Load(tokens, messages, window, *old))
 
 
 # Sizes.
@@ -148,25 +149,23 @@ def test_keep_is_one_size() -> None:
 def test_a_compaction_is_due_from_a_number_of_tokens_on(
     trigger: Any, still: int, reached: int, state: dict[str, Any]
 ) -> None:
-    since = Load(state["left"], 3) if "left" in state else None
+    old = (state["left"], 3) if "left" in state else (0, 0)
     window = state.get("window", 1000)
 
-    assert not due(trigger, still, window=window, since=since)
-    assert due(trigger, reached, window=window, since=since)
+    assert not due(trigger, still, window=window, old=old)
+    assert due(trigger, reached, window=window, old=old)
 
 
 @pytest.mark.parametrize(
     ("threshold", "still", "reached", "left"),
-    [(5, 4, 5, None), (10, 16, 17, 12), (1, 3, 4, 2)],
+    [(5, 4, 5, 0), (10, 16, 17, 12), (1, 3, 4, 2)],
     ids=["reached", "half of it more after a compaction", "and at least two"],
 )
 def test_a_compaction_is_due_from_a_number_of_messages_on(
-    threshold: int, still: int, reached: int, left: int | None
+    threshold: int, still: int, reached: int, left: int
 ) -> None:
-    since = Load(0, left) if left else None
-
-    assert not due(("messages", threshold), 9999, messages=still, since=since)
-    assert due(("messages", threshold), 0, messages=reached, since=since)
+    assert not due(("messages", threshold), 9999, messages=still, old=(0, left))
+    assert due(("messages", threshold), 0, messages=reached, old=(0, left))
 
 
 def test_a_clause_needs_all_and_a_list_any() -> None:
@@ -202,23 +201,21 @@ def cut_at(
     *,
     fixed: int = 0,
     least: int = 0,
-    forced: bool = False,
+    unseen_too: bool = False,
 ) -> int:
-    """Cut; after a refusal, `forced`, at most half may stay."""
-    most = sum(piece.tokens for piece in pieces) // 2 if forced else None
-    return cut(pieces, parse_size(keep), window=window, fixed=fixed, least=least, most=most)
+    return cut(pieces, parse_size(keep), window=window, fixed=fixed, least=least, unseen_too=unseen_too)
 
 
 def test_a_chain_of_compactions_comes_out_at_6_12_and_18_messages() -> None:
     trigger, keep = parse_trigger(("messages", 5)), parse_size(("messages", 2))
-    cutoff, since, cutoffs = 0, None, list[int]()
+    cutoff, left, cutoffs = 0, 0, list[int]()
     for state in (8, 14, 20):
         pieces = [human(1)] * (state - cutoff)
         pieces = [SUMMARY, *pieces] if cutoff else pieces
-        assert is_due(trigger, Load(0, len(pieces)), since)
+        assert is_due(trigger, Load(0, len(pieces), old_messages=left))
         at = cut(pieces, keep, window=None, fixed=0)
         cutoff = cutoff + at - (1 if cutoff else 0)
-        since = Load(0, 1 + len(pieces) - at)
+        left = 1 + len(pieces) - at
         cutoffs.append(cutoff)
 
     assert cutoffs == [6, 12, 18]
@@ -276,7 +273,7 @@ def test_results_that_were_never_seen_can_go_when_a_person_went_on() -> None:
     pieces = [human(), said(), human(), *step("a", 900, 900), human()]
 
     def cut_all(given_: list[Piece]) -> int:
-        return cut(given_, parse_size(("tokens", 10)), window=1000, fixed=0, most=0, unseen_too=True)
+        return cut_at(given_, ("tokens", 10), unseen_too=True)
 
     assert cut_all(pieces) == 6
     assert cut_all(pieces[:-1]) == 3
@@ -287,7 +284,6 @@ def test_little_is_not_worth_a_summary() -> None:
 
     assert cut_at(pieces, ("tokens", 830), None, least=50) == 0
     assert cut_at(pieces, ("tokens", 830), None, least=49) == 2
-    assert cut_at(pieces, ("tokens", 830), None, least=50, forced=True) == 5
 
 
 def gain(trigger: Any, tokens: int = 900, messages: int = 1, window: int | None = 1000) -> int:
@@ -325,16 +321,14 @@ def test_a_fraction_without_a_window_keeps_the_usual_number_of_messages() -> Non
     assert cut_at([human() for _ in range(25)], ("fraction", 0.1), None) == 5
 
 
-def test_a_refusal_evicts_half_even_if_all_is_thought_to_fit() -> None:
-    pieces = [human(10) for _ in range(10)]
+def test_after_a_refusal_only_what_has_to_stay_is_kept() -> None:
+    def cut_all(pieces: list[Piece]) -> int:
+        return cut(pieces, NOTHING, window=1_000, fixed=5_000)
 
-    assert cut_at(pieces, ("messages", 20)) == 0
-    assert cut_at(pieces, ("messages", 20), forced=True) == 5
-    assert cut_at(pieces, ("fraction", 0.8), forced=True) == 5
-    assert cut_at(pieces, ("fraction", 0.8), None, forced=True) == 5
-    assert cut_at([human(5000)], ("tokens", 10), forced=True) == 0
-    assert cut_at([SUMMARY, human(5000)], ("messages", 1), forced=True) == 0
-    assert cut_at([SUMMARY, human(10), *step("a", 400)], ("tokens", 100), least=50, forced=True) == 2
+    assert cut_all([human(10) for _ in range(10)]) == 9
+    assert cut_all([human(5000)]) == 0
+    assert cut_all([SUMMARY, human(5000)]) == 0
+    assert cut_all([SUMMARY, human(10), *step("a", 400)]) == 2
 
 
 # Any history.
@@ -372,9 +366,9 @@ def sizes() -> st.SearchStrategy[ContextSize]:
 
 @given(histories(), sizes(), st.integers(0, 900), st.integers(0, 50), st.booleans())
 def test_a_cut_parts_nothing_that_belongs_together(
-    pieces: list[Piece], keep: ContextSize, fixed: int, least: int, forced: bool
+    pieces: list[Piece], keep: ContextSize, fixed: int, least: int, unseen_too: bool
 ) -> None:
-    at = cut_at(pieces, keep, fixed=fixed, least=least, forced=forced)
+    at = cut_at(pieces, keep, fixed=fixed, least=least, unseen_too=unseen_too)
 
     evicted, kept = pieces[:at], pieces[at:]
     made = {call for piece in evicted for call in piece.calls}

@@ -162,12 +162,27 @@ def test_a_turn_that_failed_leaves_a_thread_that_can_go_on() -> None:
     agent = create_deep_agent(model, tools=[note], checkpointer=InMemorySaver())
     with pytest.raises(ContextOverflowError):
         agent.invoke({"messages": TASK}, THREAD)
+    assert len(model.refused) == 2
     result = agent.invoke({"messages": "Are you there?"}, THREAD)
 
     assert result["messages"][-1].text == "Hello."
     assert model.turns[-1].messages[-1].text == "Are you there?"
     kept = parse("".join(result["files"][ARCHIVE]["content"]))
     assert [each.id for each in kept] == [each.id for each in result["messages"][:-2]]
+
+
+@pytest.mark.parametrize("profile", [None, {"max_input_tokens": 200_000}])
+def test_a_thread_goes_on_in_a_far_smaller_window_than_it_grew_in(call_mode: CallMode, profile: Any) -> None:
+    kept = InMemorySaver()
+    large = WindowedModel(*steps(120), "Done.", window=200_000)
+    create_deep_agent(large, tools=[research], checkpointer=kept).invoke({"messages": TASK}, THREAD)
+    small = WindowedModel("Hello.", window=5_000)
+    small.profile = profile
+    agent = create_deep_agent(small, tools=[research], checkpointer=kept)
+    result = call_mode.invoke(agent, {"messages": "Are you there?"}, THREAD)
+
+    assert result["messages"][-1].text == "Hello."
+    assert (large.refused, small.refused[0].tokens > 60_000) == ([], True)
 
 
 def test_one_huge_message_moves_to_a_file_and_is_answered(call_mode: CallMode) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final
-from uuid import uuid4
+from uuid import UUID, uuid4, uuid5
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
@@ -23,7 +23,7 @@ from deepagents.backends.handle import FileCalls
 from deepagents.backends.state import CHANNEL
 from deepagents.errors import BackendError, ToolFailure
 from deepagents.middleware._history import open_turn
-from deepagents.middleware._incremental import BoundedCache, IncrementalCache
+from deepagents.middleware._incremental import BoundedCache
 from deepagents.middleware._offload import large_result_path, save_text, split_content
 from deepagents.middleware.summarization.archive import Archive, Archived, archive_path
 from deepagents.middleware.summarization.clipping import Clipping, Specs, point_to_file
@@ -32,14 +32,15 @@ from deepagents.middleware.summarization.context import (
     Context,
     ContextReader,
     SummarizationEvent,
-    answers,
     as_piece,
 )
 from deepagents.middleware.summarization.counting import ContextCounter
 from deepagents.middleware.summarization.media import may_hold_media
 from deepagents.middleware.summarization.policy import (
+    AFTER_REFUSAL,
     FULL_SHARE,
     LEAST_GAIN,
+    NOTHING,
     Size,
     Trigger,
     cut,
@@ -86,7 +87,7 @@ class ContextCompactor:
     rules: Rules = field(default_factory=Rules)
     failed_at: BoundedCache[int] = field(default_factory=BoundedCache[int])
     summaries: BoundedCache[str] = field(default_factory=BoundedCache[str])
-    sessions: IncrementalCache[str] = field(default_factory=IncrementalCache[str])
+    secret: UUID = field(default_factory=uuid4)
 
     def read(
         self,
@@ -99,12 +100,17 @@ class ContextCompactor:
         """Return what a request with these messages is to show, as things are."""
         memory = CompactionState.of(state)
         own: Sequence[AnyMessage] = state.get("messages") or messages
-        provider = model_provider(model)
-        shown = self.reader.show(messages, memory, own=own, provider=provider, tools=tools)
-        tokens = self.counter.tokens(shown.total, shown.messages, system, tools)
+        shown = self.reader.show(messages, memory, own=own, provider=model_provider(model), tools=tools)
+        total = shown.total
+        tokens, fixed = self.counter.size(total, shown.messages, system, tools)
         window = input_window(model) or input_window(self.model)
-        first = shown.total.first_reported
-        return Context(model, system, tools, own, shown.messages, memory, window, tokens, first)
+        old = tokens - total.new
+        # Reports can have it full at once; the next compaction waits for new text all the same.
+        if window is None or old < FULL_SHARE * window:
+            old = tokens - int(total.new * (tokens - fixed) / max(total.counted, 1))
+        return Context(
+            model, system, tools, own, shown.messages, memory, window, tokens, fixed, (old, shown.old)
+        )
 
     def clip(self, context: Context) -> Context:
         """Return the context with the next batch of old arguments clipped, if it is time for one."""
@@ -116,10 +122,10 @@ class ContextCompactor:
 
     def is_due(self, context: Context) -> bool:
         """Return whether to compact now; after a failure not before the context has grown a little."""
-        if not is_due(self.trigger, context.load, context.since):
+        if not is_due(self.trigger, context.load):
             return False
-        failed_at = self.failed_at.get(self._conversation(context))
-        if failed_at is None or not self._fits(context):
+        failed_at = self.failed_at.get(_conversation(context))
+        if failed_at is None or not _fits(context):
             return True
         grown = context.tokens - failed_at
         return not 0 <= grown < LEAST_GAIN * (context.window or failed_at)
@@ -127,9 +133,9 @@ class ContextCompactor:
     async def compact_if_possible(self, context: Context, files: FileCalls) -> Context:
         """Compact; go on without where there is no summary and the context still fits."""
         try:
-            return await self.compact(context, files, or_extract=not self._fits(context)) or context
+            return await self.compact(context, files, or_extract=not _fits(context)) or context
         except SummaryFailed as failure:
-            self.failed_at[self._conversation(context)] = context.tokens
+            self.failed_at[_conversation(context)] = context.tokens
             logger.warning("Going on without compaction, no summary could be had: %s", failure)
             return context
 
@@ -147,10 +153,11 @@ class ContextCompactor:
         kept = [each for index, each in enumerate(context.shown) if index >= at or index in only_here]
         if all(map(is_summary, evicted)):
             return None
-        new = [each for each in evicted if not is_summary(each)]
-        archive = Archive(files, self._archive_path(context, files))
         # In a thread: a context holds megabytes, and hashing them would hold up the event loop.
         digest = await in_thread(lambda: _digest(evicted))
+        # The same when the call is made again, and unknown to others who have the same messages.
+        session = context.memory.session or f"session_{uuid5(self.secret, digest).hex}"
+        archive = Archive(files, _archive_path(files, session))
         archived, summary = await self._archive_and_summarize(context, evicted, archive, digest, or_extract)
         if isinstance(summary, Exception):
             if not or_extract:
@@ -159,49 +166,46 @@ class ContextCompactor:
                 "No summary could be had, so extracts take its place: %s", describe_exception(summary)
             )
             summary = extract(evicted, context.specs)
-        ids = [each.id for each in new if each.id]
-        event = context.memory.event
-        path = archived.path or (event.get("file_path") if event else None)
+        ids = [each.id for each in evicted if each.id and not is_summary(each)]
+        memory = context.memory
+        path = archived.path or (memory.event.get("file_path") if memory.event else None)
         message = summary_message(
             summary,
             path if path is not None and self.rules.decide("read", path) != "deny" else None,
-            find_evicted_request(context.own, {*context.memory.hidden, *ids}),
+            find_evicted_request(context.own, {*memory.hidden, *ids}),
             window=context.window,
             # The same when the call is made again, so that the state never holds two.
             message_id=f"summary-{digest[:32]}",
             in_part=archived.error is not None,
         )
-        tokens = self._tokens_with(context, [message, *kept])
-        made = _event(context, message, kept, path, tokens)
-        if archived.error is not None:
-            made["archived"] = context.memory.archived
-        self.failed_at.pop(self._conversation(context), None)
+        self.failed_at.pop(_conversation(context), None)
         emit("context_compacted")
-        return replace(context.compact(made, ids, kept, self._session(context)), tokens=tokens)
+        event = _event(context, message, kept, path)
+        event["archived"] = memory.archived if archived.error is not None else len({*memory.hidden, *ids})
+        tokens = self._tokens_with(context, [message, *kept])
+        return replace(context.compact(event, ids, kept, session), tokens=tokens)
 
-    async def shrink(self, context: Context, share: float, files: FileCalls) -> Context | None:
-        """Return the context with at most a share of the tokens that were refused; `None` if nothing can go.
+    async def shrink(self, context: Context, files: FileCalls) -> Context | None:
+        """Return the context after it was refused, as small as needed; `None` if nothing can go.
 
-        Old messages go first, then the largest texts of the open turn move to files. With a share of 0
-        everything goes that can, results that the model has not seen included: they are in the archive.
+        The largest texts of the open turn move to files, until the turn has at most half of what was refused.
+        If that is not enough, all that is older is compacted.
         """
-        limit = int(share * min(context.tokens, context.window or context.tokens))
-        sizes = self._sizes(context)
-        at = self._cut(context, most=limit - self._count_fixed(context), unseen_too=not share)
-        large = _movable(context)
-        # A summary of next to nothing is not worth it where a large result is in the way.
-        if share and large and sum(sizes[:at]) < LEAST_GAIN * context.tokens:
-            at = 0
-        smaller = await self.compact(context, files, or_extract=True, at=at) if at else None
-        return await self._move_out(smaller or context, limit, files) or smaller
+        limit = int(AFTER_REFUSAL * min(context.tokens, context.window or context.tokens))
+        smaller, turn = await self._move_out(context, limit, files)
+        if smaller.tokens > limit:
+            # Results that were not seen can go where a person went on: they are in the archive.
+            at = self._cut(smaller, NOTHING, unseen_too=turn > limit)
+            smaller = await self.compact(smaller, files, or_extract=True, at=at) or smaller
+        return None if smaller is context else smaller
 
-    async def _move_out(self, context: Context, limit: int, files: FileCalls) -> Context | None:
-        """Move texts of the open turn to files, the largest first, until the rest fits."""
+    async def _move_out(self, context: Context, limit: int, files: FileCalls) -> tuple[Context, int]:
+        """Move texts of the open turn to files, the largest first; return also how large the turn is then."""
         moved: dict[str, str | None] = {}
-        tokens = context.tokens
+        turn = self._tokens_with(context, open_turn(context.shown))
         scale = self._scale(context) / CHARACTERS_PER_TOKEN
         for message, source in _movable(context):
-            if tokens <= limit:
+            if turn <= limit:
                 break
             text, _ = split_content(message.content)
             path = source or large_result_path(
@@ -216,8 +220,8 @@ class ContextCompactor:
             except ToolFailure:
                 continue
             moved[message.id or ""] = path
-            tokens -= int(saving * scale)
-        return self._with_clips(context, moved) if moved else None
+            turn -= int(saving * scale)
+        return (self._with_clips(context, moved) if moved else context), turn
 
     async def _archive_and_summarize(
         self, context: Context, evicted: Sequence[AnyMessage], archive: Archive, digest: str, insist: bool
@@ -262,7 +266,7 @@ class ContextCompactor:
         self.summaries[digest] = summary
         return summary
 
-    def _cut(self, context: Context, *, most: int | None = None, unseen_too: bool = False) -> int:
+    def _cut(self, context: Context, keep: Size | None = None, *, unseen_too: bool = False) -> int:
         only_here, sizes = context.only_here, self._sizes(context)
         pieces = [
             as_piece(message, 0 if at in only_here else size)
@@ -270,11 +274,10 @@ class ContextCompactor:
         ]
         return cut(
             pieces,
-            self.keep,
+            keep or self.keep,
             window=context.window,
-            fixed=self._count_fixed(context) + sum(sizes[at] for at in only_here),
-            least=least_gain(self.trigger, context.load),
-            most=most,
+            fixed=context.fixed + sum(sizes[at] for at in only_here),
+            least=0 if keep else least_gain(self.trigger, context.load),
             unseen_too=unseen_too,
         )
 
@@ -282,46 +285,30 @@ class ContextCompactor:
         shown = self.clipping.show(context.shown, ids, context.specs)
         return replace(context.clip(ids, shown), tokens=self._tokens_with(context, shown))
 
-    def _estimate(self, context: Context, messages: Sequence[AnyMessage]) -> int:
-        prompt = [] if context.system is None else [context.system]
-        # The size that this is compared with has the tools in it, unless a counter of messages alone gave it.
-        counts_tools = self.counter.takes_tools or context.first_reported
-        tools = self.counter.estimate_tools(context.tools) if counts_tools else 0
-        return self.counter.estimate([*prompt, *messages]) + tools
-
     def _tokens_with(self, context: Context, messages: Sequence[AnyMessage]) -> int:
         """Return the size of the context with other messages, their estimate scaled as it is for these."""
-        return int(self._scale(context) * self._estimate(context, messages))
+        return context.fixed + int(self._scale(context) * self.counter.estimate(messages))
 
     def _scale(self, context: Context) -> float:
-        """Return how much larger the context is than its estimate."""
-        return context.tokens / max(self._estimate(context, context.shown), 1)
+        """Return how much larger the messages are than their estimate."""
+        return (context.tokens - context.fixed) / max(self.counter.estimate(context.shown), 1)
 
     def _sizes(self, context: Context) -> list[int]:
         scale = self._scale(context)
         return [int(scale * self.counter.estimate([each])) for each in context.shown]
 
-    def _count_fixed(self, context: Context) -> int:
-        """Return the size of the system prompt and the tools."""
-        return self._tokens_with(context, [])
 
-    def _fits(self, context: Context) -> bool:
-        return context.window is None or context.tokens < FULL_SHARE * context.window
+def _fits(context: Context) -> bool:
+    return context.window is None or context.tokens < FULL_SHARE * context.window
 
-    def _session(self, context: Context) -> str:
-        """Return the name of a conversation without a thread, the same when a call is made again."""
-        return context.memory.session or self.sessions.of(
-            context.own, lambda: f"session_{uuid4().hex}", lambda session, _: session
-        )
 
-    def _conversation(self, context: Context) -> tuple[str, str]:
-        thread, namespace = _location()
-        return thread or self._session(context), namespace.rpartition("|")[0]
+def _conversation(context: Context) -> str | None:
+    return context.own[0].id if context.own else None
 
-    def _archive_path(self, context: Context, files: FileCalls) -> str:
-        thread, namespace = _location()
-        root = files.capabilities().artifacts_root
-        return archive_path(root, thread, self._session(context), namespace)
+
+def _archive_path(files: FileCalls, session: str) -> str:
+    thread, namespace = _location()
+    return archive_path(files.capabilities().artifacts_root, thread, session, namespace)
 
 
 def _location() -> tuple[str | None, str]:
@@ -335,9 +322,9 @@ def _location() -> tuple[str | None, str]:
 
 
 def _event(
-    context: Context, message: HumanMessage, kept: Sequence[AnyMessage], path: str | None, tokens: int
+    context: Context, message: HumanMessage, kept: Sequence[AnyMessage], path: str | None
 ) -> SummarizationEvent:
-    left = {each.id for each in kept if each.id}
+    left = [each.id for each in kept if each.id]
     cutoff = next((at for at, each in enumerate(context.own) if each.id in left), len(context.own))
     event = context.memory.event
     return {
@@ -345,10 +332,7 @@ def _event(
         "cutoff_index": max(cutoff, event["cutoff_index"] if event else 0),
         "summary_message": message,
         "file_path": path,
-        "after_id": next((each.id for each in reversed(context.own) if each.id), None),
-        "answers_before": answers(kept),
-        "tokens_after": tokens,
-        "messages_after": len(kept) + 1,
+        "kept_ids": left,
     }
 
 

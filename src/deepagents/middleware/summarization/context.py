@@ -18,7 +18,7 @@ from deepagents.middleware._history import shows_media
 from deepagents.middleware._incremental import IncrementalCache
 from deepagents.middleware.summarization.clipping import Clipping, Specs
 from deepagents.middleware.summarization.counting import ContextCounter, TokenTotal, block_type
-from deepagents.middleware.summarization.policy import FULL_SHARE, Load, Piece
+from deepagents.middleware.summarization.policy import Load, Piece
 from deepagents.middleware.summarization.summarizer import is_summary
 from deepagents.models.traits import reasoning_bound_to_context
 from deepagents.tools import specs_by_name
@@ -33,20 +33,15 @@ class SummarizationEvent(TypedDict):
     """The last compaction: which messages a summary replaces, and where they are kept whole.
 
     `cutoff_index` counts raw messages of the state, for readers of older versions; what is hidden is decided
-    by id (`_summarized_ids`). `after_id` is the newest message when it was made. `answers_before` are the
-    model's messages that it kept: what a provider reported with these counts another context. `archived`
-    says how many of the hidden messages are in the archive, where not all of them are. `tokens_after` and
-    `messages_after` say how large the context was right after it.
+    by id (`_summarized_ids`). `kept_ids` are the messages that stayed: what a provider reported with those of
+    the model counts another context. `archived` says how many of the hidden messages are in the archive.
     """
 
     cutoff_index: int
     summary_message: HumanMessage
     file_path: str | None
-    after_id: NotRequired[str | None]
-    answers_before: NotRequired[list[str]]
+    kept_ids: NotRequired[list[str]]
     archived: NotRequired[int]
-    tokens_after: NotRequired[int]
-    messages_after: NotRequired[int]
 
 
 Clips: TypeAlias = Mapping[str, str | None]
@@ -124,23 +119,26 @@ class CompactionState:
         }
 
     @property
-    def earlier_answers(self) -> Sequence[str]:
-        """The model's messages from before the last compaction that it kept."""
-        return self.event.get("answers_before", ()) if self.event else ()
+    def kept(self) -> Sequence[str]:
+        """The messages that the last compaction kept."""
+        return self.event.get("kept_ids", ()) if self.event else ()
 
     @property
     def archived(self) -> int:
         """How many of the hidden messages are in the archive."""
-        event = self.event
-        return event.get("archived", len(self.hidden) if event.get("file_path") else 0) if event else 0
+        return self.event.get("archived", 0) if self.event else 0
 
 
 @dataclass(frozen=True, slots=True)
 class ShownMessages:
-    """What is shown of a list of messages, whether the last calls in it are, and its tokens."""
+    """What is shown of a list of messages, and its tokens.
+
+    `old` of them were there right after the last compaction.
+    """
 
     messages: list[AnyMessage] = field(default_factory=list[AnyMessage])
     calls_are_shown: bool = True
+    old: int = 0
     total: TokenTotal = TokenTotal()
 
 
@@ -174,8 +172,9 @@ class ContextReader:
             messages = messages[memory.event["cutoff_index"] if memory.event else 0 :]
 
         def begin() -> ShownMessages:
-            first: list[AnyMessage] = [] if summary is None else [summary]
-            return ShownMessages(first, total=self.counter.add(TokenTotal(), first, provider))
+            if summary is None:
+                return ShownMessages()
+            return ShownMessages([summary], old=1, total=self.counter.add_old(TokenTotal(), [summary]))
 
         def go_on(before: ShownMessages, new: Sequence[AnyMessage]) -> ShownMessages:
             return self._extend(before, new, memory, provider, tools)
@@ -197,7 +196,7 @@ class ContextReader:
         shown: list[AnyMessage] = []
         calls_are_shown = before.calls_are_shown
         summary_id = memory.event["summary_message"].id if memory.event else None
-        from_before = frozenset(memory.earlier_answers)
+        kept = frozenset(memory.kept)
         for message in new:
             is_shown = message.id is None or (message.id not in memory.hidden and message.id != summary_id)
             if isinstance(message, ToolMessage):
@@ -206,19 +205,22 @@ class ContextReader:
             elif isinstance(message, AIMessage):
                 calls_are_shown = is_shown
             if is_shown:
-                shown.append(_without_bound_reasoning(message) if message.id in from_before else message)
+                shown.append(_without_bound_reasoning(message) if message.id in kept else message)
         if memory.clips:
             shown = self.clipping.show(shown, memory.clips, specs_by_name(tools))
-        total = self.counter.add(before.total, shown, provider, from_before)
-        return ShownMessages([*before.messages, *shown], calls_are_shown, total)
+        old, since = list[AnyMessage](), shown
+        if kept:
+            old = [each for each in shown if each.id is None or each.id in kept]
+            since = [each for each in shown if each.id is not None and each.id not in kept]
+        total = self.counter.add(self.counter.add_old(before.total, old), since, provider)
+        return ShownMessages([*before.messages, *shown], calls_are_shown, before.old + len(old), total)
 
 
 def _summary_of(own: Sequence[AnyMessage], memory: CompactionState) -> HumanMessage | None:
     """Return the summary to show: none where nothing is left of what there was when it was made."""
     if memory.event is None:
         return None
-    there = {memory.event.get("after_id"), *memory.event.get("answers_before", ())}
-    if memory.hidden and not any(each.id in memory.hidden or each.id in there for each in own if each.id):
+    if memory.hidden and not any(each.id in memory.hidden or each.id in memory.kept for each in own):
         return None
     return memory.event["summary_message"]
 
@@ -235,7 +237,11 @@ def _without_bound_reasoning(message: AnyMessage) -> AnyMessage:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One request as it is to be shown, its size, and what the state is to take if it is shown so."""
+    """One request as it is to be shown, its size, and what the state is to take if it is shown so.
+
+    Of its `tokens`, system prompt and tools have `fixed`; `old` are the tokens and messages that were there
+    right after the last compaction.
+    """
 
     model: BaseChatModel
     system: SystemMessage | None
@@ -245,7 +251,8 @@ class Context:
     memory: CompactionState
     window: int | None
     tokens: int = 0
-    first_reported: int = 0
+    fixed: int = 0
+    old: tuple[int, int] = (0, 0)
     update: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property
@@ -256,19 +263,7 @@ class Context:
     @property
     def load(self) -> Load:
         """Its size, for the policy."""
-        return Load(self.tokens, len(self.shown), self.window)
-
-    @property
-    def since(self) -> Load | None:
-        """Its size right after the compaction whose summary it shows."""
-        event = self.memory.event
-        if event is None or not self.shown or not is_summary(self.shown[0]):
-            return None
-        if "tokens_after" not in event or "messages_after" not in event:
-            return None
-        # Reports can have it full at once; the next compaction waits for new text all the same.
-        is_full = self.window is not None and self.first_reported >= FULL_SHARE * self.window
-        return Load(self.first_reported if is_full else event["tokens_after"], event["messages_after"])
+        return Load(self.tokens, len(self.shown), self.window, *self.old)
 
     @property
     def only_here(self) -> frozenset[int]:
@@ -311,11 +306,6 @@ class Context:
         hidden = {**self.memory.hidden, **dict.fromkeys(ids)}
         memory = CompactionState(event, hidden, clips, session)
         return replace(self, shown=shown, memory=memory, update=update)
-
-
-def answers(messages: Sequence[AnyMessage]) -> list[str]:
-    """Return the ids of the model's messages."""
-    return [each.id for each in messages if isinstance(each, AIMessage) and each.id]
 
 
 def as_piece(message: AnyMessage, tokens: int) -> Piece:

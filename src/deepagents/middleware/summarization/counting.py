@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from operator import is_
 from typing import Any, Final, cast
@@ -33,15 +33,14 @@ _MEDIUM_TOKENS: Final = 2_000
 class TokenTotal:
     """The messages of a context, counted from its start.
 
-    `reported` is the size of the last request as its provider gave it. `since` counts the messages from the
-    answer with this report on. Of the answer itself an estimate counts, not the reported output: reasoning is
-    in that, and is not sent again. `first_reported` is the first report since the context last changed.
+    `new` are the tokens of what came since the last compaction. `extra` is how much more the last request had
+    than its messages as they are counted here, as its provider reported it. Of the answer an estimate counts,
+    not the reported output: reasoning is in that, and is not sent again.
     """
 
     counted: int = 0
-    reported: int = 0
-    since: int = 0
-    first_reported: int = 0
+    new: int = 0
+    extra: int = 0
 
 
 class ContextCounter:
@@ -52,79 +51,62 @@ class ContextCounter:
         usual: object = getattr(counter, "func", counter)
         self._is_usual = usual is count_tokens_approximately
         self._approximate: TokenCounter = counter if self._is_usual else count_tokens_approximately
-        self.takes_tools = self._is_usual or _takes_tools(counter)
+        self._takes_tools = self._is_usual or _takes_tools(counter)
         self._takes_parts = True
-        self._known_tools: tuple[Sequence[Any], int] = ((), 0)
-        self._known_fixed: tuple[SystemMessage | None, Sequence[Any], int] | None = None
+        self._known_fixed: tuple[SystemMessage | None, Sequence[Any], int] = (None, (), 0)
 
-    def add(
-        self,
-        total: TokenTotal,
-        new: Sequence[AnyMessage],
-        provider: str | None,
-        outdated: Container[str | None] = (),
-    ) -> TokenTotal:
-        """Return the total with further messages; reports of `outdated` answers count another context."""
-        added = self._count(new)
-        counted = total.counted + added
-        reports = [
-            (at, reported)
-            for at, each in enumerate(new)
-            if (reported := _find_reported(each, provider)) and each.id not in outdated
-        ]
-        if not reports:
-            return replace(total, counted=counted, since=total.since + added)
-        at, reported = reports[-1]
-        since = self._count(new[at:]) if at else added
-        return TokenTotal(counted, reported, since, total.first_reported or reports[0][1])
+    def add_old(self, total: TokenTotal, messages: Sequence[AnyMessage]) -> TokenTotal:
+        """Return the total with messages that a compaction kept: reports in them are of another context."""
+        return replace(total, counted=total.counted + self._count(messages))
 
-    def tokens(
+    def add(self, total: TokenTotal, messages: Sequence[AnyMessage], provider: str | None) -> TokenTotal:
+        """Return the total with further messages, and with the last report of the provider in them."""
+        reports = ((at, _find_reported(each, provider)) for at, each in enumerate(messages))
+        at, reported = max((each for each in reports if each[1]), default=(len(messages), 0))
+        before, since = self._count(messages[:at]), self._count(messages[at:])
+        extra = max(reported - total.counted - before, 0) if reported else total.extra
+        return TokenTotal(total.counted + before + since, total.new + before + since, extra)
+
+    def size(
         self,
         total: TokenTotal,
         messages: Sequence[AnyMessage],
         system: SystemMessage | None,
         tools: Sequence[Any],
-    ) -> int:
-        """Return how large a request is; `total` is that of its messages."""
+    ) -> tuple[int, int]:
+        """Return how large a request is, and how much of that are system prompt and tools."""
         fixed = self.count_fixed(system, tools)
-        is_added_up = self._takes_parts
-        counted = fixed + total.counted if is_added_up else self._count_whole(messages, system, tools)
-        return max(counted, total.reported + total.since if total.reported else 0)
+        counted = total.counted + fixed
+        if not self._takes_parts:
+            whole = self._count_whole(messages, system, tools)
+            counted, fixed = whole, whole * fixed // max(counted, 1)
+        return max(counted, total.counted + total.extra), fixed
 
     def count_fixed(self, system: SystemMessage | None, tools: Sequence[Any]) -> int:
         """Count the system prompt and the tools."""
-        if not self._is_usual and self._takes_parts and (system or tools):
-            known = self._known_fixed
-            if known is None or known[0] != system or not _same(known[1], tools):
-                counted = self._try(lambda: self._count_whole((), system, tools))
-                known = None if counted is None else (system, list(tools), counted)
-                self._known_fixed = known
-            if known is not None:
-                return known[2]
-        return self.estimate([] if system is None else [system]) + self.estimate_tools(tools)
+        # Schemas are rendered for counting, 0.1 ms a tool; they are mostly those of the call before.
+        known = self._known_fixed
+        if known[0] != system or len(known[1]) != len(tools) or not all(map(is_, known[1], tools)):
+            prompt = [] if system is None else [system]
+            counted = self._try(lambda: self._count_whole((), system, tools)) if prompt or tools else 0
+            if counted is None:
+                counted = self.estimate(prompt) + self._approximate([], tools=list(tools))
+            known = self._known_fixed = system, list(tools), counted
+        return known[2]
 
     def estimate(self, messages: Sequence[BaseMessage]) -> int:
         """Estimate messages by their length, media by a number each."""
         plain = [_without_media(each) for each in messages]
         return self._approximate([each for each, _ in plain]) + sum(media for _, media in plain)
 
-    def estimate_tools(self, tools: Sequence[Any]) -> int:
-        """Estimate the schemas of tools."""
-        # Schemas are rendered for counting, 0.1 ms a tool; the list is mostly that of the call before.
-        known, tokens = self._known_tools
-        if not _same(known, tools):
-            tokens = self._approximate([], tools=list(tools)) if tools else 0
-            self._known_tools = list(tools), tokens
-        return tokens
-
     def _count(self, messages: Sequence[AnyMessage]) -> int:
-        if self._is_usual or not self._takes_parts or not messages:
-            return self.estimate(messages)
-        counted = self._try(lambda: self._counter(list(messages)))
+        counted = self._try(lambda: self._counter(list(messages))) if messages else 0
         return self.estimate(messages) if counted is None else counted
 
     def _try(self, count: Callable[[], int]) -> int | None:
         """Count a part of a request; after the first refusal whole requests are counted."""
+        if self._is_usual or not self._takes_parts:
+            return None
         try:
             return count()
         except Exception:
@@ -137,7 +119,7 @@ class ContextCounter:
         self, messages: Sequence[AnyMessage], system: SystemMessage | None, tools: Sequence[Any]
     ) -> int:
         everything = list(messages) if system is None else [system, *messages]
-        if self.takes_tools:
+        if self._takes_tools:
             return self._counter(everything, tools=list(tools))
         return self._counter(everything)
 
@@ -180,10 +162,6 @@ def block_type(block: Any) -> str | None:
     """Return the type that a block of content states."""
     kind = cast("dict[str, Any]", block).get("type") if isinstance(block, dict) else None
     return kind if isinstance(kind, str) else None
-
-
-def _same(some: Sequence[Any], others: Sequence[Any]) -> bool:
-    return len(some) == len(others) and all(map(is_, some, others))
 
 
 def _takes_tools(counter: TokenCounter) -> bool:

@@ -46,7 +46,6 @@ from deepagents.middleware.summarization.context import (
 )
 from deepagents.middleware.summarization.counting import ContextCounter, TokenCounter
 from deepagents.middleware.summarization.policy import (
-    AFTER_REFUSAL,
     DEFAULT_KEEP,
     ContextSize,
     Size,
@@ -84,7 +83,7 @@ class SummarizationMiddleware(BaseMiddleware):
     """Replace old messages by a summary when the context grows large; the state keeps all of them.
 
     What is evicted goes to an archive on the backend first, whole, and the summary names it. Where the
-    provider refuses a request as too long, the context is made smaller and the request is made again.
+    provider refuses a request as too long, the context is made smaller and the request is made once more.
 
     Args:
         model: whose window counts, and who writes the summaries; a chat model or its name.
@@ -92,7 +91,7 @@ class SummarizationMiddleware(BaseMiddleware):
         trigger: when to compact: a size such as `("fraction", 0.85)`, `("tokens", 100000)` or
             `("messages", 50)`; a dict of sizes that must all be reached; a list of either, of which one
             suffices; `None` for refusals only.
-        keep: how much of the newest part stays as it is.
+        keep: how much of the newest part stays as it is, except after a refusal.
         token_counter: counts messages. Your own is asked about new messages only, or about whole requests
             if it does not take parts of them.
         summary_prompt: with `{messages}` where the messages go.
@@ -185,23 +184,16 @@ class SummarizationMiddleware(BaseMiddleware):
     async def _answer(
         self, request: Request, handler: Callable[[Request], Response], context: Context
     ) -> tuple[Response, Context]:
-        """Call the model; make a request that is refused as too long again, smaller, up to two times."""
-        refusal: Exception | None = None
-        # All of it, then half. If the provider counts far more than we do, as little as there can be: a run
-        # that ended here would end the same way with every later message of its thread.
-        for share in (1, AFTER_REFUSAL, 0):
-            if refusal is not None:
-                smaller = await self._compactor.shrink(context, share, self._handle.files(request.runtime))
-                if smaller is None:
-                    continue
+        """Call the model; make a request that is refused as too long once more, smaller."""
+        response = await _send(request, handler, context)
+        if isinstance(response, Exception):
+            smaller = await self._compactor.shrink(context, self._handle.files(request.runtime))
+            if smaller is not None:
                 context = smaller
-            try:
-                return await _send(request, handler, context), context
-            except Exception as error:
-                if not is_overflow(error):
-                    raise
-                refusal = error
-        raise as_overflow(refusal)
+                response = await _send(request, handler, context)
+        if isinstance(response, Exception):
+            raise as_overflow(response)
+        return response, context
 
     def show_messages(self, state: Mapping[str, Any]) -> Sequence[AnyMessage]:
         """Return the messages of a state as the model is shown them."""
@@ -342,13 +334,21 @@ def create_summarization_tool_middleware(
     return SummarizationToolMiddleware(summarization, system_prompt=system_prompt)
 
 
-async def _send(request: Request, handler: Callable[[Request], Response], context: Context) -> Response:
+async def _send(
+    request: Request, handler: Callable[[Request], Response], context: Context
+) -> Response | Exception:
+    """Call the model with what the context shows; return the error if that is refused as too long."""
     if context.shown is not request.messages:
         request = with_changes(request, messages=context.shown)
     if context.update:
         state: Any = {**request.state, **context.memory.as_state()}
         request = with_changes(request, state=state)
-    return await inner(handler, request)
+    try:
+        return await inner(handler, request)
+    except Exception as error:
+        if not is_overflow(error):
+            raise
+        return error
 
 
 def _apply_older_arguments(

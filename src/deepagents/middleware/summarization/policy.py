@@ -40,7 +40,7 @@ LEAST_GAIN: Final = 0.05
 _FILLED_BY_TOKENS: Final = COMPACT_AT[1]
 """The share of a window that a caller's number of tokens is taken for, where a span needs a whole window."""
 AFTER_REFUSAL: Final = 0.5
-"""The share of the refused request that is sent in the second try."""
+"""The share of a refused request that the second try may have."""
 
 DEFAULT_KEEP: Final[ContextSize] = ("messages", 20)
 """What `SummarizationMiddleware` keeps where a caller sets a trigger and no keep."""
@@ -106,6 +106,9 @@ class Size:
         return filled if window is None else min(filled, window)
 
 
+NOTHING: Final = Size("tokens", 1)
+"""What a compaction after a refusal keeps, in addition to what has to stay."""
+
 Trigger: TypeAlias = tuple[tuple[Size, ...], ...]
 """When to act: any of the clauses suffices, each needs all of its sizes; without clauses never."""
 
@@ -168,11 +171,16 @@ PieceKind: TypeAlias = Literal["summary", "human", "model", "tool", "media"]
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """How large a context is: its tokens, its messages, and the window that it must fit, if known."""
+    """How large a context is, in tokens and messages, and the window that it must fit, if known.
+
+    What is old was there right after the last compaction; without one nothing is.
+    """
 
     tokens: int
     messages: int
     window: int | None = None
+    old_tokens: int = 0
+    old_messages: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,13 +196,13 @@ class Piece:
     answers: str | None = None
 
 
-def is_due(trigger: Trigger, load: Load, since: Load | None = None) -> bool:
-    """Return whether to compact now; `since` is the load right after the last compaction.
+def is_due(trigger: Trigger, load: Load) -> bool:
+    """Return whether to compact now.
 
     After a compaction the threshold is at least 15 % of the window above what was left, up to 97 % of the
     window unless more than that was left. Otherwise a large `keep` would bring a summary with every step.
     """
-    return any(_check_clauses(trigger, load, lambda size: _raise_threshold(size, load.window, since)))
+    return any(_check_clauses(trigger, load, lambda size: _raise_threshold(size, load)))
 
 
 def is_half_due(trigger: Trigger, load: Load) -> bool:
@@ -221,22 +229,19 @@ def cut(
     window: int | None,
     fixed: int,
     least: int = 0,
-    most: int | None = None,
     unseen_too: bool = False,
 ) -> int:
     """Return the index of the first piece to keep; 0 when nothing is worth evicting.
 
     Calls stay with their results, and results that the model has not seen stay unless `unseen_too`. What is
     kept leaves room to grow in addition to system prompt and tools, which have `fixed` tokens. Evicting fewer
-    than `least` tokens is not worth it. After a refusal at most `most` tokens are kept, whatever that gains.
+    than `least` tokens is not worth it.
     """
     boundaries = _boundaries(pieces)
     if not unseen_too:
         boundaries = _before_unseen(pieces, boundaries)
     context = _Cuts(boundaries, [0, *accumulate(piece.tokens for piece in reversed(pieces))][::-1], pieces)
     room = None if window is None else int((FULL_SHARE - SPACING) * window) - fixed
-    if most is not None:
-        room = most if room is None else min(room, most)
     size = keep if keep.threshold(window) else parse_size(DEFAULT_KEEP)
     amount = size.threshold(window) or 0
     if size.metric == "messages":
@@ -245,7 +250,7 @@ def cut(
             found = context.keeping_tokens(room)
     else:
         found = context.keeping_tokens(amount if room is None else min(amount, room))
-    return found if context.gains(found, least if most is None else 0) else 0
+    return found if context.gains(found, least) else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,12 +341,12 @@ def _clause_gain(clause: Sequence[Size], window: int | None) -> int:
     return min(int(LEAST_GAIN * size.span(window)) for size in clause)
 
 
-def _raise_threshold(size: Size, window: int | None, since: Load | None) -> int | None:
-    threshold = size.threshold(window)
-    if threshold is None or since is None:
+def _raise_threshold(size: Size, load: Load) -> int | None:
+    threshold = size.threshold(load.window)
+    if threshold is None or not load.old_messages:
         return threshold
     if size.metric == "messages":
-        return max(threshold, since.messages + max(2, math.ceil(threshold / 2)))
-    apart = since.tokens + int(SPACING * size.span(window))
-    full = apart if window is None else int(FULL_SHARE * window)
-    return max(threshold, apart if since.tokens >= full else min(apart, full))
+        return max(threshold, load.old_messages + max(2, math.ceil(threshold / 2)))
+    apart = load.old_tokens + int(SPACING * size.span(load.window))
+    full = apart if load.window is None else int(FULL_SHARE * load.window)
+    return max(threshold, apart if load.old_tokens >= full else min(apart, full))
