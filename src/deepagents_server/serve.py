@@ -25,7 +25,7 @@ from deepagents_server.crons import scheduling
 from deepagents_server.database.place import show_address
 from deepagents_server.database.runs import move_runs
 from deepagents_server.errors import ServeError
-from deepagents_server.keeping import keeping
+from deepagents_server.retention import removing_old
 from deepagents_server.server import Server, Settings, open_server
 
 _REFUSED: Final = "ASGI callable returned without completing handshake."
@@ -163,7 +163,7 @@ async def serve(
     Raises:
         ServeError: if there is nothing to serve, or nowhere to listen.
     """
-    async with open_server(config, settings) as server, scheduling(server), keeping(server):
+    async with open_server(config, settings) as server, scheduling(server), removing_old(server):
         check_host(host, trusted=settings.allow_anyone or await asks_who_calls(server))
         with listen(host, port) as listening:
             shown = f"[{host}]" if ":" in host else host

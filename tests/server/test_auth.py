@@ -6,103 +6,28 @@ from typing import Any
 
 import httpx
 import pytest
-from starlette.routing import Route
 
-from deepagents_server.api.access import classify, guard
-from deepagents_server.api.app import ROUTES
+from deepagents_server.api.app import PARTS
+from deepagents_server.api.endpoint import Endpoint
 from deepagents_server.auth import Handlers
 from deepagents_server.config import ServerConfig
 from deepagents_server.errors import ServeError
 from tests.server.handlers import LOCKED
-from tests.server.serving import Process
+from tests.server.serving import Process, serving
 from tests.server.test_runs import last, say
 
+ENDPOINTS = [each for found in PARTS.values() for each in found if isinstance(each.asks, tuple)]
 HANDLERS = Path(__file__).with_name("handlers.py")
-ASKED_AS: dict[tuple[str, str], tuple[str, ...]] = {
-    ("assistants", "create"): ("POST /assistants",),
-    ("assistants", "search"): (
-        "POST /assistants/search",
-        "POST /assistants/count",
-    ),
-    ("assistants", "read"): (
-        "GET /assistants/{assistant_id}",
-        "POST /assistants/{assistant_id}/versions",
-        "GET /assistants/{assistant_id}/schemas",
-        "GET /assistants/{assistant_id}/graph",
-        "GET /assistants/{assistant_id}/subgraphs",
-        "GET /assistants/{assistant_id}/subgraphs/{namespace}",
-        "GET /v1/models",
-        "GET /v1/models/{model}",
-    ),
-    ("assistants", "update"): (
-        "PATCH /assistants/{assistant_id}",
-        "POST /assistants/{assistant_id}/latest",
-    ),
-    ("assistants", "delete"): ("DELETE /assistants/{assistant_id}",),
-    ("crons", "create"): (
-        "POST /runs/crons",
-        "POST /threads/{thread_id}/runs/crons",
-    ),
-    ("crons", "search"): (
-        "POST /runs/crons/search",
-        "POST /runs/crons/count",
-    ),
-    ("crons", "read"): ("GET /runs/crons/{cron_id}",),
-    ("crons", "update"): ("PATCH /runs/crons/{cron_id}",),
-    ("crons", "delete"): ("DELETE /runs/crons/{cron_id}",),
-    ("threads", "create"): ("POST /threads",),
-    ("threads", "search"): (
-        "POST /threads/search",
-        "POST /threads/count",
-    ),
-    ("threads", "delete"): (
-        "POST /threads/prune",
-        "DELETE /threads/{thread_id}",
-        "DELETE /threads/{thread_id}/runs/{run_id}",
-    ),
-    ("threads", "read"): (
-        "GET /threads/{thread_id}",
-        "POST /threads/{thread_id}/copy",
-        "GET /threads/{thread_id}/state",
-        "POST /threads/{thread_id}/state/checkpoint",
-        "GET /threads/{thread_id}/state/{checkpoint_id}",
-        "GET /threads/{thread_id}/history",
-        "POST /threads/{thread_id}/history",
-        "GET /threads/{thread_id}/stream",
-        "POST /threads/{thread_id}/stream/events",
-        "GET /threads/{thread_id}/runs",
-        "GET /threads/{thread_id}/runs/{run_id}",
-        "GET /threads/{thread_id}/runs/{run_id}/join",
-        "GET /threads/{thread_id}/runs/{run_id}/stream",
-    ),
-    ("threads", "update"): (
-        "PATCH /threads/{thread_id}",
-        "POST /threads/{thread_id}/state",
-        "POST /threads/{thread_id}/runs/{run_id}/cancel",
-        "POST /runs/cancel",
-    ),
-    ("threads", "create_run"): (
-        "POST /threads/{thread_id}/commands",
-        "POST /threads/{thread_id}/runs",
-        "POST /threads/{thread_id}/runs/stream",
-        "POST /threads/{thread_id}/runs/wait",
-        "POST /runs",
-        "POST /runs/stream",
-        "POST /runs/wait",
-        "POST /runs/batch",
-    ),
-    ("store", "put"): ("PUT /store/items",),
-    ("store", "get"): ("GET /store/items",),
-    ("store", "delete"): ("DELETE /store/items",),
-    ("store", "search"): ("POST /store/items/search",),
-    ("store", "list_namespaces"): ("POST /store/namespaces",),
-}
-"""Which resource and action handlers are asked about, for each endpoint that asks them."""
-UNASKED = (
-    "GET /", "GET /ok", "GET /ready", "GET /info", "GET /docs", "GET /openapi.json", "GET /metrics",
-    # These two ask for each thing that they do.
-    "POST /mcp", "POST /v1/chat/completions",
-)  # fmt: skip
+REFUSING = """
+from langgraph_sdk import Auth
+
+auth = Auth()
+
+
+@auth.on
+async def refuse(ctx, value):
+    raise Auth.exceptions.HTTPException(403, f"{ctx.resource}.{ctx.action}")
+"""
 
 
 @pytest.fixture(scope="module")
@@ -304,23 +229,46 @@ def test_a_handler_that_fails_on_the_way_says_nothing(callers: list[httpx.Client
     assert (failed.status_code, failed.json()) == (500, {"detail": "The server failed; its log says why."})
 
 
-def test_of_each_endpoint_is_known_what_handlers_are_asked() -> None:
-    found: dict[tuple[str, str], list[str]] = {}
-    unasked: list[str] = []
-    for route in (each for each in ROUTES if isinstance(each, Route)):
-        for method in sorted((route.methods or set()) - {"HEAD"}):
-            names = unasked if guard(route) is route else found.setdefault(classify(method, route.path), [])
-            names.append(f"{method} {route.path}")
-
-    # A new endpoint needs a row here; one that only reads by POST needs its word in `access` too.
-    assert {asked: sorted(names) for asked, names in found.items()} == {
-        asked: sorted(names) for asked, names in ASKED_AS.items()
-    }
-    assert sorted(unasked) == sorted(UNASKED)
+@pytest.fixture(scope="module")
+def closed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server whose handlers refuse all that they are asked, and say what that was."""
+    place = tmp_path_factory.mktemp("closed")
+    (place / "refusing.py").write_text(REFUSING)
+    with serving(place, slots=0, auth={"path": "./refusing.py:auth"}) as url:
+        yield url
 
 
-def test_an_unknown_endpoint_is_asked_about_as_a_run() -> None:
-    assert classify("POST", "/some/new/path") == ("threads", "create_run")
+@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda each: each.name)
+@pytest.mark.parametrize("body", [b"", b"{}", b"[]"])
+def test_no_body_keeps_handlers_from_being_asked(closed: str, endpoint: Endpoint, body: bytes) -> None:
+    refused = httpx.request(endpoint.method, closed + endpoint.path, content=body)
+
+    if endpoint.several and body == b"[]":
+        assert refused.json() == [], "nothing is asked for"
+    else:
+        assert refused.status_code == 403
+        assert f'"{".".join(endpoint.asks)}"' in refused.text
+
+
+def test_a_look_at_the_head_is_asked_about_as_the_whole(closed: str) -> None:
+    read = closed + "/threads/10c4ed00-0000-4000-8000-000000000000"
+
+    assert httpx.head(read).headers["content-length"] == httpx.get(read).headers["content-length"]
+
+
+def test_who_reads_and_who_removes_is_asked_for_that() -> None:
+    for each in ENDPOINTS:
+        if each.method in ("GET", "DELETE"):
+            assert each.asks[1] in (("read", "get") if each.method == "GET" else ("delete",)), each.name
+
+
+def test_a_body_does_not_pass_one_thread_off_as_another(callers: list[httpx.Client]) -> None:
+    ben = callers[1]
+    path = f"/threads/{ben.post('/threads', json={}).json()['thread_id']}"
+
+    for body in ([], [{}], [{"thread_id": LOCKED}], {"thread_id": LOCKED}):
+        assert ben.request("DELETE", path, json=body).status_code == 403
+    assert ben.get(path).status_code == 200
 
 
 @pytest.mark.parametrize(

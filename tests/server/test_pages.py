@@ -9,10 +9,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from starlette.routing import Route
 
-from deepagents_server.api.app import ROUTES, routes_of
-from deepagents_server.api.openapi import describe
 from tests.server.serving import serving
 from tests.server.test_runs import last
 
@@ -74,12 +71,3 @@ def test_the_endpoints_are_shown_with_all_that_they_take(url: str) -> None:
             assert set(re.findall("<tr><td><code>(.*?)</code>", found)) == taken
     assert "<code>assistant_id</code><td>string, required" in shown
     assert "<code>enqueue</code>, <code>steer</code>" in shown
-
-
-def test_each_endpoint_is_in_the_part_by_which_it_is_left_out() -> None:
-    paths = describe([route for route in ROUTES if isinstance(route, Route)])["paths"]
-    parts = {path: operation["tags"][0] for path, each in paths.items() for operation in each.values()}
-
-    for part in set(parts.values()):
-        left = {route.path for route in routes_of({f"disable_{part}": True})}
-        assert {path for path in parts if parts[path] == part} == paths.keys() - left

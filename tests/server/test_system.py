@@ -1,15 +1,15 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import httpx
 import pytest
-from starlette.routing import Route
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
 
-from deepagents_server.api import system
-from deepagents_server.api.app import ROUTES, routes_of
-from deepagents_server.api.openapi import BODIES, QUERIES
+from deepagents_server.api.app import PARTS, parts_of
+from deepagents_server.api.endpoint import Endpoint, routes_of
 from deepagents_server.api.origins import Origins
 from deepagents_server.errors import ServeError
 from deepagents_server.serve import check_host
@@ -34,7 +34,7 @@ PATHS = {
 
 def test_a_configuration_leaves_endpoints_out() -> None:
     for part in PATHS:
-        left = {route.path for route in routes_of({f"disable_{part}": True})}
+        left = {each.path for found in parts_of({f"disable_{part}": True}).values() for each in found}
         assert [name for name, path in PATHS.items() if path not in left] == [part]
 
 
@@ -69,14 +69,14 @@ def test_a_configuration_names_pages() -> None:
 @pytest.mark.parametrize("name", ["disable_stores", "mount"])
 def test_what_a_configuration_says_and_nobody_does_is_refused(name: str) -> None:
     with pytest.raises(ServeError, match=f"http.{name} .* disable_store,"):
-        routes_of({name: True})
-    assert routes_of({"disable_store": True, "disable_ui": True, "cors": {}})
+        parts_of({name: True})
+    assert parts_of({"disable_store": True, "disable_ui": True, "cors": {}})
 
 
 @pytest.mark.parametrize("name", ["disable_store", "enable_custom_route_auth"])
 def test_a_switch_is_true_or_false(name: str) -> None:
     with pytest.raises(ServeError, match=f"http.{name} must be true or false, not 'true'"):
-        routes_of({name: "true"})
+        parts_of({name: "true"})
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.4", "::", "example.org"])
@@ -132,14 +132,9 @@ def test_work_is_counted(url: str) -> None:
 def test_every_endpoint_is_described_with_what_it_takes(url: str) -> None:
     described = httpx.get(f"{url}/openapi.json").json()
     paths = described["paths"]
-    routes = [route for route in ROUTES if isinstance(route, Route)]
 
-    assert {(path, method) for path, each in paths.items() for method in each} == {
-        (route.path, name.lower()) for route in routes for name in route.methods or () if name != "HEAD"
-    }
-    assert {f"{method.upper()} {path}" for path, each in paths.items() for method in each} > {
-        *BODIES,
-        *QUERIES,
+    assert {f"{method.upper()} {path}" for path, each in paths.items() for method in each} == {
+        each.name for found in PARTS.values() for each in found if each.method != "WEBSOCKET"
     }
     for path, each in paths.items():
         for operation in each.values():
@@ -153,10 +148,26 @@ def test_every_endpoint_is_described_with_what_it_takes(url: str) -> None:
     assert {*re.findall(r"#/components/schemas/(\w+)", httpx.get(f"{url}/openapi.json").text)} <= known.keys()
 
 
-def test_what_is_read_of_a_query_is_described() -> None:
-    sources = [path.read_text() for path in Path(system.__file__).parent.glob("*.py")]
-    read = re.compile(r"""query_params\.get(?:list)?\("(\w+)"|query_(?:number|flag)\(request, "(\w+)\"""")
+async def show(_: Request, *, phase: str = "any") -> Response:
+    """Show the moon."""
+    return PlainTextResponse(phase)
 
-    found = {name for text in sources for pair in read.findall(text) for name in pair if name}
 
-    assert found == {name for each in QUERIES.values() for name in each}
+async def list_phases(_: Request) -> Response:
+    """List the phases of the moon."""
+    return PlainTextResponse("new, full")
+
+
+def test_an_endpoint_that_does_not_say_who_may_use_it_is_refused() -> None:
+    with pytest.raises(ServeError, match=r"GET /moon does not say what handlers of auth are asked"):
+        Endpoint("/moon", "GET", show)
+
+
+async def test_a_word_is_found_before_a_name_in_whatever_order_they_stand() -> None:
+    named = Endpoint("/moon/{phase}", "GET", show, "nobody")
+    word = Endpoint("/moon/phases", "GET", list_phases, "nobody")
+    for order in ([named, word], [word, named]):
+        asks = httpx.ASGITransport(Starlette(routes=routes_of(order)))
+        async with httpx.AsyncClient(transport=asks, base_url="http://moon") as client:
+            assert (await client.get("/moon/phases")).text == "new, full"
+            assert (await client.get("/moon/full")).text == "full"

@@ -19,7 +19,7 @@ import pytest
 import sqlalchemy as sa
 from langgraph_sdk import get_sync_client
 
-from deepagents_server.api.openapi import BODIES
+from deepagents_server.api.app import PARTS
 from deepagents_server.database import open_database
 from deepagents_server.database.tables import webhooks
 from deepagents_server.deliveries import Deliveries
@@ -213,7 +213,10 @@ def test_a_configuration_names_hosts_and_ports() -> None:
 
 
 NAMING = [
-    name for name, model in BODIES.items() if "webhook" in model.model_json_schema().get("properties", ())
+    each.name
+    for found in PARTS.values()
+    for each in found
+    if isinstance(each.body, type) and "webhook" in each.body.model_json_schema().get("properties", ())
 ]
 
 

@@ -2,113 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, TypeVar, cast
+from collections.abc import Mapping
+from typing import Any, Final, Literal, cast
 from urllib.parse import urlencode
 from uuid import UUID
 
 from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
 
 from deepagents_server.api.bodies import read_json, replay
 from deepagents_server.api.common import SERVER, serving
-from deepagents_server.auth import Handlers, User
+from deepagents_server.auth import User
 from deepagents_server.errors import ApiError
 from deepagents_server.loopback import OWNER
 from deepagents_server.serialize import dump
 from deepagents_server.server import Server
 
-T = TypeVar("T")
-Endpoint = Callable[[Request], Awaitable[T]]
-_UNASKED: Final = ("/", "/ok", "/ready", "/info", "/docs", "/openapi.json", "/metrics")
-"""Endpoints about which no handler is asked."""
-MCP: Final = "/mcp"
-COMPLETIONS: Final = "/v1/chat/completions"
-_ASKING: Final = (MCP, COMPLETIONS)
-"""Endpoints that ask the handlers themselves, as the protocol calls what they do: by `ask_handlers`."""
-_BY_METHOD: Final = {"GET": "read", "PATCH": "update", "DELETE": "delete", "PUT": "put", "POST": "create"}
-_BY_WORD: Final = {
-    "search": "search",
-    "count": "search",
-    "versions": "read",
-    "history": "read",
-    "checkpoint": "read",
-    "events": "read",
-    "copy": "read",
-    "latest": "update",
-    "state": "update",
-    "cancel": "update",
-    "prune": "delete",
-    "namespaces": "list_namespaces",
-}
-"""What a POST does, by the last word of its path, if it does not make what its path ends with."""
+Asks = tuple[
+    Literal["assistants", "crons", "store", "threads"],
+    Literal["create", "create_run", "delete", "get", "list_namespaces", "put", "read", "search", "update"],
+]
+"""A resource and an action, as handlers know them."""
 _OF_RUN: Final = ("assistant_id", "metadata", "multitask_strategy", "if_not_exists", "after_seconds")
 _NAMESPACE: Final = {"search": "namespace_prefix", "list_namespaces": "prefix"}
 
 
-def classify(method: str, path: str) -> tuple[str, str]:
-    """Return the resource and the action of an endpoint, as handlers know them.
+async def permit(
+    request: Request, asks: Asks, also_asks: Asks | None = None, *, several: bool = False
+) -> Request:
+    """Ask the handlers; return the request as they leave it, with the rows that they leave.
 
-    An endpoint that is not known here makes runs, if it is no GET.
+    With `several`, the body is a list, and they are asked about each part of it.
+
+    Raises:
+        ApiError: if they refuse it.
     """
-    words = [word for word in path.split("/") if word and not word.startswith("{")]
-    action = _BY_METHOD.get(method, "create")
-    if method == "POST":
-        action = _BY_WORD.get(words[-1], action)
-    if words[0] == "store":
-        return "store", "get" if action == "read" else action
-    if words[0] in ("assistants", "v1"):
-        return "assistants", action
-    if "crons" in words:
-        return "crons", action
-    return "threads", "create_run" if action == "create" and path != "/threads" else action
-
-
-def guard(route: Route) -> Route:
-    """Let an endpoint ask the handlers before it answers."""
-    if route.path in (*_UNASKED, *_ASKING):
-        return route
-    asks = asking(cast(Endpoint[Response], route.endpoint), route.path)
-    asks.__doc__ = route.endpoint.__doc__
-    return Route(route.path, asks, methods=[*(route.methods or ())])
-
-
-def asking(endpoint: Endpoint[T], path: str) -> Endpoint[T]:
-    """Return an endpoint that asks the handlers first."""
-
-    async def ask_first(request: Request) -> T:
-        handlers = serving(request).handlers
-        # A run asks for its owner; what that owner may do was asked when the run was made.
-        if OWNER in request.scope or not (handlers and handlers.decides):
-            return await endpoint(request)
-        return await endpoint(await _ask(handlers, request, *classify(request.method, path)))
-
-    return ask_first
-
-
-async def _ask(handlers: Handlers, request: Request, resource: str, action: str) -> Request:
-    """Ask the handlers; return the request as they leave it, with the rows that they leave."""
+    server = serving(request)
+    # A run asks for its owner; what that owner may do was asked when the run was made.
+    if OWNER in request.scope or not (server.handlers and server.handlers.decides):
+        return request
+    resource, action = asks
     body = await read_json(request)
-    many = cast(list[Any], body) if isinstance(body, list) else [body]
+    # Elsewhere a list means nothing: an empty one must not leave handlers unasked.
+    is_list = several and isinstance(body, list)
+    parts: list[Any] = cast(list[Any], body) if is_list else [body]
     changed: list[Any] = []
     wanted: dict[str, Any] | None = None
-    for each in many:
+    for each in parts:
         given = cast(dict[str, Any], each) if isinstance(each, dict) else {}
         # A body names threads in a batch only; elsewhere, a handler would believe what is never read.
-        thread_id = given.get("thread_id") if isinstance(body, list) else None
+        thread_id = given.get("thread_id") if is_list else None
         value = _value(request, resource, action, given, thread_id)
-        granted = await handlers.allow(cast(User, request.user), resource, action, value)
-        if request.url.path.endswith("/copy"):
-            await handlers.allow(cast(User, request.user), resource, "create", {"metadata": {}})
+        user = cast(User, request.user)
+        granted = await server.handlers.allow(user, resource, action, value)
+        if also_asks:
+            await server.handlers.allow(user, *also_asks, {"metadata": {}})
         wanted = wanted if granted is None else {**(wanted or {}), **granted}
         plain = each is None or isinstance(each, dict)
         changed.append(_body(given, value, resource, action) if plain else each)
-    server = serving(request)
     scope: dict[str, Any] = {**request.scope, SERVER: server.of(server.scope.narrow(resource, wanted))}
     if resource == "store" and action == "get":
         scope["query_string"] = _query(request, changed[0])
-    sent = changed if isinstance(body, list) else changed[0]
+    sent = changed if is_list else changed[0]
     return Request(scope, replay(request, b"" if body is None and not sent else dump(sent)))
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
+from itertools import chain
 from typing import Any, Final, cast
 
 from starlette.applications import Starlette
@@ -13,7 +14,6 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deepagents_server.api import (
@@ -29,33 +29,33 @@ from deepagents_server.api import (
     thread_streams,
     threads,
 )
-from deepagents_server.api.access import guard
 from deepagents_server.api.common import answer, refuse
 from deepagents_server.api.custom import OPTIONS, headers_for_runs, surround
+from deepagents_server.api.endpoint import routes_of
 from deepagents_server.api.gate import Gate
-from deepagents_server.api.observed import Observed
+from deepagents_server.api.openapi import Parts
 from deepagents_server.api.origins import Origins
+from deepagents_server.api.request_log import RequestLog
 from deepagents_server.database import Database
 from deepagents_server.errors import ApiError, ServeError, cannot_be_kept, cannot_be_used, make_failure
 from deepagents_server.server import Server, Settings
 
 _log: Final = logging.getLogger("deepagents.server")
-_PARTS: Final[Mapping[str, Sequence[Route | WebSocketRoute]]] = {
-    "meta": [*pages.ROUTES, *system.ROUTES],
-    "assistants": assistants.ROUTES,
-    "crons": crons.ROUTES,
-    "threads": [*threads.ROUTES, *thread_streams.ROUTES, *thread_sockets.ROUTES],
-    "runs": runs.ROUTES,
-    "store": store.ROUTES,
-    "openai": openai.ROUTES,
-    "mcp": mcp.ROUTES,
+PARTS: Final[Parts] = {
+    "meta": [*pages.ENDPOINTS, *system.ENDPOINTS],
+    "assistants": assistants.ENDPOINTS,
+    "crons": crons.ENDPOINTS,
+    "threads": [*threads.ENDPOINTS, *thread_streams.ENDPOINTS, *thread_sockets.ENDPOINTS],
+    "runs": runs.ENDPOINTS,
+    "store": store.ENDPOINTS,
+    "openai": openai.ENDPOINTS,
+    "mcp": mcp.ENDPOINTS,
 }
 """The endpoints, by the name with which `http` of langgraph.json leaves them out: `disable_store`."""
 _FURTHER: Final = ("a2a", "ui", "webhooks")
 """What else LangGraph's file can leave out: two parts that only its own server has, and calls to others."""
 _QUIET: Final = 10.0
 """Seconds after a line about the database in which requests that fail of it add none."""
-ROUTES: Final = [route for routes in _PARTS.values() for route in routes]
 
 
 def create_app(server: Server, settings: Settings) -> ASGIApp:
@@ -74,8 +74,9 @@ def create_app(server: Server, settings: Settings) -> ASGIApp:
         # Outside of the gate, which asks the database about keys.
         return _Failures(gate(inner, pages=pages), server.database)
 
+    parts = parts_of(http)
     app = Starlette(
-        routes=[guard(route) if isinstance(route, Route) else route for route in routes_of(http)],
+        routes=routes_of(chain(*parts.values())),
         middleware=[origins.middleware(), Middleware(ask, pages=True)],
         exception_handlers={
             ApiError: _refuse,
@@ -83,18 +84,19 @@ def create_app(server: Server, settings: Settings) -> ASGIApp:
             **dict.fromkeys(server.database.value_errors, _refuse_value),
         },
     )
+    app.state.parts = parts
     server.loopback.app = app
     answering = surround(app, server.config, ask)
-    return Observed(answering, server.metrics, app.routes, http.get("mount_prefix") or "")
+    return RequestLog(answering, server.metrics, app.routes, http.get("mount_prefix") or "")
 
 
-def routes_of(http: Mapping[str, Any]) -> list[Route | WebSocketRoute]:
+def parts_of(http: Mapping[str, Any]) -> Parts:
     """Return the endpoints that `http` of langgraph.json leaves.
 
     Raises:
         ServeError: for what this server does not do; what stays open must not go unseen.
     """
-    known = ["cors", *OPTIONS, *(f"disable_{name}" for name in (*_PARTS, *_FURTHER))]
+    known = ["cors", *OPTIONS, *(f"disable_{name}" for name in (*PARTS, *_FURTHER))]
     if unknown := sorted(http.keys() - known):
         raise ServeError(
             f"http.{unknown[0]} of langgraph.json is nothing that this server does; leave it out, or name "
@@ -103,8 +105,7 @@ def routes_of(http: Mapping[str, Any]) -> list[Route | WebSocketRoute]:
     for name, value in http.items():
         if name.startswith(("disable_", "enable_")) and not isinstance(value, bool):
             raise ServeError(f"http.{name} must be true or false, not {value!r}.")
-    left = (routes for name, routes in _PARTS.items() if http.get(f"disable_{name}") is not True)
-    return [route for routes in left for route in routes]
+    return {name: found for name, found in PARTS.items() if http.get(f"disable_{name}") is not True}
 
 
 async def _refuse(request: Request, error: Exception) -> Response:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from typing import Any, Final
 from uuid import uuid4
 
@@ -12,7 +13,6 @@ from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUserError
 from sqlalchemy.ext.asyncio import AsyncConnection
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from deepagents_server.api.access import ask_handlers
 from deepagents_server.api.bodies import (
@@ -21,10 +21,10 @@ from deepagents_server.api.bodies import (
     AssistantSearchBody,
     SearchBody,
     VersionBody,
-    query_flag,
-    read_body,
 )
 from deepagents_server.api.common import answer, answer_search, nothing, serving
+from deepagents_server.api.endpoint import DONE, Endpoint
+from deepagents_server.api.parameters import FLAG, Parameter, parse_flag
 from deepagents_server.api.threads import remove
 from deepagents_server.database.assistants import (
     add_assistant,
@@ -43,14 +43,14 @@ from deepagents_server.server import Server
 _SORTED: Final = ("created_at", "assistant_id", "graph_id", "name", "updated_at")
 
 
-async def _assistant(request: Request) -> Row:
-    async with serving(request).database.read() as connection:
-        return await get_assistant(connection, request.path_params["assistant_id"])
+async def _assistant(server: Server, assistant_id: str) -> Row:
+    async with server.database.read() as connection:
+        return await get_assistant(connection, assistant_id)
 
 
-async def _own(connection: AsyncConnection, request: Request) -> Row:
+async def _own(connection: AsyncConnection, assistant_id: str) -> Row:
     """Return an assistant that the caller may change: none of those that the graphs have."""
-    row = await get_assistant(connection, request.path_params["assistant_id"])
+    row = await get_assistant(connection, assistant_id)
     if row["metadata"].get("created_by") == "system":
         raise ApiError(
             403, f"The assistant of the graph {row['graph_id']!r} comes with it and cannot be changed."
@@ -58,9 +58,8 @@ async def _own(connection: AsyncConnection, request: Request) -> Row:
     return row
 
 
-async def create(request: Request) -> Response:
+async def create(request: Request, given: AssistantBody) -> Response:
     """Make an assistant."""
-    given = await read_body(request, AssistantBody)
     server = serving(request)
     if given.graph_id not in server.graphs:
         raise not_found("graph", given.graph_id)
@@ -89,19 +88,18 @@ def _metadata(given: Any) -> dict[str, Any]:
     return {name: value for name, value in clean_metadata(given).items() if name != "created_by"}
 
 
-async def get(request: Request) -> Response:
+async def get(request: Request, *, assistant_id: str) -> Response:
     """Show an assistant."""
-    return answer(show_assistant(await _assistant(request)))
+    return answer(show_assistant(await _assistant(serving(request), assistant_id)))
 
 
-async def change(request: Request) -> Response:
+async def change(request: Request, given: AssistantChangeBody, *, assistant_id: str) -> Response:
     """Give an assistant a new version."""
-    given = await read_body(request, AssistantChangeBody)
     server = serving(request)
     if given.graph_id is not None and given.graph_id not in server.graphs:
         raise not_found("graph", given.graph_id)
     async with server.database.write() as connection:
-        row = await _own(connection, request)
+        row = await _own(connection, assistant_id)
         changes = {name: value for name, value in given.model_dump().items() if value is not None}
         if "metadata" in changes:
             changes["metadata"] = {**row["metadata"], **_metadata(changes["metadata"])}
@@ -120,20 +118,19 @@ async def _replace(connection: AsyncConnection, row: Row) -> None:
     await connection.execute(changed.values(dict(row)))
 
 
-async def delete(request: Request) -> Response:
+async def delete(request: Request, *, assistant_id: str, delete_threads: bool = False) -> Response:
     """Remove an assistant with its versions, and with the threads that it worked on if the query says so."""
-    server = serving(request)
-    if query_flag(request, "delete_threads"):
-        for owner, thread_id in await _threads(request):
-            await remove(owner, thread_id)
-    async with server.database.write() as connection:
-        row = await _own(connection, request)
+    if delete_threads:
+        for permitted, thread_id in await _threads(request, assistant_id):
+            await remove(permitted, thread_id)
+    async with serving(request).database.write() as connection:
+        row = await _own(connection, assistant_id)
         for table in (assistant_versions, assistants):
             await connection.execute(table.delete().where(table.c.assistant_id == row["assistant_id"]))
     return nothing()
 
 
-async def _threads(request: Request) -> list[tuple[Server, str]]:
+async def _threads(request: Request, assistant_id: str) -> list[tuple[Server, str]]:
     """Find the threads of an assistant that the caller may remove.
 
     Raises:
@@ -141,7 +138,7 @@ async def _threads(request: Request) -> list[tuple[Server, str]]:
     """
     server = serving(request)
     async with server.database.read() as connection:
-        row = await _own(connection, request)
+        row = await _own(connection, assistant_id)
     of_assistant = contains(threads.c.metadata, {"assistant_id": row["assistant_id"]})
     found = await server.database.rows(sa.select(threads.c.thread_id).where(of_assistant))
     # Of all of them first: a refusal leaves every thread.
@@ -162,38 +159,32 @@ def _make_query(given: AssistantSearchBody, request: Request) -> sa.Select[Any]:
     return query
 
 
-async def search(request: Request) -> Response:
+async def search(request: Request, given: AssistantSearchBody) -> Response:
     """Find assistants."""
-    given = await read_body(request, AssistantSearchBody)
     return await answer_search(
         request, _make_query(given, request), assistants, given, _SORTED, show_assistant
     )
 
 
-async def count(request: Request) -> Response:
+async def count(request: Request, given: AssistantSearchBody) -> Response:
     """Count assistants."""
-    given = await read_body(request, AssistantSearchBody)
     return answer(await serving(request).database.count(_make_query(given, request)))
 
 
-async def versions(request: Request) -> Response:
+async def versions(request: Request, given: SearchBody, *, assistant_id: str) -> Response:
     """List the versions of an assistant, newest first."""
-    given = await read_body(request, SearchBody)
-    row = await _assistant(request)
-    query = sa.select(assistant_versions).where(
-        assistant_versions.c.assistant_id == row["assistant_id"],
-    )
+    row = await _assistant(serving(request), assistant_id)
+    query = sa.select(assistant_versions).where(assistant_versions.c.assistant_id == row["assistant_id"])
     if given.metadata:
         query = query.where(contains(assistant_versions.c.metadata, given.metadata))
     page = query.order_by(assistant_versions.c.version.desc()).limit(given.limit).offset(given.offset)
     return answer([show_assistant(each) for each in await serving(request).database.rows(page)])
 
 
-async def set_latest(request: Request) -> Response:
+async def set_latest(request: Request, given: VersionBody, *, assistant_id: str) -> Response:
     """Make an assistant what it was in a version."""
-    given = await read_body(request, VersionBody)
     async with serving(request).database.write() as connection:
-        row = await _own(connection, request)
+        row = await _own(connection, assistant_id)
         query = sa.select(assistant_versions).where(
             assistant_versions.c.assistant_id == row["assistant_id"],
             assistant_versions.c.version == given.version,
@@ -214,11 +205,18 @@ async def of_graphs(server: Server) -> list[Row]:
     return [*await server.database.rows(query)]
 
 
-async def schemas(request: Request) -> Response:
+@asynccontextmanager
+async def _graph(request: Request, assistant_id: str) -> AsyncGenerator[tuple[str, Graph]]:
+    server = serving(request)
+    row = await _assistant(server, assistant_id)
+    async with server.graphs.open(row["graph_id"], row["config"]) as graph:
+        yield row["graph_id"], graph
+
+
+async def schemas(request: Request, *, assistant_id: str) -> Response:
     """Describe what the graph of an assistant takes and gives."""
-    row = await _assistant(request)
-    async with serving(request).graphs.open(row["graph_id"], row["config"]) as graph:
-        return answer({"graph_id": row["graph_id"], **_schemas(graph)})
+    async with _graph(request, assistant_id) as (graph_id, graph):
+        return answer({"graph_id": graph_id, **_schemas(graph)})
 
 
 def _schemas(graph: Graph) -> dict[str, Any]:
@@ -242,43 +240,47 @@ def json_schema(make: Callable[[], Any]) -> Any:
         return None
 
 
-async def graph(request: Request) -> Response:
+async def draw(request: Request, *, assistant_id: str, xray: bool | int = False) -> Response:
     """Draw the graph of an assistant as nodes and edges."""
-    row = await _assistant(request)
-    depth = _depth(request.query_params.get("xray", "false"))
-    async with serving(request).graphs.open(row["graph_id"], row["config"]) as opened:
-        return answer((await opened.aget_graph(xray=depth)).to_json())
+    async with _graph(request, assistant_id) as (_, graph):
+        return answer((await graph.aget_graph(xray=xray)).to_json())
 
 
-def _depth(xray: str) -> bool | int:
-    if xray.isascii() and xray.isdigit() and len(xray) < 4:
-        return int(xray)
-    if xray.lower() not in ("true", "false"):
-        raise ApiError(422, f"xray: {xray[:40]!r} is neither true, false nor a number of levels.")
-    return xray.lower() == "true"
+def _parse_depth(text: str) -> bool | int:
+    if text.isascii() and text.isdigit() and len(text) < 4:
+        return int(text)
+    if text.lower() not in ("true", "false"):
+        raise ValueError("is neither true, false nor a number of levels")
+    return parse_flag(text)
 
 
-async def subgraphs(request: Request) -> Response:
+async def subgraphs(
+    request: Request, *, assistant_id: str, namespace: str | None = None, recurse: bool = False
+) -> Response:
     """Describe the graphs inside the graph of an assistant."""
-    row = await _assistant(request)
-    namespace = request.path_params.get("namespace")
-    recurse = query_flag(request, "recurse")
-    async with serving(request).graphs.open(row["graph_id"], row["config"]) as opened:
-        inner = [each async for each in opened.aget_subgraphs(namespace=namespace, recurse=recurse)]
+    async with _graph(request, assistant_id) as (_, graph):
+        inner = [each async for each in graph.aget_subgraphs(namespace=namespace, recurse=recurse)]
     return answer({name: _schemas(each) for name, each in inner})
 
 
-ROUTES: Final = [
-    Route("/assistants", create, methods=["POST"]),
-    Route("/assistants/search", search, methods=["POST"]),
-    Route("/assistants/count", count, methods=["POST"]),
-    Route("/assistants/{assistant_id}", get, methods=["GET"]),
-    Route("/assistants/{assistant_id}", change, methods=["PATCH"]),
-    Route("/assistants/{assistant_id}", delete, methods=["DELETE"]),
-    Route("/assistants/{assistant_id}/versions", versions, methods=["POST"]),
-    Route("/assistants/{assistant_id}/latest", set_latest, methods=["POST"]),
-    Route("/assistants/{assistant_id}/schemas", schemas, methods=["GET"]),
-    Route("/assistants/{assistant_id}/graph", graph, methods=["GET"]),
-    Route("/assistants/{assistant_id}/subgraphs", subgraphs, methods=["GET"]),
-    Route("/assistants/{assistant_id}/subgraphs/{namespace}", subgraphs, methods=["GET"]),
+_DEPTH: Final = {"xray": Parameter({"type": ["boolean", "integer"]}, _parse_depth)}
+_RECURSE: Final = {"recurse": FLAG}
+_THREADS: Final = {"delete_threads": FLAG}
+_DELETE: Final = ("assistants", "delete")
+_READ: Final = ("assistants", "read")
+_SEARCH: Final = ("assistants", "search")
+_UPDATE: Final = ("assistants", "update")
+ENDPOINTS: Final = [
+    Endpoint("/assistants", "POST", create, ("assistants", "create"), body=AssistantBody),
+    Endpoint("/assistants/search", "POST", search, _SEARCH, body=AssistantSearchBody),
+    Endpoint("/assistants/count", "POST", count, _SEARCH, body=AssistantSearchBody),
+    Endpoint("/assistants/{assistant_id}", "GET", get, _READ),
+    Endpoint("/assistants/{assistant_id}", "PATCH", change, _UPDATE, body=AssistantChangeBody),
+    Endpoint("/assistants/{assistant_id}", "DELETE", delete, _DELETE, query=_THREADS, answer=DONE),
+    Endpoint("/assistants/{assistant_id}/versions", "POST", versions, _READ, body=SearchBody),
+    Endpoint("/assistants/{assistant_id}/latest", "POST", set_latest, _UPDATE, body=VersionBody),
+    Endpoint("/assistants/{assistant_id}/schemas", "GET", schemas, _READ),
+    Endpoint("/assistants/{assistant_id}/graph", "GET", draw, _READ, query=_DEPTH),
+    Endpoint("/assistants/{assistant_id}/subgraphs", "GET", subgraphs, _READ, query=_RECURSE),
+    Endpoint("/assistants/{assistant_id}/subgraphs/{namespace}", "GET", subgraphs, _READ, query=_RECURSE),
 ]

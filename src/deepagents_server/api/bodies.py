@@ -266,21 +266,24 @@ class CancelManyBody(BaseModel):
     status: Literal["pending", "running", "all"] | None = None
 
 
-async def read_body(request: Request, model: type[Body], *, needed: bool = False) -> Body:
-    """Read and check the body of a request; nothing is an empty object, unless a body is `needed`.
+def check_body(model: type[Body], read: Any, *, needed: bool = False) -> Body:
+    """Check what a body holds; nothing is an empty object, unless a body is `needed`.
 
     Raises:
-        ApiError: if it is too large, no JSON, or not what the endpoint takes.
+        ApiError: if it is not what the endpoint takes.
     """
-    read = await read_json(request)
     if read is None and needed:
         raise ApiError(422, "The body is empty; send an object, such as {}.")
     try:
         return model.model_validate({} if read is None else read)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part) for part in first["loc"]) or "the body"
-        raise ApiError(422, f"{place}: {first['msg']}.") from error
+        raise ApiError(422, describe(error, "the body")) from error
+
+
+def describe(error: ValidationError, whole: str) -> str:
+    """Say where the first thing that is wrong stands; `whole` is the name of all."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    return f"{'.'.join(map(str, first['loc'])) or whole}: {first['msg']}."
 
 
 async def read_json(request: Request) -> Any:
@@ -349,43 +352,3 @@ def _inside(value: Any) -> Iterable[Any]:
     if isinstance(value, dict):
         return cast(dict[str, Any], value).values()
     return cast(list[Any], value) if isinstance(value, list) else ()
-
-
-def path_id(request: Request, name: str) -> str:
-    """Return an id of the path, as the tables have it.
-
-    Raises:
-        ApiError: if it is no UUID.
-    """
-    return parse_id(name, request.path_params[name])
-
-
-def parse_id(name: str, value: str) -> str:
-    """Return an id as the tables have it.
-
-    Raises:
-        ApiError: if it is no UUID.
-    """
-    try:
-        return str(UUID(value))
-    except ValueError as error:
-        raise ApiError(422, f"{name}: {value!r} is no UUID.") from error
-
-
-def query_flag(request: Request, name: str) -> bool:
-    """Tell whether the query says yes to something."""
-    return request.query_params.get(name, "").lower() in ("1", "true")
-
-
-def query_number(request: Request, name: str, default: int, highest: int = 1000) -> int:
-    """Return a whole number of the query.
-
-    Raises:
-        ApiError: if it is none, or out of bounds.
-    """
-    value = request.query_params.get(name)
-    if value is None:
-        return default
-    if not (value.isascii() and value.isdigit() and len(value) < 20) or int(value) > highest:
-        raise ApiError(422, f"{name}: {value[:40]!r} is no number from 0 to {highest}.")
-    return int(value)

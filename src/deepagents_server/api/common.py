@@ -29,6 +29,7 @@ _COUNTED: Final = 1000
 _AT_ONCE: Final = 1_000_000
 """Bytes of a list that are read at once, if there is more than one item."""
 SECURE: Final = {"x-content-type-options": "nosniff"}
+_SSE: Final = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 
 def answer(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -74,6 +75,11 @@ class Watched(StreamingResponse):
             await asyncio.wait([sending, leaving])
         if not sending.cancelled() and (error := sending.exception()):
             raise error
+
+
+def event_stream(frames: AsyncIterable[bytes], headers: Mapping[str, str] | None = None) -> Watched:
+    """Answer with events as they come."""
+    return Watched(frames, {**_SSE, **(headers or {})}, "text/event-stream")
 
 
 def nothing(status: int = 204) -> Response:

@@ -10,10 +10,10 @@ import sqlalchemy as sa
 from pydantic import AwareDatetime
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
-from deepagents_server.api.bodies import Id, RunBody, SearchBody, path_id, read_body
+from deepagents_server.api.bodies import Id, RunBody, SearchBody
 from deepagents_server.api.common import answer, answer_search, nothing, serving
+from deepagents_server.api.endpoint import DONE, Endpoint
 from deepagents_server.crons import next_date, show_cron
 from deepagents_server.database.assistants import get_assistant
 from deepagents_server.database.engine import Row
@@ -24,6 +24,7 @@ from deepagents_server.database.threads import get_thread
 from deepagents_server.errors import ApiError, not_found
 from deepagents_server.graphs import system_assistant_id
 from deepagents_server.serialize import dump_text, load
+from deepagents_server.server import Server
 
 _SORTED: Final = (
     "created_at",
@@ -62,11 +63,9 @@ class CronSearchBody(SearchBody):
     enabled: bool | None = None
 
 
-async def create(request: Request) -> Response:
+async def create(request: Request, given: CronBody, *, thread_id: str | None = None) -> Response:
     """Make a schedule: for runs on a thread, or each on one of its own."""
-    given = await read_body(request, CronBody)
     server = serving(request)
-    thread_id = path_id(request, "thread_id") if "thread_id" in request.path_params else None
     if given.webhook:
         server.webhooks.check(given.webhook)
     stamp, end = await server.database.now(), _utc(given.end_time)
@@ -105,26 +104,24 @@ def _utc(moment: datetime | None) -> str | None:
         raise ApiError(422, f"end_time: {moment.isoformat()!r} is out of the calendar.") from error
 
 
-async def _cron(request: Request) -> Row:
-    cron_id = path_id(request, "cron_id")
-    query = sa.select(crons).where(crons.c.cron_id == cron_id)
-    row = await serving(request).database.row(query)
+async def _cron(server: Server, cron_id: str) -> Row:
+    row = await server.database.row(sa.select(crons).where(crons.c.cron_id == cron_id))
     if row is None:
         raise not_found("schedule", cron_id)
     return row
 
 
-async def get(request: Request) -> Response:
+async def get(request: Request, *, cron_id: str) -> Response:
     """Show a schedule."""
-    return answer(show_cron(await _cron(request)))
+    return answer(show_cron(await _cron(serving(request), cron_id)))
 
 
-async def change(request: Request) -> Response:
+async def change(request: Request, given: CronChangeBody, *, cron_id: str) -> Response:
     """Change a schedule."""
-    given = await read_body(request, CronChangeBody)
-    row = dict(await _cron(request))
+    server = serving(request)
+    row = dict(await _cron(server, cron_id))
     if given.webhook:
-        serving(request).webhooks.check(given.webhook)
+        server.webhooks.check(given.webhook)
     changed = given.model_dump(exclude_unset=True, exclude=_OWN)
     row["payload"] = dump_text({**load(row["payload"]), **changed})
     for name in {"schedule", "timezone", "on_run_completed"} & given.model_fields_set:
@@ -135,22 +132,21 @@ async def change(request: Request) -> Response:
         row["enabled"] = int(given.enabled)
     if given.metadata:
         row["metadata"] = {**row["metadata"], **clean_metadata(given.metadata)}
-    row["updated_at"] = await serving(request).database.now()
+    row["updated_at"] = await server.database.now()
     row["next_run_date"] = next_date(row["schedule"], row["timezone"], row["end_time"], row["updated_at"])
-    await serving(request).database.execute(
-        crons.update().where(crons.c.cron_id == row["cron_id"]).values(row)
-    )
+    await server.database.execute(crons.update().where(crons.c.cron_id == cron_id).values(row))
     return answer(show_cron(row))
 
 
-async def delete(request: Request) -> Response:
+async def delete(request: Request, *, cron_id: str) -> Response:
     """Remove a schedule."""
-    row = await _cron(request)
-    await serving(request).database.execute(crons.delete().where(crons.c.cron_id == row["cron_id"]))
+    server = serving(request)
+    await _cron(server, cron_id)
+    await server.database.execute(crons.delete().where(crons.c.cron_id == cron_id))
     return nothing()
 
 
-def _make_query(given: CronSearchBody, request: Request) -> sa.Select[Any]:
+def _make_query(given: CronSearchBody) -> sa.Select[Any]:
     query = sa.select(crons)
     if given.thread_id:
         query = query.where(crons.c.thread_id == given.thread_id)
@@ -161,24 +157,24 @@ def _make_query(given: CronSearchBody, request: Request) -> sa.Select[Any]:
     return query.where(contains(crons.c.metadata, given.metadata)) if given.metadata else query
 
 
-async def search(request: Request) -> Response:
+async def search(request: Request, given: CronSearchBody) -> Response:
     """Find schedules."""
-    given = await read_body(request, CronSearchBody)
-    return await answer_search(request, _make_query(given, request), crons, given, _SORTED, show_cron)
+    return await answer_search(request, _make_query(given), crons, given, _SORTED, show_cron)
 
 
-async def count(request: Request) -> Response:
+async def count(request: Request, given: CronSearchBody) -> Response:
     """Count schedules."""
-    given = await read_body(request, CronSearchBody)
-    return answer(await serving(request).database.count(_make_query(given, request)))
+    return answer(await serving(request).database.count(_make_query(given)))
 
 
-ROUTES: Final = [
-    Route("/runs/crons", create, methods=["POST"]),
-    Route("/threads/{thread_id}/runs/crons", create, methods=["POST"]),
-    Route("/runs/crons/search", search, methods=["POST"]),
-    Route("/runs/crons/count", count, methods=["POST"]),
-    Route("/runs/crons/{cron_id}", get, methods=["GET"]),
-    Route("/runs/crons/{cron_id}", change, methods=["PATCH"]),
-    Route("/runs/crons/{cron_id}", delete, methods=["DELETE"]),
+_CREATE: Final = ("crons", "create")
+_SEARCH: Final = ("crons", "search")
+ENDPOINTS: Final = [
+    Endpoint("/runs/crons", "POST", create, _CREATE, body=CronBody),
+    Endpoint("/threads/{thread_id}/runs/crons", "POST", create, _CREATE, body=CronBody),
+    Endpoint("/runs/crons/search", "POST", search, _SEARCH, body=CronSearchBody),
+    Endpoint("/runs/crons/count", "POST", count, _SEARCH, body=CronSearchBody),
+    Endpoint("/runs/crons/{cron_id}", "GET", get, ("crons", "read")),
+    Endpoint("/runs/crons/{cron_id}", "PATCH", change, ("crons", "update"), body=CronChangeBody),
+    Endpoint("/runs/crons/{cron_id}", "DELETE", delete, ("crons", "delete"), answer=DONE),
 ]

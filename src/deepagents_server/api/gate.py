@@ -12,8 +12,8 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as Asgi
 
-from deepagents_server.api.access import MCP
 from deepagents_server.api.common import SERVER, path_of, refuse
+from deepagents_server.api.mcp import MCP
 from deepagents_server.api.origins import Origins
 from deepagents_server.api.pages import show_refusal
 from deepagents_server.auth import User
@@ -66,7 +66,7 @@ class Gate:
         # A WebSocket is opened by a GET.
         asked = Request({"method": "GET", **_with_key(scope), "type": "http"})
         try:
-            if path_of(scope) == MCP or scope["type"] == "websocket":
+            if path_of(scope) == MCP.path or scope["type"] == "websocket":
                 # That protocol asks for it, whoever calls; and of a WebSocket no browser asks who may.
                 self._refuse_strange_pages(asked)
             user = await self._identify(asked)

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import re
 from collections.abc import Mapping
-from contextlib import aclosing
 from functools import partial
 from importlib import import_module
 from importlib.metadata import version
@@ -14,24 +13,26 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 from starlette.types import Receive, Send
 from starlette.types import Scope as Asgi
 
-from deepagents_server.api.access import MCP, ask_handlers
+from deepagents_server.api.access import ask_handlers
 from deepagents_server.api.assistants import json_schema, of_graphs
-from deepagents_server.api.bodies import parse_id, read_json, replay
+from deepagents_server.api.bodies import replay
 from deepagents_server.api.common import serving
+from deepagents_server.api.endpoint import JSON_OR_STREAM, Endpoint
 from deepagents_server.api.forms import as_text, make_form, read_form
-from deepagents_server.api.runs import BEAT, check_end
+from deepagents_server.api.parameters import parse_id
+from deepagents_server.api.runs import BEAT, check_end, end_with_client
+from deepagents_server.api.threads import find_thread
 from deepagents_server.create import create_run
 from deepagents_server.database.engine import Row
-from deepagents_server.database.threads import get_thread, questions_of
+from deepagents_server.database.threads import questions_of
 from deepagents_server.errors import ApiError
-from deepagents_server.follow import is_over
 from deepagents_server.graphs import Graph
 from deepagents_server.serialize import dump, load
 from deepagents_server.server import Server
+from deepagents_server.thread_events import read_run
 
 if TYPE_CHECKING:
     from mcp import types
@@ -60,12 +61,11 @@ _MESSAGES: Final = {
 """What LangChain's own schema says in 20,000 characters, which every model with this tool would read."""
 
 
-async def answer_message(request: Request) -> Response:
+async def answer_message(request: Request, message: Any) -> Response:
     """Answer a message of the Model Context Protocol: list the graphs as tools, or call one."""
-    body = await read_json(request)
     # It takes a second, once: who serves no tools never waits for it.
     await asyncio.to_thread(import_module, _PACKAGE)
-    return _Exchange(request, dump(body))
+    return _Exchange(request, dump(message))
 
 
 class _Exchange(Response):
@@ -184,8 +184,7 @@ async def _check_answers(server: Server, name: str, thread_id: str, answers: Map
     Raises:
         ApiError: if something is not, or nothing was asked.
     """
-    async with server.database.read() as connection:
-        thread = await get_thread(connection, thread_id)
+    thread = await find_thread(server, thread_id)
     if not answers or set(answers) != {each["id"] for each in questions_of(thread)}:
         raise ApiError(409, f"What the agent asks is not answered. {_way_out(name, thread)}")
 
@@ -229,17 +228,12 @@ def _way_out(name: str, thread: Row) -> str:
 
 async def _wait(server: Server, run: Row, context: Context) -> None:
     """Wait until a run is over and report its steps; it ends early if the client stops waiting."""
-    read = server.events.read(run["run_id"], 0, lambda: is_over(server, run["run_id"]), BEAT)
-    over, seen = False, 0
-    try:
-        async with aclosing(read) as events:
+    seen = 0
+    with end_with_client(server, run):
+        async with read_run(server, run["run_id"], 0, BEAT) as events:
             async for _ in events:
                 seen += 1
                 await context.session.report_progress(seen)
-        over = True
-    finally:
-        if not over:
-            server.engine.cancel_soon(run, "interrupt")
 
 
 def _answer(values: Mapping[str, Any]) -> tuple[str, dict[str, Any] | None]:
@@ -257,4 +251,6 @@ def _answer(values: Mapping[str, Any]) -> tuple[str, dict[str, Any] | None]:
     return "".join(each if isinstance(each, str) else each.get("text", "") for each in blocks), None
 
 
-ROUTES: Final = [Route(MCP, answer_message, methods=["POST"])]
+_MESSAGE: Final = {"type": "object", "description": "A message of JSON-RPC, as the protocol has it."}
+MCP: Final = Endpoint("/mcp", "POST", answer_message, "itself", body=_MESSAGE, answer=JSON_OR_STREAM)
+ENDPOINTS: Final = [MCP]

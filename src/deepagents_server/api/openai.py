@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import aclosing
 from datetime import datetime
 from typing import Any, Final
 
@@ -13,23 +12,24 @@ from langchain_core.messages import convert_to_messages
 from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
-from deepagents_server.api.access import COMPLETIONS, ask_handlers
+from deepagents_server.api.access import ask_handlers
 from deepagents_server.api.assistants import of_graphs
-from deepagents_server.api.bodies import Metadata, parse_id, read_body
-from deepagents_server.api.common import Watched, answer, openai_error, serving
-from deepagents_server.api.runs import BEAT, SSE, check_end
+from deepagents_server.api.bodies import Metadata
+from deepagents_server.api.common import answer, event_stream, openai_error, serving
+from deepagents_server.api.endpoint import JSON_OR_STREAM, Endpoint
+from deepagents_server.api.parameters import parse_id
+from deepagents_server.api.runs import BEAT, check_end, end_with_client
 from deepagents_server.create import create_run
 from deepagents_server.database.engine import Row
 from deepagents_server.database.tables import assistants, runs
 from deepagents_server.errors import ApiError, not_found
 from deepagents_server.events import Event
-from deepagents_server.follow import is_over
 from deepagents_server.graphs import system_assistant_id
 from deepagents_server.message_blocks import Messages
 from deepagents_server.serialize import dump, load
 from deepagents_server.server import Server
+from deepagents_server.thread_events import read_run
 
 THREAD_HEADER: Final = "x-thread-id"
 """The thread that a conversation goes on in; without it, a request brings all of its messages."""
@@ -59,14 +59,13 @@ class CompletionBody(BaseModel):
     metadata: Metadata | None = None
 
 
-async def complete(request: Request) -> Response:
+async def complete(request: Request, given: CompletionBody, *, x_thread_id: str = "") -> Response:
     """Let a graph answer a conversation, as chat completions of OpenAI do."""
-    given = await read_body(request, CompletionBody)
     if given.tools:
         raise ApiError(400, "tools: a graph uses its own tools, on the server; leave them out.")
     if given.n not in (None, 1):
         raise ApiError(400, "n: a graph gives one answer.")
-    thread_id = _thread_id(request)
+    thread_id = parse_id(THREAD_HEADER, x_thread_id) if x_thread_id else None
     messages = [{name: each[name] for name in _FIELDS if name in each} for each in given.messages]
     _check_messages(messages)
     fields: dict[str, Any] = {
@@ -80,13 +79,8 @@ async def complete(request: Request) -> Response:
     spoken = _Answer(server, row, given)
     headers = {THREAD_HEADER: row["thread_id"]}
     if given.stream:
-        return Watched(spoken.stream(), headers={**SSE, **headers}, media_type="text/event-stream")
+        return event_stream(spoken.stream(), headers)
     return answer(await spoken.whole(), headers=headers)
-
-
-def _thread_id(request: Request) -> str | None:
-    sent = request.headers.get(THREAD_HEADER)
-    return parse_id(THREAD_HEADER, sent) if sent else None
 
 
 def _check_messages(messages: list[dict[str, Any]]) -> None:
@@ -128,21 +122,16 @@ class _Answer:
 
     async def stream(self) -> AsyncIterator[bytes]:
         """Write all that the agent says as it says it."""
-        over = False
-        try:
-            yield self._chunk({"role": "assistant", "content": ""})
-            async for piece in self._pieces():
-                yield self._chunk({"content": piece}) if piece else b": heartbeat\n\n"
-            yield self._chunk({}, self._end)
-            if self._shows_usage:
-                yield _frame({**self._chunk_head(), "choices": [], "usage": self._usage})
-            over = True
-        except ApiError as error:
-            over = True
-            yield _frame(openai_error(error))
-        finally:
-            if not over:
-                self._server.engine.cancel_soon(self._run, "interrupt")
+        with end_with_client(self._server, self._run):
+            try:
+                yield self._chunk({"role": "assistant", "content": ""})
+                async for piece in self._pieces():
+                    yield self._chunk({"content": piece}) if piece else b": heartbeat\n\n"
+                yield self._chunk({}, self._end)
+                if self._shows_usage:
+                    yield _frame({**self._chunk_head(), "choices": [], "usage": self._usage})
+            except ApiError as error:
+                yield _frame(openai_error(error))
         yield b"data: [DONE]\n\n"
 
     def _chunk_head(self) -> dict[str, Any]:
@@ -159,8 +148,7 @@ class _Answer:
             ApiError: if the run fails, or asks a person.
         """
         run_id = self._run["run_id"]
-        read = self._server.events.read(run_id, 0, lambda: is_over(self._server, run_id), BEAT)
-        async with aclosing(read) as events:
+        async with read_run(self._server, run_id, 0, BEAT) as events:
             async for event in events:
                 for piece in self._pieces_of(event) if event else ("",):
                     yield piece
@@ -203,19 +191,18 @@ def _frame(content: Mapping[str, Any]) -> bytes:
     return b"data: %s\n\n" % dump(content)
 
 
-async def models(request: Request) -> Response:
+async def list_models(request: Request) -> Response:
     """List the graphs as models."""
     found = await of_graphs(serving(request))
     return answer({"object": "list", "data": [_show(row) for row in found]})
 
 
-async def model(request: Request) -> Response:
+async def show_model(request: Request, *, model: str) -> Response:
     """Show a graph as a model."""
-    name = request.path_params["model"]
-    query = sa.select(assistants).where(assistants.c.assistant_id == system_assistant_id(name))
+    query = sa.select(assistants).where(assistants.c.assistant_id == system_assistant_id(model))
     row = await serving(request).database.row(query)
     if row is None:
-        raise not_found("model", name)
+        raise not_found("model", model)
     return answer(_show(row))
 
 
@@ -224,8 +211,17 @@ def _show(row: Row) -> dict[str, Any]:
     return {"id": row["graph_id"], "object": "model", "created": created, "owned_by": "deepagents"}
 
 
-ROUTES: Final = [
-    Route(COMPLETIONS, complete, methods=["POST"]),
-    Route("/v1/models", models, methods=["GET"]),
-    Route("/v1/models/{model}", model, methods=["GET"]),
+_READ: Final = ("assistants", "read")
+ENDPOINTS: Final = [
+    Endpoint(
+        "/v1/chat/completions",
+        "POST",
+        complete,
+        "itself",
+        body=CompletionBody,
+        header=THREAD_HEADER,
+        answer=JSON_OR_STREAM,
+    ),
+    Endpoint("/v1/models", "GET", list_models, _READ),
+    Endpoint("/v1/models/{model}", "GET", show_model, _READ),
 ]

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
-from starlette.routing import Route
 
 from deepagents_server.api.common import ASKING, serving
+from deepagents_server.api.endpoint import PAGE, Endpoint
 from deepagents_server.api.openapi import describe_once
 from deepagents_server.errors import ApiError
 from deepagents_server.server import Server
@@ -160,4 +160,7 @@ def _show(title: str, body: str, status: int = 200, headers: Mapping[str, str] |
     )
 
 
-ROUTES: Final = [Route("/", page), Route("/docs", docs)]
+ENDPOINTS: Final = [
+    Endpoint("/", "GET", page, "nobody", answer=PAGE),
+    Endpoint("/docs", "GET", docs, "nobody", answer=PAGE),
+]

@@ -4,147 +4,151 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Generator, Sequence
-from contextlib import aclosing, contextmanager
+from contextlib import contextmanager
 from typing import Any, Final
 
 import sqlalchemy as sa
 from pydantic import RootModel
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
-from deepagents_server.api.bodies import (
-    BatchRunBody,
-    CancelManyBody,
-    RunBody,
-    path_id,
-    query_flag,
-    query_number,
-    read_body,
-)
+from deepagents_server.api.bodies import BatchRunBody, CancelManyBody, RunBody
 from deepagents_server.api.common import (
     Watched,
     answer,
     answer_list,
+    event_stream,
     find_keys,
     nothing,
     read_rows,
     select_fields,
     serving,
 )
+from deepagents_server.api.endpoint import DONE, STREAM, Answer, Endpoint
+from deepagents_server.api.parameters import FLAG, LIMIT, OFFSET, TEXT, TEXTS, choice
+from deepagents_server.api.threads import find_thread
 from deepagents_server.cancel import cancel_runs
 from deepagents_server.create import create_run, create_runs
 from deepagents_server.database.engine import Row
 from deepagents_server.database.runs import ACTIVE, delete_runs, show_run
 from deepagents_server.database.tables import runs, threads
-from deepagents_server.database.threads import get_thread, questions_of
+from deepagents_server.database.threads import questions_of
 from deepagents_server.errors import ApiError, not_found
 from deepagents_server.events import Event
-from deepagents_server.follow import is_over
 from deepagents_server.runs.engine import Action
 from deepagents_server.serialize import dump, load
 from deepagents_server.server import Server
+from deepagents_server.thread_events import is_over, read_run
 
 BEAT: Final = 5.0
 """Seconds of silence after which a stream says that it is alive."""
 _LOOK_AGAIN: Final = 15.0
 """Seconds after which who waits for a run asks the database, though nobody said that it is over."""
 _ALWAYS: Final = ("metadata", "error")
-SSE: Final = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 
 class BatchBody(RootModel[list[BatchRunBody]]):
     """Several runs."""
 
 
-async def create(request: Request) -> Response:
+async def create(request: Request, given: RunBody, *, thread_id: str | None = None) -> Response:
     """Make a run in the background."""
-    row = await _create(request)
+    row = await _create(request, given, thread_id)
     return answer(show_run(row), headers={"content-location": run_path(row)})
 
 
-async def create_batch(request: Request) -> Response:
+async def create_batch(request: Request, given: BatchBody) -> Response:
     """Make several runs, all or none."""
-    given = await read_body(request, BatchBody)
     asked = [(each.model_dump(exclude={"thread_id"}), each.thread_id) for each in given.root]
     made = await create_runs(serving(request), asked)
     return answer([show_run(row) for row in made])
 
 
-async def stream(request: Request) -> Response:
+async def stream(request: Request, given: RunBody, *, thread_id: str | None = None) -> Response:
     """Make a run and stream what it does."""
-    row = await _create(request, streamed=True)
-    return await _stream(request, row, after=0, cancels=_cancels(row))
+    row = await _create(request, given, thread_id, streamed=True)
+    return _stream(request, row, after=0, cancels=given.on_disconnect == "cancel")
 
 
-async def wait(request: Request) -> Response:
+async def wait(request: Request, given: RunBody, *, thread_id: str | None = None) -> Response:
     """Make a run and answer with the values that it leaves."""
-    row = await _create(request)
-    return await _join(request, row, cancels=_cancels(row))
+    row = await _create(request, given, thread_id)
+    return _join(request, row, cancels=given.on_disconnect == "cancel")
 
 
-async def list_runs(request: Request) -> Response:
+async def list_runs(
+    request: Request,
+    *,
+    thread_id: str,
+    limit: int = 10,
+    offset: int = 0,
+    status: str | None = None,
+    select: Sequence[str] = (),
+) -> Response:
     """List the runs of a thread, newest first."""
     server = serving(request)
-    thread_id = path_id(request, "thread_id")
-    async with server.database.read() as connection:
-        await get_thread(connection, thread_id)
+    await find_thread(server, thread_id)
     query = sa.select(runs).where(runs.c.thread_id == thread_id)
-    if status := request.query_params.get("status"):
+    if status:
         query = query.where(runs.c.status == status)
-    query = query.order_by(runs.c.number.desc())
-    limit, offset = query_number(request, "limit", 10), query_number(request, "offset", 0, 2**62)
-    keys = await find_keys(server.database, query.limit(limit).offset(offset), runs)
-    names = request.query_params.getlist("select")
-    rows = read_rows(server.database, runs, keys)
-    return await answer_list(select_fields(show_run(row), names) async for row in rows)
+    query = query.order_by(runs.c.number.desc()).limit(limit).offset(offset)
+    rows = read_rows(server.database, runs, await find_keys(server.database, query, runs))
+    return await answer_list(select_fields(show_run(row), select) async for row in rows)
 
 
-async def get(request: Request) -> Response:
+async def get(request: Request, *, thread_id: str, run_id: str) -> Response:
     """Show a run."""
-    return answer(show_run(await find_run(request)))
+    return answer(show_run(await _find_run(request, thread_id, run_id)))
 
 
-async def delete(request: Request) -> Response:
+async def delete(request: Request, *, thread_id: str, run_id: str) -> Response:
     """Remove a run that is over."""
-    row = await find_run(request)
+    row = await _find_run(request, thread_id, run_id)
     if row["status"] in ACTIVE:
         raise ApiError(409, "The run is not over; cancel it first.")
     async with serving(request).database.write() as connection:
-        await delete_runs(connection, [row["run_id"]])
+        await delete_runs(connection, [run_id])
     return nothing()
 
 
-async def join(request: Request) -> Response:
+async def join(
+    request: Request, *, thread_id: str, run_id: str, cancel_on_disconnect: bool = False
+) -> Response:
     """Wait for a run and answer with the values that it left."""
-    return await _join(request, await find_run(request), cancels=query_flag(request, "cancel_on_disconnect"))
+    return _join(request, await _find_run(request, thread_id, run_id), cancels=cancel_on_disconnect)
 
 
-async def join_stream(request: Request) -> Response:
+async def join_stream(
+    request: Request,
+    *,
+    thread_id: str,
+    run_id: str,
+    stream_mode: Sequence[str] = (),
+    cancel_on_disconnect: bool = False,
+    last_event_id: str | None = None,
+) -> Response:
     """Stream a run that is there: what it still does, or all since an event."""
-    row = await find_run(request)
-    last = request.headers.get("last-event-id")
-    modes = [mode for mode in request.query_params.getlist("stream_mode") if mode]
-    cancels = query_flag(request, "cancel_on_disconnect")
-    return await _stream(request, row, after_event(last), cancels=cancels, modes=modes)
+    row = await _find_run(request, thread_id, run_id)
+    modes = [mode for mode in stream_mode if mode]
+    return _stream(request, row, after_event(last_event_id), cancels=cancel_on_disconnect, modes=modes)
 
 
-async def cancel(request: Request) -> Response:
+async def cancel(
+    request: Request, *, thread_id: str, run_id: str, wait: bool = False, action: Action = "interrupt"
+) -> Response:
     """End a run early."""
-    row = await find_run(request)
+    row = await _find_run(request, thread_id, run_id)
     if row["status"] not in ACTIVE:
         raise ApiError(404, "The run is over; there is nothing to cancel.")
     server = serving(request)
-    await server.engine.cancel(row, _action(request))
-    if query_flag(request, "wait"):
-        await wait_for(server, row["run_id"])
-        return nothing()
-    return nothing(202)
+    await server.engine.cancel(row, action)
+    if wait:
+        await wait_for(server, run_id)
+    return nothing(204 if wait else 202)
 
 
-async def cancel_many(request: Request) -> Response:
+async def cancel_many(request: Request, given: CancelManyBody, *, action: Action = "interrupt") -> Response:
     """End the runs of a thread, or those that are named, early."""
-    given = await read_body(request, CancelManyBody)
     if not given.status and not (given.thread_id and given.run_ids):
         raise ApiError(422, "Name a status, or thread_id and run_ids.")
     chosen: list[sa.ColumnElement[bool]] = []
@@ -154,27 +158,12 @@ async def cancel_many(request: Request) -> Response:
         chosen.append(runs.c.thread_id == given.thread_id)
     if given.run_ids:
         chosen.append(runs.c.run_id.in_(given.run_ids))
-    if not await cancel_runs(serving(request), _action(request), *chosen):
+    if not await cancel_runs(serving(request), action, *chosen):
         raise ApiError(404, "There are no such runs to cancel.")
     return nothing()
 
 
-def _action(request: Request) -> Action:
-    action = request.query_params.get("action", "interrupt")
-    if action == "rollback":
-        return "rollback"
-    if action != "interrupt":
-        raise ApiError(422, f"action: {action!r} is neither interrupt nor rollback.")
-    return "interrupt"
-
-
-async def find_run(request: Request) -> Row:
-    """Return the run of a path.
-
-    Raises:
-        ApiError: if there is none that the caller may see.
-    """
-    run_id, thread_id = path_id(request, "run_id"), path_id(request, "thread_id")
+async def _find_run(request: Request, thread_id: str, run_id: str) -> Row:
     query = sa.select(runs).where(runs.c.run_id == run_id, runs.c.thread_id == thread_id)
     row = await serving(request).database.row(query)
     if row is None:
@@ -187,19 +176,13 @@ def run_path(row: Row) -> str:
     return f"/threads/{row['thread_id']}/runs/{row['run_id']}"
 
 
-async def _create(request: Request, *, streamed: bool = False) -> Row:
-    given = await read_body(request, RunBody)
-    thread_id = path_id(request, "thread_id") if "thread_id" in request.path_params else None
+async def _create(request: Request, given: RunBody, thread_id: str | None, *, streamed: bool = False) -> Row:
     fields = {**given.model_dump(), "streamed": streamed or None}
     return await create_run(serving(request), fields, thread_id)
 
 
-def _cancels(row: Row) -> bool:
-    return load(row["kwargs"]).get("on_disconnect") == "cancel"
-
-
 @contextmanager
-def _end_with_client(server: Server, row: Row, *, cancels: bool) -> Generator[None]:
+def end_with_client(server: Server, row: Row, *, cancels: bool = True) -> Generator[None]:
     """End a run early if its client goes before the block has ended, and the task of the block with it."""
     try:
         yield
@@ -214,7 +197,7 @@ async def wait_for(server: Server, run_id: str) -> None:
     await server.events.wait_for_end(run_id, lambda: is_over(server, run_id), _LOOK_AGAIN)
 
 
-async def _join(request: Request, row: Row, *, cancels: bool) -> Response:
+def _join(request: Request, row: Row, *, cancels: bool) -> Response:
     headers = {"content-location": run_path(row), "location": f"{run_path(row)}/join"}
     answered = _write_spaces(serving(request), row, cancels=cancels)
     return Watched(answered, headers=headers, media_type="application/json")
@@ -224,7 +207,7 @@ async def _write_spaces(server: Server, row: Row, *, cancels: bool) -> AsyncIter
     """Write spaces while a result is waited for: JSON may begin so, and the client sees us alive."""
     result = asyncio.ensure_future(final_values(server, row))
     try:
-        with _end_with_client(server, row, cancels=cancels):
+        with end_with_client(server, row, cancels=cancels):
             while not (await asyncio.wait([result], timeout=BEAT))[0]:
                 yield b" "
         yield result.result()
@@ -256,34 +239,23 @@ async def check_end(server: Server, run: Row) -> Row:
         raise ApiError(500, f"The agent failed: {load(ended['error'])['message']}")
     if ended and ended["status"] == "interrupted":
         raise ApiError(409, "The run was ended early.")
-    async with server.database.read() as connection:
-        return await get_thread(connection, run["thread_id"])
+    return await find_thread(server, run["thread_id"])
 
 
-async def _stream(
-    request: Request, row: Row, after: int, *, cancels: bool, modes: Sequence[str] = ()
-) -> Response:
-    headers = {**SSE, "content-location": run_path(row), "location": f"{run_path(row)}/stream"}
-    frames = _frames(serving(request), row, after, cancels=cancels, modes=modes)
-    return Watched(frames, headers=headers, media_type="text/event-stream")
+def _stream(request: Request, row: Row, after: int, *, cancels: bool, modes: Sequence[str] = ()) -> Response:
+    headers = {"content-location": run_path(row), "location": f"{run_path(row)}/stream"}
+    return event_stream(_frames(serving(request), row, after, cancels=cancels, modes=modes), headers)
 
 
 async def _frames(
     server: Server, row: Row, after: int, *, cancels: bool, modes: Sequence[str]
 ) -> AsyncIterator[bytes]:
-    run_id = row["run_id"]
     resumable = bool(load(row["kwargs"]).get("stream_resumable"))
-    events = server.events.read(run_id, after, lambda: is_over(server, run_id), BEAT)
-
-    def chosen(event: Event | None) -> bool:
-        return event is None or not modes or mode_of(event) in (*modes, *_ALWAYS)
-
-    with _end_with_client(server, row, cancels=cancels):
-        async with aclosing(events) as opened:
-            async for written in (
-                frame(event, numbered=resumable) async for event in opened if chosen(event)
-            ):
-                yield written
+    with end_with_client(server, row, cancels=cancels):
+        async with read_run(server, row["run_id"], after, BEAT) as events:
+            async for event in events:
+                if event is None or not modes or mode_of(event) in (*modes, *_ALWAYS):
+                    yield frame(event, numbered=resumable)
 
 
 def frame(event: Event | None, *, numbered: bool) -> bytes:
@@ -307,19 +279,41 @@ def after_event(last: str | None) -> int:
     return int(last) if last.isascii() and last.isdigit() and len(last) < 17 else 0
 
 
-ROUTES: Final = [
-    Route("/threads/{thread_id}/runs", create, methods=["POST"]),
-    Route("/threads/{thread_id}/runs", list_runs, methods=["GET"]),
-    Route("/threads/{thread_id}/runs/stream", stream, methods=["POST"]),
-    Route("/threads/{thread_id}/runs/wait", wait, methods=["POST"]),
-    Route("/threads/{thread_id}/runs/{run_id}", get, methods=["GET"]),
-    Route("/threads/{thread_id}/runs/{run_id}", delete, methods=["DELETE"]),
-    Route("/threads/{thread_id}/runs/{run_id}/join", join, methods=["GET"]),
-    Route("/threads/{thread_id}/runs/{run_id}/stream", join_stream, methods=["GET"]),
-    Route("/threads/{thread_id}/runs/{run_id}/cancel", cancel, methods=["POST"]),
-    Route("/runs", create, methods=["POST"]),
-    Route("/runs/stream", stream, methods=["POST"]),
-    Route("/runs/wait", wait, methods=["POST"]),
-    Route("/runs/batch", create_batch, methods=["POST"]),
-    Route("/runs/cancel", cancel_many, methods=["POST"]),
+_CREATE: Final = ("threads", "create_run")
+_READ: Final = ("threads", "read")
+_UPDATE: Final = ("threads", "update")
+_DELETE: Final = ("threads", "delete")
+_PAGE: Final = {"limit": LIMIT, "offset": OFFSET, "status": TEXT, "select": TEXTS}
+_JOIN: Final = {"cancel_on_disconnect": FLAG}
+_JOIN_STREAM: Final = {"stream_mode": TEXTS, **_JOIN}
+_ACTION: Final = {"action": choice("interrupt", "rollback")}
+_CANCEL: Final = {"wait": FLAG, **_ACTION}
+_CANCELLED: Final = Answer(status="2XX")
+ENDPOINTS: Final = [
+    Endpoint("/threads/{thread_id}/runs", "POST", create, _CREATE, body=RunBody),
+    Endpoint("/threads/{thread_id}/runs", "GET", list_runs, _READ, query=_PAGE),
+    Endpoint("/threads/{thread_id}/runs/stream", "POST", stream, _CREATE, body=RunBody, answer=STREAM),
+    Endpoint("/threads/{thread_id}/runs/wait", "POST", wait, _CREATE, body=RunBody),
+    Endpoint("/threads/{thread_id}/runs/{run_id}", "GET", get, _READ),
+    Endpoint("/threads/{thread_id}/runs/{run_id}", "DELETE", delete, _DELETE, answer=DONE),
+    Endpoint("/threads/{thread_id}/runs/{run_id}/join", "GET", join, _READ, query=_JOIN),
+    Endpoint(
+        "/threads/{thread_id}/runs/{run_id}/stream",
+        "GET",
+        join_stream,
+        _READ,
+        query=_JOIN_STREAM,
+        header="last-event-id",
+        answer=STREAM,
+    ),
+    Endpoint(
+        "/threads/{thread_id}/runs/{run_id}/cancel", "POST", cancel, _UPDATE, query=_CANCEL, answer=_CANCELLED
+    ),
+    Endpoint("/runs", "POST", create, _CREATE, body=RunBody),
+    Endpoint("/runs/stream", "POST", stream, _CREATE, body=RunBody, answer=STREAM),
+    Endpoint("/runs/wait", "POST", wait, _CREATE, body=RunBody),
+    Endpoint("/runs/batch", "POST", create_batch, _CREATE, body=BatchBody, several=True),
+    Endpoint(
+        "/runs/cancel", "POST", cancel_many, _UPDATE, body=CancelManyBody, query=_ACTION, answer=_CANCELLED
+    ),
 ]

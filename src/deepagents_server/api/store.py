@@ -9,10 +9,11 @@ from langgraph.store.base import NOT_PROVIDED, InvalidNamespaceError, Item, Sear
 from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
-from deepagents_server.api.bodies import Limit, Minutes, Offset, read_body
+from deepagents_server.api.bodies import Limit, Minutes, Offset
 from deepagents_server.api.common import answer, answer_list, nothing, serving
+from deepagents_server.api.endpoint import DONE, Endpoint
+from deepagents_server.api.parameters import FLAG, TEXT
 from deepagents_server.database.quotas import check_kept
 from deepagents_server.errors import ApiError
 from deepagents_server.server import Server
@@ -80,9 +81,8 @@ def _show(item: Item) -> dict[str, Any]:
     return {**shown, "score": item.score} if isinstance(item, SearchItem) else shown
 
 
-async def put(request: Request) -> Response:
+async def put(request: Request, given: PutBody) -> Response:
     """Keep a value."""
-    given = await read_body(request, PutBody)
     index: Any = None if given.index is True else given.index
     ttl = NOT_PROVIDED if given.ttl is None else given.ttl
     server = serving(request)
@@ -96,28 +96,25 @@ async def put(request: Request) -> Response:
     return nothing()
 
 
-async def get(request: Request) -> Response:
+async def get(
+    request: Request, *, namespace: str = "", key: str = "", refresh_ttl: bool | None = None
+) -> Response:
     """Show a value, or `null`."""
-    key = request.query_params.get("key")
     if not key:
         raise ApiError(422, "key: name the value.")
-    namespace = _namespace(request.query_params.get("namespace", "").split("."))
-    asked = request.query_params.get("refresh_ttl")
-    refresh = None if asked is None else asked.lower() in ("1", "true")
-    found = await serving(request).graphs.store.aget(namespace, key, refresh_ttl=refresh)
+    store, labels = serving(request).graphs.store, _namespace(namespace.split("."))
+    found = await store.aget(labels, key, refresh_ttl=refresh_ttl)
     return answer(found and _show(found))
 
 
-async def delete(request: Request) -> Response:
+async def delete(request: Request, given: KeyBody) -> Response:
     """Forget a value."""
-    given = await read_body(request, KeyBody)
     await serving(request).graphs.store.adelete(_namespace(given.namespace), given.key)
     return nothing()
 
 
-async def search(request: Request) -> Response:
+async def search(request: Request, given: ItemSearchBody) -> Response:
     """Find values."""
-    given = await read_body(request, ItemSearchBody)
     try:
         return await answer_list(_find(serving(request), given), around=(b'{"items":', b"}"))
     except ValueError as error:
@@ -145,9 +142,8 @@ async def _find(server: Server, given: ItemSearchBody) -> AsyncGenerator[dict[st
             return
 
 
-async def namespaces(request: Request) -> Response:
+async def namespaces(request: Request, given: NamespaceBody) -> Response:
     """List namespaces."""
-    given = await read_body(request, NamespaceBody)
     server = serving(request)
     async with server.database.turn():
         found = await server.graphs.store.alist_namespaces(
@@ -160,10 +156,11 @@ async def namespaces(request: Request) -> Response:
     return answer({"namespaces": [list(each) for each in found]})
 
 
-ROUTES: Final = [
-    Route("/store/items", put, methods=["PUT"]),
-    Route("/store/items", get, methods=["GET"]),
-    Route("/store/items", delete, methods=["DELETE"]),
-    Route("/store/items/search", search, methods=["POST"]),
-    Route("/store/namespaces", namespaces, methods=["POST"]),
+_PLACE: Final = {"namespace": TEXT, "key": TEXT, "refresh_ttl": FLAG}
+ENDPOINTS: Final = [
+    Endpoint("/store/items", "PUT", put, ("store", "put"), body=PutBody, answer=DONE),
+    Endpoint("/store/items", "GET", get, ("store", "get"), query=_PLACE),
+    Endpoint("/store/items", "DELETE", delete, ("store", "delete"), body=KeyBody, answer=DONE),
+    Endpoint("/store/items/search", "POST", search, ("store", "search"), body=ItemSearchBody),
+    Endpoint("/store/namespaces", "POST", namespaces, ("store", "list_namespaces"), body=NamespaceBody),
 ]

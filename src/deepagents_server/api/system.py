@@ -8,18 +8,18 @@ from typing import Any, Final
 import sqlalchemy as sa
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
-from starlette.routing import Route
 
-from deepagents_server.api.bodies import query_flag
 from deepagents_server.api.common import SECURE, answer, serving
+from deepagents_server.api.endpoint import Answer, Endpoint
 from deepagents_server.api.openapi import describe_once
+from deepagents_server.api.parameters import FLAG
 from deepagents_server.database.claims import queue_age
 from deepagents_server.database.tables import runs, threads
 
 
-async def ok(request: Request) -> Response:
+async def ok(request: Request, *, check_db: bool = False) -> Response:
     """Tell that the server is there; with `check_db`, whether it is ready too."""
-    return await ready(request) if query_flag(request, "check_db") else answer({"ok": True})
+    return await ready(request) if check_db else answer({"ok": True})
 
 
 async def ready(request: Request) -> Response:
@@ -76,10 +76,10 @@ async def metrics(request: Request) -> Response:
     return PlainTextResponse("\n".join([*lines, ""]), 200, SECURE, "text/plain; version=0.0.4")
 
 
-ROUTES: Final = [
-    Route("/ok", ok),
-    Route("/ready", ready),
-    Route("/info", info),
-    Route("/openapi.json", openapi),
-    Route("/metrics", metrics),
+ENDPOINTS: Final = [
+    Endpoint("/ok", "GET", ok, "nobody", query={"check_db": FLAG}),
+    Endpoint("/ready", "GET", ready, "nobody"),
+    Endpoint("/info", "GET", info, "nobody"),
+    Endpoint("/openapi.json", "GET", openapi, "nobody"),
+    Endpoint("/metrics", "GET", metrics, "nobody", answer=Answer(("text/plain",))),
 ]

@@ -9,19 +9,19 @@ from typing import Any, Final, cast
 from uuid import uuid4
 
 from starlette.requests import Request
-from starlette.routing import WebSocketRoute
 from starlette.types import Message
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from deepagents_server.api.access import asking
-from deepagents_server.api.bodies import path_id, read_json
+from deepagents_server.api.bodies import check_body, read_json
 from deepagents_server.api.common import refuse
+from deepagents_server.api.endpoint import Endpoint
 from deepagents_server.api.gate import CALLER
+from deepagents_server.api.parameters import read_path
 from deepagents_server.api.thread_streams import (
     COMMANDS,
     EVENTS,
     Batches,
-    command,
+    EventsBody,
     failure,
     open_events,
     refusal,
@@ -38,7 +38,7 @@ _MOST: Final = 100
 async def converse(socket: WebSocket) -> None:
     """Take commands for a thread, and tell the events that a client subscribes to."""
     try:
-        path_id(_request(socket, b""), "thread_id")
+        read_path(socket.path_params)
     except ApiError as error:
         await socket.send_denial_response(refuse(socket.scope, error))
         return
@@ -81,13 +81,15 @@ class _Conversation:
             case {"id": int() as number, "method": "subscription.unsubscribe"}:
                 await self._unsubscribe(number, given.get("params"))
             case _:
-                answered = await asking(command, COMMANDS)(_request(self._socket, text))
+                answered = await COMMANDS.respond(_request(self._socket, text))
                 await self._send(bytes(answered.body))
 
     async def _subscribe(self, number: int, params: Any) -> None:
         if len(self._subscriptions) >= _MOST:
             raise ApiError(422, f"A connection has at most {_MOST} subscriptions; end one, or open another.")
-        batches = await asking(open_events, EVENTS)(_request(self._socket, dump(params)))
+        request = await EVENTS.permit(_request(self._socket, dump(params)))
+        given = check_body(EventsBody, await read_json(request))
+        batches = await open_events(request, given, **read_path(request.path_params))
         name = str(uuid4())
         await self._send(dump(success(number, {"subscription_id": name})))
         task = self._subscriptions[name] = self._group.create_task(self._tell(batches))
@@ -133,4 +135,4 @@ def _request(socket: WebSocket, body: bytes) -> Request:
     return Request({**socket.scope, "type": "http", "method": "POST"}, receive)
 
 
-ROUTES: Final = [WebSocketRoute(EVENTS, converse)]
+ENDPOINTS: Final = [Endpoint(EVENTS.path, "WEBSOCKET", converse, "itself")]

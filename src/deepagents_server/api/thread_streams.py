@@ -10,7 +10,6 @@ import sqlalchemy as sa
 from pydantic import BaseModel, Field, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from deepagents_server.api.bodies import (
     CommandBody,
@@ -18,27 +17,26 @@ from deepagents_server.api.bodies import (
     Metadata,
     MultitaskStrategy,
     Offset,
-    path_id,
-    read_body,
-    read_json,
+    describe,
 )
-from deepagents_server.api.common import Watched, answer, serving
-from deepagents_server.api.runs import BEAT, SSE, after_event, frame, mode_of
+from deepagents_server.api.common import answer, event_stream, serving
+from deepagents_server.api.endpoint import STREAM, Endpoint
+from deepagents_server.api.parameters import TEXTS
+from deepagents_server.api.runs import BEAT, after_event, frame, mode_of
+from deepagents_server.api.threads import find_thread
 from deepagents_server.create import create_run
 from deepagents_server.database.engine import Row
 from deepagents_server.database.runs import ACTIVE
 from deepagents_server.database.tables import runs
-from deepagents_server.database.threads import get_thread, questions_of
+from deepagents_server.database.threads import questions_of
 from deepagents_server.errors import ApiError, cannot_be_kept
 from deepagents_server.events import Event
-from deepagents_server.follow import Followed, following
 from deepagents_server.protocol_events import CHANNELS, MODES, RunTeller, Wish
 from deepagents_server.serialize import dump, load
 from deepagents_server.server import Server
 from deepagents_server.state import open_graph
+from deepagents_server.thread_events import Followed, follow_thread
 
-EVENTS: Final = "/threads/{thread_id}/stream/events"
-COMMANDS: Final = "/threads/{thread_id}/commands"
 Batches = AsyncGenerator[list[dict[str, Any]]]
 """Events as the protocol tells them."""
 _THREAD_MODES: Final = ("run_modes", "lifecycle", "state_update")
@@ -88,29 +86,23 @@ class _Refused(Exception):
         self.code = code
 
 
-async def _thread(request: Request) -> Row:
-    async with serving(request).database.read() as connection:
-        return await get_thread(connection, path_id(request, "thread_id"))
-
-
-async def stream_events(request: Request) -> Response:
+async def stream_events(request: Request, given: EventsBody, *, thread_id: str) -> Response:
     """Tell what happens on a thread: messages in blocks, tools, graphs that begin and end, questions."""
-    return Watched(_write_frames(await open_events(request)), headers=SSE, media_type="text/event-stream")
+    return event_stream(_write_frames(await open_events(request, given, thread_id)))
 
 
-async def open_events(request: Request) -> Batches:
+async def open_events(request: Request, given: EventsBody, thread_id: str) -> Batches:
     """Begin to tell what happens on a thread, as the body says; an empty list is a sign of life.
 
     Raises:
         ApiError: if there is no such thread or channel.
     """
-    given = await read_body(request, EventsBody)
     wrong = [name for name in given.channels if name not in CHANNELS and not name.startswith("custom:")]
     if wrong:
         raise ApiError(422, f"channels: {wrong[0]!r} is none of {', '.join(CHANNELS)}, custom:NAME.")
-    thread = await _thread(request)
+    await find_thread(serving(request), thread_id)
     wish = Wish(given.channels, given.namespaces, given.depth)
-    return _tell(serving(request), thread["thread_id"], wish, given.since)
+    return _tell(serving(request), thread_id, wish, given.since)
 
 
 async def _write_frames(batches: Batches) -> AsyncIterator[bytes]:
@@ -124,7 +116,7 @@ async def _write_frames(batches: Batches) -> AsyncIterator[bytes]:
 
 async def _tell(server: Server, thread_id: str, wish: Wish, since: int) -> Batches:
     tell = _Telling(server, wish, since)
-    async with following(server, thread_id, since, whole=True, beat=BEAT) as events:
+    async with follow_thread(server, thread_id, since, whole=True, beat=BEAT) as events:
         async for followed in events:
             shown = await tell(followed) if followed else []
             if shown or followed is None:
@@ -155,17 +147,17 @@ async def _ending(server: Server, run: Row) -> tuple[str, Mapping[str, Any] | No
     return (row["status"], load(row["error"])) if row else ("interrupted", None)
 
 
-async def join_stream(request: Request) -> Response:
+async def join_stream(
+    request: Request, *, thread_id: str, stream_mode: Sequence[str] = (), last_event_id: str | None = None
+) -> Response:
     """Stream what the runs of a thread do from now on, or all since an event."""
-    thread = await _thread(request)
-    modes = [mode for mode in request.query_params.getlist("stream_mode") if mode] or ["run_modes"]
+    await find_thread(serving(request), thread_id)
+    modes = [mode for mode in stream_mode if mode] or ["run_modes"]
     wrong = [mode for mode in modes if mode not in _THREAD_MODES]
     if wrong:
         raise ApiError(422, f"stream_mode: {wrong[0]!r} is none of {', '.join(_THREAD_MODES)}.")
-    last = request.headers.get("last-event-id")
-    since = None if last is None else after_event(last)
-    frames = _frames(serving(request), thread["thread_id"], since, modes)
-    return Watched(frames, headers=SSE, media_type="text/event-stream")
+    since = None if last_event_id is None else after_event(last_event_id)
+    return event_stream(_frames(serving(request), thread_id, since, modes))
 
 
 async def _frames(
@@ -173,7 +165,7 @@ async def _frames(
 ) -> AsyncIterator[bytes]:
     yield frame(None, numbered=False)
     seen = since or 0
-    async with following(server, thread_id, since, whole=False, beat=BEAT) as events:
+    async with follow_thread(server, thread_id, since, whole=False, beat=BEAT) as events:
         async for followed in events:
             if followed is None:
                 yield frame(None, numbered=False)
@@ -195,9 +187,8 @@ def _is_wanted(event: Event, modes: Sequence[str]) -> bool:
     return "run_modes" in modes or ("state_update" in modes and mode in ("values", "updates"))
 
 
-async def command(request: Request) -> Response:
+async def command(request: Request, read: Any, *, thread_id: str) -> Response:
     """Take a command: start a run, answer a question, show the tree of graphs."""
-    read = await read_json(request)
     given = cast(dict[str, Any], read) if isinstance(read, dict) else {}
     number, method = given.get("id"), given.get("method")
     if not isinstance(number, int) or isinstance(number, bool) or not isinstance(method, str):
@@ -207,13 +198,11 @@ async def command(request: Request) -> Response:
     try:
         if method not in _COMMANDS:
             raise _Refused("unknown_command", f"Unknown protocol command: {method[:100]}")
-        result = await _COMMANDS[method](request, params)
+        result = await _COMMANDS[method](serving(request), thread_id, params)
     except _Refused as error:
         return answer(failure(number, error.code, str(error)))
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part) for part in first["loc"]) or "params"
-        return answer(failure(number, "invalid_argument", f"{method}: {place}: {first['msg']}."))
+        return answer(failure(number, "invalid_argument", f"{method}: {describe(error, 'params')}"))
     except ApiError as error:
         return _refuse(number, error)
     except serving(request).database.value_errors:
@@ -242,21 +231,20 @@ def refusal(number: int | None, error: ApiError) -> dict[str, Any]:
     return failure(number, _CODES.get(error.status, "invalid_argument"), error.detail)
 
 
-async def _start(request: Request, params: Any) -> dict[str, Any]:
-    given = _Start.model_validate(params)
-    return await _run(request, given.model_dump())
+async def _start(server: Server, thread_id: str, params: Any) -> dict[str, Any]:
+    return await _run(server, thread_id, _Start.model_validate(params).model_dump())
 
 
-async def _run(request: Request, given: Mapping[str, Any]) -> dict[str, Any]:
+async def _run(server: Server, thread_id: str, given: Mapping[str, Any]) -> dict[str, Any]:
     streamed = {"stream_mode": list(MODES), "stream_subgraphs": True, "stream_resumable": True}
     fields = {**given, **streamed, "if_not_exists": "create", "streamed": True}
-    row = await create_run(serving(request), fields, path_id(request, "thread_id"))
+    row = await create_run(server, fields, thread_id)
     return {"run_id": row["run_id"]}
 
 
-async def _respond(request: Request, params: Any) -> dict[str, Any]:
+async def _respond(server: Server, thread_id: str, params: Any) -> dict[str, Any]:
     given = _Respond.model_validate(params)
-    thread = await _thread(request)
+    thread = await find_thread(server, thread_id)
     answers = given.responses or []
     if given.interrupt_id is not None:
         answers = [_Answer(interrupt_id=given.interrupt_id, response=given.response)]
@@ -268,12 +256,12 @@ async def _respond(request: Request, params: Any) -> dict[str, Any]:
     resume = {each.interrupt_id: each.response for each in answers}
     command = {**given.model_dump(include={"update", "goto"}), "resume": resume}
     fields = {"assistant_id": thread["metadata"].get("assistant_id"), "command": command}
-    return await _run(request, {**fields, "config": given.config, "metadata": given.metadata})
+    return await _run(server, thread_id, {**fields, "config": given.config, "metadata": given.metadata})
 
 
-async def _tree(request: Request, params: Any) -> dict[str, Any]:
-    thread, server = await _thread(request), serving(request)
-    of_thread = sa.select(runs).where(runs.c.thread_id == thread["thread_id"], runs.c.status.in_(ACTIVE))
+async def _tree(server: Server, thread_id: str, params: Any) -> dict[str, Any]:
+    thread = await find_thread(server, thread_id)
+    of_thread = sa.select(runs).where(runs.c.thread_id == thread_id, runs.c.status.in_(ACTIVE))
     run = await server.database.row(of_thread.order_by(runs.c.number))
     if run is None:
         raise _Refused("no_such_run", "No active run is bound to this thread.")
@@ -298,10 +286,33 @@ def _branches(state: Any, namespace: list[str]) -> list[dict[str, Any]]:
 
 
 _COMMANDS: Final = {"run.start": _start, "input.respond": _respond, "agent.getTree": _tree}
-METHODS: Final = (*_COMMANDS,)
-
-ROUTES: Final = [
-    Route("/threads/{thread_id}/stream", join_stream, methods=["GET"]),
-    Route(EVENTS, stream_events, methods=["POST"]),
-    Route(COMMANDS, command, methods=["POST"]),
+_COMMAND: Final = {
+    "type": "object",
+    "properties": {
+        "id": {"type": "integer", "minimum": 0},
+        "method": {"enum": [*_COMMANDS]},
+        "params": {"type": "object"},
+    },
+    "required": ["id", "method"],
+}
+_READ: Final = ("threads", "read")
+_MODES: Final = {"stream_mode": TEXTS}
+EVENTS: Final = Endpoint(
+    "/threads/{thread_id}/stream/events", "POST", stream_events, _READ, body=EventsBody, answer=STREAM
+)
+COMMANDS: Final = Endpoint(
+    "/threads/{thread_id}/commands", "POST", command, ("threads", "create_run"), body=_COMMAND
+)
+ENDPOINTS: Final = [
+    Endpoint(
+        "/threads/{thread_id}/stream",
+        "GET",
+        join_stream,
+        _READ,
+        query=_MODES,
+        header="last-event-id",
+        answer=STREAM,
+    ),
+    EVENTS,
+    COMMANDS,
 ]

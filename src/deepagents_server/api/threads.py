@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any, Final, cast
 
 import sqlalchemy as sa
 from langgraph.types import StateSnapshot
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from deepagents_server.api.bodies import (
     CheckpointBody,
@@ -20,12 +19,10 @@ from deepagents_server.api.bodies import (
     StateBody,
     ThreadBody,
     ThreadSearchBody,
-    path_id,
-    query_flag,
-    query_number,
-    read_body,
 )
 from deepagents_server.api.common import answer, answer_list, answer_search, nothing, select_fields, serving
+from deepagents_server.api.endpoint import DONE, Endpoint
+from deepagents_server.api.parameters import FLAG, LIMIT, TEXT, TEXTS, Parameter
 from deepagents_server.cancel import cancel_runs
 from deepagents_server.database.copying import copy_thread
 from deepagents_server.database.engine import Row
@@ -40,7 +37,7 @@ from deepagents_server.database.threads import (
     show_thread,
 )
 from deepagents_server.errors import ApiError, not_found
-from deepagents_server.keeping import prune, remove_thread
+from deepagents_server.retention import prune, remove_thread
 from deepagents_server.serialize import show_state
 from deepagents_server.server import Server
 from deepagents_server.state import open_graph, read_state, update_state
@@ -50,9 +47,8 @@ _INDEX: Final = re.compile(r"\[-?[0-9]{1,9}\]")
 _SORTED: Final = ("updated_at", "thread_id", "status", "created_at", "state_updated_at")
 
 
-async def create(request: Request) -> Response:
+async def create(request: Request, given: ThreadBody) -> Response:
     """Make a thread."""
-    given = await read_body(request, ThreadBody, needed=True)
     server = serving(request)
     async with server.database.write() as connection:
         await check_kept(connection, server.database.owner)
@@ -66,27 +62,30 @@ async def create(request: Request) -> Response:
     for step in given.supersteps or ():
         for update in step.updates:
             await update_state(server, row, update)
-    return answer(show_thread(await _thread(request, row["thread_id"]) if given.supersteps else row))
+    return answer(show_thread(await find_thread(server, row["thread_id"]) if given.supersteps else row))
 
 
-async def _thread(request: Request, thread_id: str | None = None) -> Row:
-    async with serving(request).database.read() as connection:
-        return await get_thread(connection, thread_id or path_id(request, "thread_id"))
+async def find_thread(server: Server, thread_id: str) -> Row:
+    """Return a thread.
+
+    Raises:
+        ApiError: if there is none that the caller may see.
+    """
+    async with server.database.read() as connection:
+        return await get_thread(connection, thread_id)
 
 
-async def get(request: Request) -> Response:
+async def get(request: Request, *, thread_id: str, include: str = "") -> Response:
     """Show a thread."""
-    row = await _thread(request)
-    names = request.query_params.get("include", "").split(",")
-    included = {"ttl": show_lifetime(row)} if "ttl" in names else {}
+    row = await find_thread(serving(request), thread_id)
+    included = {"ttl": show_lifetime(row)} if "ttl" in include.split(",") else {}
     return answer({**show_thread(row), **included})
 
 
-async def change(request: Request) -> Response:
+async def change(request: Request, given: MetadataBody, *, thread_id: str, prefer: str = "") -> Response:
     """Add to a thread's metadata, or let it live longer or shorter."""
-    given = await read_body(request, MetadataBody)
     async with serving(request).database.write() as connection:
-        row = await get_thread(connection, path_id(request, "thread_id"), changes=True)
+        row = await get_thread(connection, thread_id, changes=True)
         metadata = {**row["metadata"], **clean_metadata(given.metadata)}
         changed = {
             "metadata": metadata,
@@ -95,15 +94,13 @@ async def change(request: Request) -> Response:
         }
         updated = threads.update().where(threads.c.thread_id == row["thread_id"]).values(changed)
         row = dict((await connection.execute(updated.returning(threads))).mappings().one())
-    if request.headers.get("prefer") == "return=minimal":
-        return nothing()
-    return answer(show_thread(row))
+    return nothing() if prefer == "return=minimal" else answer(show_thread(row))
 
 
-async def delete(request: Request) -> Response:
+async def delete(request: Request, *, thread_id: str) -> Response:
     """Remove a thread with all that it holds; its runs end first."""
-    row = await _thread(request)
-    await remove(serving(request), row["thread_id"])
+    await find_thread(serving(request), thread_id)
+    await remove(serving(request), thread_id)
     return nothing()
 
 
@@ -115,9 +112,8 @@ async def remove(server: Server, thread_id: str) -> None:
     server.events.wake(thread_id)
 
 
-async def prune_many(request: Request) -> Response:
+async def prune_many(request: Request, given: PruneBody) -> Response:
     """Remove threads that rest, or all of their states but the last."""
-    given = await read_body(request, PruneBody)
     server = serving(request)
     query = sa.select(threads.c.thread_id).where(threads.c.thread_id.in_(given.thread_ids))
     found = [row["thread_id"] for row in await server.database.rows(query)]
@@ -141,9 +137,8 @@ async def _make_query(given: ThreadSearchBody, request: Request) -> sa.Select[An
     return query
 
 
-async def search(request: Request) -> Response:
+async def search(request: Request, given: ThreadSearchBody) -> Response:
     """Find threads."""
-    given = await read_body(request, ThreadSearchBody)
     wanted = given.extract or {}
     inside = bool(wanted or any("." in name for name in given.select or ()))
 
@@ -172,45 +167,39 @@ def _part(value: Any, place: str) -> Any:
     return value
 
 
-async def count(request: Request) -> Response:
+async def count(request: Request, given: ThreadSearchBody) -> Response:
     """Count threads."""
-    given = await read_body(request, ThreadSearchBody)
     return answer(await serving(request).database.count(await _make_query(given, request)))
 
 
-async def copy(request: Request) -> Response:
+async def copy(request: Request, *, thread_id: str) -> Response:
     """Make a thread with the same history."""
-    made = await copy_thread(serving(request).database, await _thread(request))
+    server = serving(request)
+    made = await copy_thread(server.database, await find_thread(server, thread_id))
     return answer(show_thread(made))
 
 
-async def state(request: Request) -> Response:
-    """Show the state of a thread, now or at a checkpoint."""
-    checkpoint = (
-        {"checkpoint_id": request.path_params["checkpoint_id"]}
-        if "checkpoint_id" in request.path_params
-        else {}
-    )
-    subgraphs = query_flag(request, "subgraphs")
-    select = request.query_params.getlist("select")
-    return await _state(request, checkpoint, subgraphs=subgraphs, select=select)
-
-
-async def state_at(request: Request) -> Response:
-    """Show the state of a thread at a checkpoint of the body."""
-    given = await read_body(request, CheckpointBody)
-    return await _state(request, given.checkpoint, subgraphs=given.subgraphs, select=given.select)
-
-
-async def _state(
-    request: Request, checkpoint: dict[str, Any], *, subgraphs: bool, select: list[str] | None
+async def state(
+    request: Request,
+    *,
+    thread_id: str,
+    checkpoint_id: str | None = None,
+    subgraphs: bool = False,
+    select: Sequence[str] = (),
 ) -> Response:
-    row = await _thread(request)
-    async with open_graph(serving(request), row) as opened:
+    """Show the state of a thread, now or at a checkpoint."""
+    given = CheckpointBody(checkpoint={"checkpoint_id": checkpoint_id}, subgraphs=subgraphs, select=[*select])
+    return await state_at(request, given, thread_id=thread_id)
+
+
+async def state_at(request: Request, given: CheckpointBody, *, thread_id: str) -> Response:
+    """Show the state of a thread at a checkpoint of the body."""
+    server, checkpoint, select = serving(request), given.checkpoint, given.select
+    async with open_graph(server, await find_thread(server, thread_id)) as opened:
         if opened is None:
             return answer(select_fields(_empty_state(), select))
         config = opened.config(checkpoint)
-        found = await read_state(opened, config, subgraphs=subgraphs)
+        found = await read_state(opened, config, subgraphs=given.subgraphs)
     if checkpoint.get("checkpoint_id") and found.created_at is None:
         raise not_found("checkpoint", checkpoint["checkpoint_id"])
     return answer(select_fields(show_state(found), select))
@@ -222,22 +211,23 @@ def _empty_state() -> dict[str, Any]:
     return {**empty, **dict.fromkeys(nothing_yet)}
 
 
-async def change_state(request: Request) -> Response:
+async def change_state(request: Request, given: StateBody, *, thread_id: str) -> Response:
     """Change the state of a thread, as if a node had done it."""
-    given = await read_body(request, StateBody)
-    row = await _thread(request)
-    return answer(await update_state(serving(request), row, given))
+    server = serving(request)
+    return answer(await update_state(server, await find_thread(server, thread_id), given))
 
 
-async def history(request: Request) -> Response:
+async def list_history(
+    request: Request, *, thread_id: str, limit: int = 10, before: str | None = None
+) -> Response:
     """Show the states that a thread has had, newest first."""
-    if request.method == "GET":
-        given = HistoryBody(
-            limit=query_number(request, "limit", 10), before=request.query_params.get("before")
-        )
-    else:
-        given = await read_body(request, HistoryBody)
-    states = _read_history(serving(request), await _thread(request), given)
+    return await history(request, HistoryBody(limit=limit, before=before), thread_id=thread_id)
+
+
+async def history(request: Request, given: HistoryBody, *, thread_id: str) -> Response:
+    """Show the states that a thread has had, newest first."""
+    server = serving(request)
+    states = _read_history(server, await find_thread(server, thread_id), given)
     try:
         return await answer_list(select_fields(show_state(each), given.select) async for each in states)
     except ValueError as error:
@@ -267,19 +257,26 @@ async def _read_history(server: Server, thread: Row, given: HistoryBody) -> Asyn
                 return
 
 
-# The first route that fits is taken: literal paths come before `{thread_id}`.
-ROUTES: Final = [
-    Route("/threads", create, methods=["POST"]),
-    Route("/threads/search", search, methods=["POST"]),
-    Route("/threads/count", count, methods=["POST"]),
-    Route("/threads/prune", prune_many, methods=["POST"]),
-    Route("/threads/{thread_id}", get, methods=["GET"]),
-    Route("/threads/{thread_id}", change, methods=["PATCH"]),
-    Route("/threads/{thread_id}", delete, methods=["DELETE"]),
-    Route("/threads/{thread_id}/copy", copy, methods=["POST"]),
-    Route("/threads/{thread_id}/state", state, methods=["GET"]),
-    Route("/threads/{thread_id}/state", change_state, methods=["POST"]),
-    Route("/threads/{thread_id}/state/checkpoint", state_at, methods=["POST"]),
-    Route("/threads/{thread_id}/state/{checkpoint_id}", state, methods=["GET"]),
-    Route("/threads/{thread_id}/history", history, methods=["GET", "POST"]),
+_READ: Final = ("threads", "read")
+_SEARCH: Final = ("threads", "search")
+_UPDATE: Final = ("threads", "update")
+_DELETE: Final = ("threads", "delete")
+_TTL: Final = {"include": Parameter({"enum": ["ttl"]})}
+_PAGE: Final = {"limit": LIMIT, "before": TEXT}
+_STATE: Final = {"subgraphs": FLAG, "select": TEXTS}
+ENDPOINTS: Final = [
+    Endpoint("/threads", "POST", create, ("threads", "create"), body=ThreadBody, needs_body=True),
+    Endpoint("/threads/search", "POST", search, _SEARCH, body=ThreadSearchBody),
+    Endpoint("/threads/count", "POST", count, _SEARCH, body=ThreadSearchBody),
+    Endpoint("/threads/prune", "POST", prune_many, _DELETE, body=PruneBody),
+    Endpoint("/threads/{thread_id}", "GET", get, _READ, query=_TTL),
+    Endpoint("/threads/{thread_id}", "PATCH", change, _UPDATE, body=MetadataBody, header="prefer"),
+    Endpoint("/threads/{thread_id}", "DELETE", delete, _DELETE, answer=DONE),
+    Endpoint("/threads/{thread_id}/copy", "POST", copy, _READ, also_asks=("threads", "create")),
+    Endpoint("/threads/{thread_id}/state", "GET", state, _READ, query=_STATE),
+    Endpoint("/threads/{thread_id}/state", "POST", change_state, _UPDATE, body=StateBody),
+    Endpoint("/threads/{thread_id}/state/checkpoint", "POST", state_at, _READ, body=CheckpointBody),
+    Endpoint("/threads/{thread_id}/state/{checkpoint_id}", "GET", state, _READ, query=_STATE),
+    Endpoint("/threads/{thread_id}/history", "GET", list_history, _READ, query=_PAGE),
+    Endpoint("/threads/{thread_id}/history", "POST", history, _READ, body=HistoryBody),
 ]

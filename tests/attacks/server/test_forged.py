@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from deepagents_cli.__main__ import main
 from deepagents_server import api
-from deepagents_server.api.openapi import BODIES
+from deepagents_server.api.app import PARTS
 from deepagents_server.api.thread_streams import EventsBody
 from tests.attacks.server.conftest import CANARY, World
 from tests.attacks.server.test_tenants import ATTACKS
@@ -102,7 +102,12 @@ def test_names_and_ids_bring_no_headers_into_an_answer(world: World) -> None:
         assert answered.status_code in (404, 422)
 
 
-ENDPOINTS = {model.__name__: name for name, model in reversed([*BODIES.items()])}
+ENDPOINTS = {
+    each.body.__name__: each.name
+    for part in reversed(PARTS.values())
+    for each in reversed(part)
+    if isinstance(each.body, type)
+}
 del ENDPOINTS[EventsBody.__name__]
 """Where the body of each model goes; the answer to one of them is a stream without an end."""
 # Parts of other bodies, and commands within one.

@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 
 from deepagents_server import api
-from deepagents_server.api.app import ROUTES
+from deepagents_server.api.app import PARTS
 from deepagents_server.api.openapi import describe
 from tests.attacks.server.conftest import CANARY, World
 from tests.attacks.server.test_forged import SQL
@@ -22,7 +22,7 @@ Parameter = tuple[str, str, str]
 Ask = Callable[[World, Parameter, str], tuple[int, str]]
 PARAMETERS = [
     (f"{method.upper()} {path}", each["in"], each["name"])
-    for path, operations in describe(ROUTES)["paths"].items()
+    for path, operations in describe(PARTS)["paths"].items()
     for method, operation in operations.items()
     for each in operation.get("parameters", ())
 ]

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
 import httpx
 import pytest
-from starlette.routing import WebSocketRoute
 from websockets.sync.client import connect
 
-from deepagents_server.api.app import ROUTES
+from deepagents_server.api.app import PARTS
 from tests.attacks.server.conftest import CANARY, World
 from tests.server.serving import make_key
 from tests.server.test_runs import say
@@ -168,16 +167,11 @@ SOCKETS = {
 }
 
 
-def endpoints() -> Iterator[str]:
-    for route in ROUTES:
-        if isinstance(route, WebSocketRoute):
-            yield route.path
-            continue
-        yield from (f"{method} {route.path}" for method in sorted((route.methods or set()) - {"HEAD"}))
-
-
 def test_every_endpoint_is_attacked() -> None:
-    assert sorted([*ATTACKS, *SOCKETS]) == sorted(endpoints())
+    endpoints = [each for found in PARTS.values() for each in found]
+
+    assert sorted(ATTACKS) == sorted(each.name for each in endpoints if each.method != "WEBSOCKET")
+    assert sorted(SOCKETS) == sorted(each.path for each in endpoints if each.method == "WEBSOCKET")
 
 
 @pytest.mark.parametrize("endpoint", ATTACKS)

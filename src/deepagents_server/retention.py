@@ -1,4 +1,4 @@
-"""Let things go when they are old enough, and threads when a client says so."""
+"""Remove what is old enough, and threads when a client says so."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _log: Final = logging.getLogger("deepagents.server")
 
 
 @asynccontextmanager
-async def keeping(server: Server) -> AsyncGenerator[None]:
+async def removing_old(server: Server) -> AsyncGenerator[None]:
     """Remove what is old, again and again, until the block ends.
 
     With several servers on one database each does so; they find nothing to do after the first.

@@ -27,7 +27,7 @@ _ABSENT: Final = 499
 _log: Final = logging.getLogger("deepagents.access")
 
 
-class Observed:
+class RequestLog:
     """Answers as an application does, and notes what it answered."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics, routes: Sequence[BaseRoute], prefix: str) -> None:

@@ -1,4 +1,4 @@
-"""Follow a thread: the events of all its runs, one run after the other."""
+"""Read the events of a run, or of a thread: all of its runs, one after the other."""
 
 from __future__ import annotations
 
@@ -34,8 +34,13 @@ async def is_over(server: Server, run_id: str) -> bool:
     return row is None or row["status"] not in ACTIVE
 
 
+def read_run(server: Server, run_id: str, after: int, beat: float) -> aclosing[AsyncGenerator[Event | None]]:
+    """Read the events of a run after a number, in a block; after `beat` silent seconds comes `None`."""
+    return aclosing(server.events.read(run_id, after, lambda: is_over(server, run_id), beat))
+
+
 @asynccontextmanager
-async def following(
+async def follow_thread(
     server: Server, thread_id: str, since: int | None, *, whole: bool, beat: float
 ) -> AsyncGenerator[AsyncGenerator[Followed | None]]:
     """Yield the events of a thread's runs after a number, as long as the thread is there.
@@ -138,10 +143,7 @@ class _Follower:
 
     async def _events(self, run: Row) -> AsyncGenerator[Event]:
         after = 0 if self.whole else self.since or 0
-        read = self.server.events.read(
-            run["run_id"], after, lambda: is_over(self.server, run["run_id"]), self.beat
-        )
-        async with aclosing(read) as events:
+        async with read_run(self.server, run["run_id"], after, self.beat) as events:
             async for event in events:
                 if event:
                     yield event

@@ -1,0 +1,121 @@
+"""Describe an endpoint as a value, of which routes, checks, documents and questions to `auth` are made."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel
+from starlette.requests import Request
+from starlette.routing import BaseRoute, Route, WebSocketRoute
+
+from deepagents_server.api.access import Asks, permit
+from deepagents_server.api.bodies import check_body, read_json
+from deepagents_server.api.parameters import Parameter, read_path
+from deepagents_server.errors import ServeError
+
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE", "WEBSOCKET"]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What comes back when all is well: media types, and the status."""
+
+    types: tuple[str, ...] = ("application/json",)
+    status: str = "200"
+
+
+JSON: Final = Answer()
+STREAM: Final = Answer(("text/event-stream",))
+JSON_OR_STREAM: Final = Answer((*JSON.types, *STREAM.types))
+PAGE: Final = Answer(("text/html",))
+DONE: Final = Answer((), "204")
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """What a path and a method do, and all that is true of it.
+
+    Args:
+        path: its pattern; `{name}` stands for a text without a slash.
+        method: of HTTP; `WEBSOCKET` for a connection, whose handler gets the socket alone.
+        handler: its code, whose docstring documents show. It gets the request, then the body if there is one,
+            and by name what path, query and header hold; what a client left out is left out.
+        asks: the resource and the action that handlers of `auth` decide about before it answers. `"nobody"`
+            if it shows nothing of anybody's, `"itself"` if it asks by `ask_handlers` for what it does.
+        several: whether its body is a list, of which handlers are asked about each part.
+        also_asks: a second question, about something new of which nothing is known yet.
+        body: the model that it is checked by; or only a schema, and the handler gets JSON as it is.
+        needs_body: whether nothing is refused, where else it stands for an empty object.
+        query: what its query may hold.
+        header: one that it reads.
+        answer: what comes back.
+    """
+
+    path: str
+    method: Method
+    handler: Callable[..., Awaitable[Any]]
+    asks: Asks | Literal["nobody", "itself"] | None = None
+    _: KW_ONLY
+    several: bool = False
+    also_asks: Asks | None = None
+    body: type[BaseModel] | Mapping[str, Any] | None = None
+    needs_body: bool = False
+    query: Mapping[str, Parameter] = field(default_factory=dict[str, Parameter])
+    header: str | None = None
+    answer: Answer = JSON
+
+    def __post_init__(self) -> None:
+        """Refuse an endpoint that does not say who may use it: a guess might let anybody in."""
+        if self.asks is None:
+            raise ServeError(
+                f"The endpoint {self.name} does not say what handlers of auth are asked: give it "
+                'asks=(RESOURCE, ACTION), such as ("threads", "read"); or asks="nobody", if it shows nothing '
+                "of anybody's."
+            )
+
+    @property
+    def name(self) -> str:
+        """Return the method and the path."""
+        return f"{self.method} {self.path}"
+
+    async def respond(self, request: Request) -> Any:
+        """Ask the handlers of `auth`, check what is given, and let the handler answer.
+
+        Raises:
+            ApiError: if the caller may not, or gives what has no such form.
+        """
+        request = await self.permit(request)
+        body: list[Any] = []
+        if isinstance(self.body, Mapping):
+            body = [await read_json(request)]
+        elif self.body:
+            body = [check_body(self.body, await read_json(request), needed=self.needs_body)]
+        named = read_path(request.path_params)
+        query = request.query_params
+        read = {key: each.read(key, query.getlist(key)) for key, each in self.query.items() if key in query}
+        if self.header and (sent := request.headers.get(self.header)) is not None:
+            read[self.header.replace("-", "_")] = sent
+        return await self.handler(request, *body, **named, **read)
+
+    async def permit(self, request: Request) -> Request:
+        """Ask the handlers of `auth`; return the request as they leave it.
+
+        Raises:
+            ApiError: if they refuse it.
+        """
+        if not isinstance(self.asks, tuple):
+            return request
+        return await permit(request, self.asks, self.also_asks, several=self.several)
+
+
+def routes_of(endpoints: Iterable[Endpoint]) -> list[BaseRoute]:
+    """Make what Starlette finds endpoints by: `/runs/batch` comes before `/runs/{run_id}`."""
+    found = sorted(endpoints, key=lambda each: [part.startswith("{") for part in each.path.split("/")])
+    return [
+        WebSocketRoute(each.path, each.handler)
+        if each.method == "WEBSOCKET"
+        else Route(each.path, each.respond, methods=[each.method])
+        for each in found
+    ]
