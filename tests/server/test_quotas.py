@@ -85,6 +85,8 @@ def test_what_an_owner_keeps_has_bounds(shop: Shop, capsys: pytest.CaptureFixtur
             lambda: client.threads.create(),
             lambda: client.store.put_item(["notes"], "short", {}),
             lambda: client.runs.create(thread, "echo", input=say("hello")),
+            lambda: client.threads.update(thread, metadata={"more": "text"}),
+            lambda: client.threads.update_state(thread, {"steps": ["more"]}),
         )
         for ask in asked:
             with pytest.raises(RateLimitError, match=r"Kept are 1\.2 of 1 MB; remove threads or items"):

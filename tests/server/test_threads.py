@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import httpx
 import pytest
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import ConflictError, NotFoundError
 
+from tests.server.serving import serving
 from tests.server.test_runs import last, say
 
 
@@ -121,3 +124,28 @@ async def test_strange_texts_come_back_as_they_went(client: LangGraphClient) -> 
     values = await client.runs.wait(thread, "echo", input=say("nul \0, quote ' and \N{SNOWMAN}"))
 
     assert last(values) == "Echo: nul \0, quote ' and \N{SNOWMAN}"
+
+
+@pytest.mark.parametrize(
+    ("path", "made"),
+    [
+        ("/threads", {}),
+        ("/assistants", {"graph_id": "echo"}),
+        ("/runs/crons", {"assistant_id": "echo", "schedule": "0 0 1 1 *"}),
+    ],
+)
+def test_metadata_that_grows_by_changes_has_the_bound_of_a_body(
+    tmp_path: Path, path: str, made: dict[str, str]
+) -> None:
+    with (
+        serving(tmp_path, slots=0, bounds={"max_body": 1000}) as url,
+        httpx.Client(base_url=url, timeout=60) as client,
+    ):
+        one = f"{path}/{next(iter(client.post(path, json=made).json().values()))}"
+        assert client.patch(one, json={"metadata": {"first": "x" * 600}}).status_code == 200
+
+        refused = client.patch(one, json={"metadata": {"second": "x" * 600}})
+
+        assert (refused.status_code, refused.json()["detail"]) == (413, "The metadata may have 1,000 bytes.")
+        assert client.patch(one, json={"metadata": {"first": "less"}}).status_code == 200
+        assert client.get(one).json()["metadata"].get("second") is None

@@ -21,6 +21,7 @@ from deepagents_server.api.bodies import (
     AssistantSearchBody,
     SearchBody,
     VersionBody,
+    merge_metadata,
 )
 from deepagents_server.api.common import answer, answer_search, nothing, serving
 from deepagents_server.api.endpoint import DONE, Endpoint
@@ -102,7 +103,7 @@ async def change(request: Request, given: AssistantChangeBody, *, assistant_id: 
         row = await _own(connection, assistant_id)
         changes = {name: value for name, value in given.model_dump().items() if value is not None}
         if "metadata" in changes:
-            changes["metadata"] = {**row["metadata"], **_metadata(changes["metadata"])}
+            changes["metadata"] = merge_metadata(server, row["metadata"], _metadata(changes["metadata"]))
         query = sa.select(sa.func.max(assistant_versions.c.version)).where(
             assistant_versions.c.assistant_id == row["assistant_id"]
         )

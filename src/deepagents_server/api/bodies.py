@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Annotated, Any, Literal, TypeVar, cast
 from uuid import UUID
 
@@ -13,8 +13,10 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message
 
 from deepagents_server.config_file import Strategy
+from deepagents_server.database.filters import clean_metadata
 from deepagents_server.errors import ApiError
-from deepagents_server.server import serving
+from deepagents_server.serialize import dump
+from deepagents_server.server import Server, serving
 
 Body = TypeVar("Body", bound=BaseModel)
 _MAX_DEPTH = 200
@@ -312,6 +314,18 @@ async def read_json(request: Request) -> Any:
     if _is_deep(read):
         raise ApiError(422, f"The body is nested more than {_MAX_DEPTH} levels deep.")
     return read
+
+
+def merge_metadata(server: Server, held: Mapping[str, Any], given: Metadata | None) -> dict[str, Any]:
+    """Add to metadata; all of it together has the bound of a body.
+
+    Raises:
+        ApiError: if it is too large, or cannot be kept.
+    """
+    merged = {**held, **clean_metadata(given)}
+    if len(dump(merged)) > server.max_body:
+        raise ApiError(413, f"The metadata may have {server.max_body:,} bytes.")
+    return merged
 
 
 def replay(request: Request, body: bytes) -> Callable[[], Awaitable[Message]]:

@@ -11,7 +11,7 @@ from pydantic import AwareDatetime
 from starlette.requests import Request
 from starlette.responses import Response
 
-from deepagents_server.api.bodies import Id, RunBody, SearchBody
+from deepagents_server.api.bodies import Id, RunBody, SearchBody, merge_metadata
 from deepagents_server.api.common import answer, answer_search, nothing, serving
 from deepagents_server.api.endpoint import DONE, Endpoint
 from deepagents_server.crons import next_date, show_cron
@@ -131,7 +131,7 @@ async def change(request: Request, given: CronChangeBody, *, cron_id: str) -> Re
     if given.enabled is not None:
         row["enabled"] = int(given.enabled)
     if given.metadata:
-        row["metadata"] = {**row["metadata"], **clean_metadata(given.metadata)}
+        row["metadata"] = merge_metadata(server, row["metadata"], given.metadata)
     row["updated_at"] = await server.database.now()
     row["next_run_date"] = next_date(row["schedule"], row["timezone"], row["end_time"], row["updated_at"])
     await server.database.execute(crons.update().where(crons.c.cron_id == cron_id).values(row))

@@ -46,7 +46,7 @@ class Endpoint:
             if it shows nothing of anybody's, `"itself"` if it asks by `ask_handlers` for what it does.
         several: whether its body is a list, of which handlers are asked about each part.
         also_asks: a second question, about something new of which nothing is known yet.
-        body: the model that it is checked by; or only a schema, and the handler gets JSON as it is.
+        body: the model that it is checked by; or only a schema, and the handler checks body and path.
         needs_body: whether nothing is refused, where else it stands for an empty object.
         query: what its query may hold.
         header: one that it reads.
@@ -87,10 +87,10 @@ class Endpoint:
             ApiError: if the caller may not, or gives what has no such form.
         """
         request = await self.permit(request)
-        body: list[Any] = []
         if isinstance(self.body, Mapping):
-            body = [await read_json(request)]
-        elif self.body:
+            return await self.handler(request, await read_json(request), **request.path_params)
+        body: list[Any] = []
+        if self.body:
             body = [check_body(self.body, await read_json(request), needed=self.needs_body)]
         named = read_path(request.path_params)
         query = request.query_params

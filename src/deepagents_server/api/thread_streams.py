@@ -21,7 +21,7 @@ from deepagents_server.api.bodies import (
 )
 from deepagents_server.api.common import answer, event_stream, serving
 from deepagents_server.api.endpoint import STREAM, Endpoint
-from deepagents_server.api.parameters import TEXTS
+from deepagents_server.api.parameters import TEXTS, parse_id
 from deepagents_server.api.runs import BEAT, after_event, frame, mode_of
 from deepagents_server.api.threads import find_thread
 from deepagents_server.create import create_run
@@ -198,7 +198,7 @@ async def command(request: Request, read: Any, *, thread_id: str) -> Response:
     try:
         if method not in _COMMANDS:
             raise _Refused("unknown_command", f"Unknown protocol command: {method[:100]}")
-        result = await _COMMANDS[method](serving(request), thread_id, params)
+        result = await _COMMANDS[method](serving(request), parse_id("thread_id", thread_id), params)
     except _Refused as error:
         return answer(failure(number, error.code, str(error)))
     except ValidationError as error:

@@ -19,6 +19,7 @@ from deepagents_server.api.bodies import (
     StateBody,
     ThreadBody,
     ThreadSearchBody,
+    merge_metadata,
 )
 from deepagents_server.api.common import answer, answer_list, answer_search, nothing, select_fields, serving
 from deepagents_server.api.endpoint import DONE, Endpoint
@@ -26,7 +27,7 @@ from deepagents_server.api.parameters import FLAG, LIMIT, TEXT, TEXTS, Parameter
 from deepagents_server.cancel import cancel_runs
 from deepagents_server.database.copying import copy_thread
 from deepagents_server.database.engine import Row
-from deepagents_server.database.filters import clean_metadata, contains
+from deepagents_server.database.filters import contains
 from deepagents_server.database.quotas import check_kept
 from deepagents_server.database.tables import runs, server_time, threads
 from deepagents_server.database.threads import (
@@ -84,11 +85,13 @@ async def get(request: Request, *, thread_id: str, include: str = "") -> Respons
 
 async def change(request: Request, given: MetadataBody, *, thread_id: str, prefer: str = "") -> Response:
     """Add to a thread's metadata, or let it live longer or shorter."""
-    async with serving(request).database.write() as connection:
+    server = serving(request)
+    async with server.database.write() as connection:
+        if given.metadata:
+            await check_kept(connection, server.database.owner)
         row = await get_thread(connection, thread_id, changes=True)
-        metadata = {**row["metadata"], **clean_metadata(given.metadata)}
         changed = {
-            "metadata": metadata,
+            "metadata": merge_metadata(server, row["metadata"], given.metadata),
             "updated_at": server_time(),
             **(given.ttl.lifetime if given.ttl else {}),
         }
@@ -214,7 +217,10 @@ def _empty_state() -> dict[str, Any]:
 async def change_state(request: Request, given: StateBody, *, thread_id: str) -> Response:
     """Change the state of a thread, as if a node had done it."""
     server = serving(request)
-    return answer(await update_state(server, await find_thread(server, thread_id), given))
+    async with server.database.read() as connection:
+        await check_kept(connection, server.database.owner)
+        thread = await get_thread(connection, thread_id)
+    return answer(await update_state(server, thread, given))
 
 
 async def list_history(
