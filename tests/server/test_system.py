@@ -164,8 +164,8 @@ def test_an_endpoint_that_does_not_say_who_may_use_it_is_refused() -> None:
 
 
 async def test_a_word_is_found_before_a_name_in_whatever_order_they_stand() -> None:
-    named = Endpoint("/moon/{phase}", "GET", show, "nobody")
-    word = Endpoint("/moon/phases", "GET", list_phases, "nobody")
+    named = Endpoint("/moon/{phase}", "GET", show, "nothing")
+    word = Endpoint("/moon/phases", "GET", list_phases, "nothing")
     for order in ([named, word], [word, named]):
         asks = httpx.ASGITransport(Starlette(routes=routes_of(order)))
         async with httpx.AsyncClient(transport=asks, base_url="http://moon") as client:

@@ -42,8 +42,8 @@ class Endpoint:
         method: of HTTP; `WEBSOCKET` for a connection, whose handler gets the socket alone.
         handler: its code, whose docstring documents show. It gets the request, then the body if there is one,
             and by name what path, query and header hold; what a client left out is left out.
-        asks: the resource and the action that handlers of `auth` decide about before it answers. `"nobody"`
-            if it shows nothing of anybody's, `"itself"` if it asks by `ask_handlers` for what it does.
+        asks: the resource and the action that handlers of `auth` decide about before it answers. `"nothing"`
+            if it shows what belongs to no caller, `"itself"` if it asks by `ask_handlers` for what it does.
         several: whether its body is a list, of which handlers are asked about each part.
         also_asks: a second question, about something new of which nothing is known yet.
         body: the model that it is checked by; or only a schema, and the handler checks body and path.
@@ -56,7 +56,7 @@ class Endpoint:
     path: str
     method: Method
     handler: Callable[..., Awaitable[Any]]
-    asks: Asks | Literal["nobody", "itself"] | None = None
+    asks: Asks | Literal["nothing", "itself"] | None = None
     _: KW_ONLY
     several: bool = False
     also_asks: Asks | None = None
@@ -67,12 +67,12 @@ class Endpoint:
     answer: Answer = JSON
 
     def __post_init__(self) -> None:
-        """Refuse an endpoint that does not say who may use it: a guess might let anybody in."""
+        """Refuse an endpoint that does not say who may use it; a guess might let too many in."""
         if self.asks is None:
             raise ServeError(
                 f"The endpoint {self.name} does not say what handlers of auth are asked: give it "
-                'asks=(RESOURCE, ACTION), such as ("threads", "read"); or asks="nobody", if it shows nothing '
-                "of anybody's."
+                'asks=(RESOURCE, ACTION), such as ("threads", "read"); or asks="nothing", if what it shows '
+                "belongs to no caller."
             )
 
     @property

@@ -161,6 +161,6 @@ def _show(title: str, body: str, status: int = 200, headers: Mapping[str, str] |
 
 
 ENDPOINTS: Final = [
-    Endpoint("/", "GET", page, "nobody", answer=PAGE),
-    Endpoint("/docs", "GET", docs, "nobody", answer=PAGE),
+    Endpoint("/", "GET", page, "nothing", answer=PAGE),
+    Endpoint("/docs", "GET", docs, "nothing", answer=PAGE),
 ]

@@ -130,6 +130,7 @@ async def join_stream(
     """Stream a run that is there: what it still does, or all since an event."""
     row = await _find_run(request, thread_id, run_id)
     modes = [mode for mode in stream_mode if mode]
+    modes += _ALWAYS if modes else ()
     return _stream(request, row, after_event(last_event_id), cancels=cancel_on_disconnect, modes=modes)
 
 
@@ -253,9 +254,9 @@ async def _frames(
     resumable = bool(load(row["kwargs"]).get("stream_resumable"))
     with end_with_client(server, row, cancels=cancels):
         async with read_run(server, row["run_id"], after, BEAT) as events:
-            async for event in events:
-                if event is None or not modes or mode_of(event) in (*modes, *_ALWAYS):
-                    yield frame(event, numbered=resumable)
+            wanted = (each async for each in events if not modes or each is None or mode_of(each) in modes)
+            async for event in wanted:
+                yield frame(event, numbered=resumable)
 
 
 def frame(event: Event | None, *, numbered: bool) -> bytes:

@@ -77,9 +77,9 @@ async def metrics(request: Request) -> Response:
 
 
 ENDPOINTS: Final = [
-    Endpoint("/ok", "GET", ok, "nobody", query={"check_db": FLAG}),
-    Endpoint("/ready", "GET", ready, "nobody"),
-    Endpoint("/info", "GET", info, "nobody"),
-    Endpoint("/openapi.json", "GET", openapi, "nobody"),
-    Endpoint("/metrics", "GET", metrics, "nobody", answer=Answer(("text/plain",))),
+    Endpoint("/ok", "GET", ok, "nothing", query={"check_db": FLAG}),
+    Endpoint("/ready", "GET", ready, "nothing"),
+    Endpoint("/info", "GET", info, "nothing"),
+    Endpoint("/openapi.json", "GET", openapi, "nothing"),
+    Endpoint("/metrics", "GET", metrics, "nothing", answer=Answer(("text/plain",))),
 ]

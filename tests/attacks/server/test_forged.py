@@ -104,7 +104,7 @@ def test_names_and_ids_bring_no_headers_into_an_answer(world: World) -> None:
 
 ENDPOINTS = {
     each.body.__name__: each.name
-    for part in reversed(PARTS.values())
+    for part in reversed([*PARTS.values()])
     for each in reversed(part)
     if isinstance(each.body, type)
 }
