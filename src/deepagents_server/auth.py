@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
 from langgraph_sdk import Auth
@@ -32,30 +32,16 @@ _TAKEN: Final[Mapping[str, Callable[[Request], Any]]] = {
 _log: Final = logging.getLogger("deepagents.server")
 
 
-class User(Mapping[str, Any]):
+class User(dict[str, Any]):
     """A caller: what `authenticate` returned, by key and as attributes."""
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
-        name = fields["identity"]
-        self._fields: dict[str, Any] = {
-            "is_authenticated": True,
-            "display_name": name,
-            "permissions": [],
-            **fields,
-        }
-
-    def __getitem__(self, name: str) -> Any:
-        return self._fields[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._fields)
-
-    def __len__(self) -> int:
-        return len(self._fields)
+        known: dict[str, Any] = {"display_name": fields["identity"], "permissions": []}
+        super().__init__({"is_authenticated": True, **known, **fields})
 
     def __getattr__(self, name: str) -> Any:
         try:
-            return self.__dict__["_fields"][name]
+            return self[name]
         except KeyError:
             raise AttributeError(name) from None
 

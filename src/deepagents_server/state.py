@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from langgraph.errors import InvalidUpdateError
 from langgraph.types import StateSnapshot
@@ -31,15 +31,6 @@ class ThreadGraph:
         """Name the thread, or one of its checkpoints."""
         named = {name: checkpoint[name] for name in CHECKPOINT if checkpoint.get(name) is not None}
         return {"configurable": {"checkpoint_ns": "", **named, "thread_id": self.thread_id}}
-
-
-class Update(Protocol):
-    """A change of a thread's state."""
-
-    values: Any
-    as_node: str | None
-    checkpoint: dict[str, Any] | None
-    checkpoint_id: str | None
 
 
 @asynccontextmanager
@@ -68,8 +59,10 @@ async def read_state(opened: ThreadGraph, config: Mapping[str, Any], *, subgraph
         ) from error
 
 
-async def update_state(server: Server, thread: Row, change: Update) -> dict[str, Any]:
-    """Change a thread's state as if a node had done it; return the new checkpoint.
+async def update_state(
+    server: Server, thread: Row, values: Any, as_node: str | None, checkpoint: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Change a thread's state at a checkpoint as if a node had done it; return the new checkpoint.
 
     Raises:
         ApiError: if the thread has no graph, is at work, or the change does not fit.
@@ -79,13 +72,8 @@ async def update_state(server: Server, thread: Row, change: Update) -> dict[str,
             raise ApiError(400, "No graph has worked on this thread; name one as graph_id in its metadata.")
         if thread["status"] == "busy":
             raise ApiError(409, "The thread is busy with a run; wait for it, or cancel it.")
-        named = {**(change.checkpoint or {})}
-        if change.checkpoint_id:
-            named["checkpoint_id"] = change.checkpoint_id
         try:
-            config = await opened.graph.aupdate_state(
-                cast(Any, opened.config(named)), change.values, change.as_node
-            )
+            config = await opened.graph.aupdate_state(cast(Any, opened.config(checkpoint)), values, as_node)
         except (InvalidUpdateError, ValueError, TypeError, KeyError) as error:
             raise ApiError(400, f"The state cannot be changed so: {str(error)[:500]}") from error
         state = await opened.graph.aget_state(cast(Any, opened.config({})))
@@ -100,9 +88,9 @@ async def update_state(server: Server, thread: Row, change: Update) -> dict[str,
     await server.database.execute(
         threads.update().where(threads.c.thread_id == thread["thread_id"]).values(shown)
     )
-    checkpoint = show_checkpoint(config) or {}
+    made = show_checkpoint(config) or {}
     return {
-        "checkpoint": checkpoint,
+        "checkpoint": made,
         "configurable": config["configurable"],
-        "checkpoint_id": checkpoint["checkpoint_id"],
+        "checkpoint_id": made["checkpoint_id"],
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import Any, Final, cast
@@ -122,13 +123,13 @@ async def _refuse_value(request: Request, error: Exception) -> Response:
     return refuse(request.scope, cannot_be_kept())
 
 
+@dataclass
 class _Failures:
     """Answers for an application that fails; the log says why, for the client is to learn nothing of that."""
 
-    def __init__(self, app: ASGIApp, database: Database) -> None:
-        self._app = app
-        self._database = database
-        self._quiet_until = 0.0
+    app: ASGIApp
+    database: Database
+    quiet_until: float = 0.0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let the application answer; what breaks off is cut, so that no client takes it for whole."""
@@ -140,11 +141,11 @@ class _Failures:
             await send(message)
 
         try:
-            await self._app(scope, receive, send_on)
+            await self.app(scope, receive, send_on)
         except Exception as error:
             if scope["type"] == "lifespan" or (begun and scope["type"] == "websocket"):
                 raise
-            away = self._database.is_unusable(error)
+            away = self.database.is_unusable(error)
             self._log(f"{scope.get('method', 'GET')} {scope['path']} failed", error, away=away)
             if not begun:
                 refused = refuse(scope, cannot_be_used() if away else make_failure())
@@ -153,8 +154,8 @@ class _Failures:
     def _log(self, what: str, error: Exception, *, away: bool) -> None:
         # While a database is away, every request fails, and says the same.
         now = time.monotonic()
-        if away and now < self._quiet_until:
+        if away and now < self.quiet_until:
             return
-        self._database.log_failure(what, error)
+        self.database.log_failure(what, error)
         if away:
-            self._quiet_until = now + _QUIET
+            self.quiet_until = now + _QUIET

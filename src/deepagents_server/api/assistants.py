@@ -4,26 +4,19 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
 from uuid import uuid4
 
 import sqlalchemy as sa
-from pydantic import TypeAdapter
+from pydantic import BaseModel, Field, TypeAdapter
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUserError
 from sqlalchemy.ext.asyncio import AsyncConnection
 from starlette.requests import Request
 from starlette.responses import Response
 
 from deepagents_server.api.access import ask_handlers
-from deepagents_server.api.bodies import (
-    AssistantBody,
-    AssistantChangeBody,
-    AssistantSearchBody,
-    SearchBody,
-    VersionBody,
-    merge_metadata,
-)
-from deepagents_server.api.common import answer, answer_search, nothing, serving
+from deepagents_server.api.bodies import Config, Id, Metadata, SearchBody, merge_metadata
+from deepagents_server.api.common import answer, answer_search, serving
 from deepagents_server.api.endpoint import DONE, Endpoint
 from deepagents_server.api.parameters import FLAG, Parameter, parse_flag
 from deepagents_server.api.threads import remove
@@ -42,6 +35,43 @@ from deepagents_server.serialize import now
 from deepagents_server.server import Server
 
 _SORTED: Final = ("created_at", "assistant_id", "graph_id", "name", "updated_at")
+
+
+class AssistantBody(BaseModel):
+    """An assistant to be made."""
+
+    graph_id: str
+    assistant_id: Id | None = None
+    name: str | None = None
+    description: str | None = None
+    config: Config | None = None
+    context: dict[str, Any] | None = None
+    metadata: Metadata | None = None
+    if_exists: Literal["raise", "do_nothing"] | None = None
+
+
+class AssistantChangeBody(BaseModel):
+    """A new version of an assistant."""
+
+    graph_id: str | None = None
+    name: str | None = None
+    description: str | None = None
+    config: Config | None = None
+    context: dict[str, Any] | None = None
+    metadata: Metadata | None = None
+
+
+class AssistantSearchBody(SearchBody):
+    """Assistants that are looked for."""
+
+    graph_id: str | None = None
+    name: str | None = None
+
+
+class VersionBody(BaseModel):
+    """The version that an assistant is to have."""
+
+    version: Annotated[int, Field(ge=1, le=2**31)]
 
 
 async def _assistant(server: Server, assistant_id: str) -> Row:
@@ -119,7 +149,7 @@ async def _replace(connection: AsyncConnection, row: Row) -> None:
     await connection.execute(changed.values(dict(row)))
 
 
-async def delete(request: Request, *, assistant_id: str, delete_threads: bool = False) -> Response:
+async def delete(request: Request, *, assistant_id: str, delete_threads: bool = False) -> None:
     """Remove an assistant with its versions, and with the threads that it worked on if the query says so."""
     if delete_threads:
         for permitted, thread_id in await _threads(request, assistant_id):
@@ -128,7 +158,6 @@ async def delete(request: Request, *, assistant_id: str, delete_threads: bool = 
         row = await _own(connection, assistant_id)
         for table in (assistant_versions, assistants):
             await connection.execute(table.delete().where(table.c.assistant_id == row["assistant_id"]))
-    return nothing()
 
 
 async def _threads(request: Request, assistant_id: str) -> list[tuple[Server, str]]:

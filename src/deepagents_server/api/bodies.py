@@ -12,7 +12,6 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, Validati
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message
 
-from deepagents_server.config_file import Strategy
 from deepagents_server.database.filters import clean_metadata
 from deepagents_server.errors import ApiError
 from deepagents_server.serialize import dump
@@ -30,11 +29,6 @@ Id = Annotated[str, BeforeValidator(lambda value: str(UUID(str(value))))]
 Limit = Annotated[int, Field(ge=1, le=1000)]
 Offset = Annotated[int, Field(ge=0, le=2**62)]
 Ids = Annotated[list[Id], Field(max_length=1000)]
-Names = list[str] | Literal["*"]
-MultitaskStrategy = Literal["reject", "interrupt", "rollback", "enqueue", "steer"]
-StreamMode = Literal[
-    "values", "updates", "custom", "messages", "messages-tuple", "tasks", "checkpoints", "debug", "events"
-]
 
 
 _KINDS = {
@@ -68,109 +62,7 @@ Config = Annotated[dict[str, Any], AfterValidator(_check_config)]
 Checkpoint = Annotated[dict[str, Any], AfterValidator(_check_checkpoint)]
 
 
-class SendBody(BaseModel):
-    """A node that gets an input of its own."""
-
-    node: str
-    input: Any = None
-
-
-Update = dict[str, Any] | list[tuple[str, Any]]
-Goto = str | SendBody | list[str | SendBody]
-
-
-class CommandBody(BaseModel):
-    """Where a graph is to go, what it is to change, and the answer that it waits for."""
-
-    update: Update | None = None
-    goto: Goto | None = None
-    resume: Any = None
-
-
-class RunBody(BaseModel):
-    """A run to be made."""
-
-    assistant_id: str
-    input: Any = None
-    command: CommandBody | None = None
-    config: Config | None = None
-    context: dict[str, Any] | None = None
-    metadata: Metadata | None = None
-    checkpoint: Checkpoint | None = None
-    checkpoint_id: str | None = None
-    stream_mode: StreamMode | list[StreamMode] | None = None
-    stream_subgraphs: bool | None = None
-    stream_resumable: bool | None = None
-    interrupt_before: Names | None = None
-    interrupt_after: Names | None = None
-    webhook: Annotated[str, Field(min_length=1)] | None = None
-    multitask_strategy: MultitaskStrategy | None = None
-    if_not_exists: Literal["create", "reject"] | None = None
-    on_completion: Literal["delete", "keep", "complete", "continue"] | None = None
-    on_disconnect: Literal["cancel", "continue"] | None = None
-    after_seconds: Annotated[float, Field(ge=0, le=10 * 365 * 86400)] | None = None
-    durability: Literal["sync", "async", "exit"] | None = None
-    feedback_keys: list[str] | None = None
-
-
-class BatchRunBody(RunBody):
-    """A run among others, perhaps on a thread."""
-
-    thread_id: Id | None = None
-
-
 Minutes = Annotated[float, Field(gt=0, le=10**8)]
-
-
-class TtlBody(BaseModel):
-    """How long a thread lives after its last change."""
-
-    ttl: Minutes
-    strategy: Strategy = "delete"
-
-    @property
-    def lifetime(self) -> dict[str, Any]:
-        """Return this as columns."""
-        return {"ttl_seconds": round(self.ttl * 60), "ttl_strategy": self.strategy}
-
-
-def _as_ttl(given: Any) -> Any:
-    return {"ttl": given} if isinstance(given, int | float) else given
-
-
-Ttl = Annotated[TtlBody | None, BeforeValidator(_as_ttl)]
-
-
-class StateBody(BaseModel):
-    """A change of a thread's state."""
-
-    values: Any = None
-    as_node: str | None = None
-    checkpoint: Checkpoint | None = None
-    checkpoint_id: str | None = None
-
-
-class Superstep(BaseModel):
-    """Changes of a thread's state, one after the other."""
-
-    updates: list[StateBody] = []
-
-
-class ThreadBody(BaseModel):
-    """A thread to be made."""
-
-    thread_id: Id | None = None
-    metadata: Metadata | None = None
-    if_exists: Literal["raise", "do_nothing"] | None = None
-    supersteps: list[Superstep] | None = None
-    ttl: Ttl = None
-
-
-class MetadataBody(BaseModel):
-    """A change of metadata."""
-
-    metadata: Metadata | None = None
-    ttl: Ttl = None
 
 
 class SearchBody(BaseModel):
@@ -182,90 +74,6 @@ class SearchBody(BaseModel):
     sort_by: str | None = None
     sort_order: Literal["asc", "desc"] | None = None
     select: list[str] | None = None
-
-
-Alias = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")]
-Place = Annotated[str, Field(pattern=r"^(values|metadata|config|interrupts)([.\[]|$)", max_length=1000)]
-
-
-class ThreadSearchBody(SearchBody):
-    """Threads that are looked for."""
-
-    ids: Ids | None = None
-    values: dict[str, Any] | None = None
-    status: Literal["idle", "busy", "interrupted", "error"] | None = None
-    extract: Annotated[dict[Alias, Place], Field(max_length=10)] | None = None
-    """Parts of each thread that are wanted by themselves, as `values.messages[-1].content`, by a name."""
-
-
-class AssistantSearchBody(SearchBody):
-    """Assistants that are looked for."""
-
-    graph_id: str | None = None
-    name: str | None = None
-
-
-class PruneBody(BaseModel):
-    """Threads that are no longer needed, or their history."""
-
-    thread_ids: Ids
-    strategy: Strategy = "delete"
-
-
-class CheckpointBody(BaseModel):
-    """A checkpoint that is asked for."""
-
-    checkpoint: Checkpoint
-    subgraphs: bool = False
-    select: list[str] | None = None
-
-
-class HistoryBody(BaseModel):
-    """A part of a thread's history."""
-
-    limit: Annotated[int, Field(ge=0, le=1000)] = 10
-    before: str | Checkpoint | None = None
-    metadata: Metadata | None = None
-    checkpoint: Checkpoint | None = None
-    select: list[str] | None = None
-
-
-class AssistantBody(BaseModel):
-    """An assistant to be made."""
-
-    graph_id: str
-    assistant_id: Id | None = None
-    name: str | None = None
-    description: str | None = None
-    config: Config | None = None
-    context: dict[str, Any] | None = None
-    metadata: Metadata | None = None
-    if_exists: Literal["raise", "do_nothing"] | None = None
-
-
-class AssistantChangeBody(BaseModel):
-    """A new version of an assistant."""
-
-    graph_id: str | None = None
-    name: str | None = None
-    description: str | None = None
-    config: Config | None = None
-    context: dict[str, Any] | None = None
-    metadata: Metadata | None = None
-
-
-class VersionBody(BaseModel):
-    """The version that an assistant is to have."""
-
-    version: Annotated[int, Field(ge=1, le=2**31)]
-
-
-class CancelManyBody(BaseModel):
-    """Runs that are to be cancelled."""
-
-    thread_id: Id | None = None
-    run_ids: Ids | None = None
-    status: Literal["pending", "running", "all"] | None = None
 
 
 def check_body(model: type[Body], read: Any, *, needed: bool = False) -> Body:

@@ -11,9 +11,10 @@ from pydantic import AwareDatetime
 from starlette.requests import Request
 from starlette.responses import Response
 
-from deepagents_server.api.bodies import Id, RunBody, SearchBody, merge_metadata
-from deepagents_server.api.common import answer, answer_search, nothing, serving
+from deepagents_server.api.bodies import Id, SearchBody, merge_metadata
+from deepagents_server.api.common import answer, answer_search, serving
 from deepagents_server.api.endpoint import DONE, Endpoint
+from deepagents_server.api.runs import RunBody
 from deepagents_server.crons import next_date, show_cron
 from deepagents_server.database.assistants import get_assistant
 from deepagents_server.database.engine import Row
@@ -138,12 +139,11 @@ async def change(request: Request, given: CronChangeBody, *, cron_id: str) -> Re
     return answer(show_cron(row))
 
 
-async def delete(request: Request, *, cron_id: str) -> Response:
+async def delete(request: Request, *, cron_id: str) -> None:
     """Remove a schedule."""
     server = serving(request)
     await _cron(server, cron_id)
     await server.database.execute(crons.delete().where(crons.c.cron_id == cron_id))
-    return nothing()
 
 
 def _make_query(given: CronSearchBody) -> sa.Select[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from starlette.applications import Starlette
@@ -56,23 +57,23 @@ def surround(app: Starlette, config: ServerConfig, ask: Callable[[ASGIApp], ASGI
     return outer
 
 
+@dataclass(frozen=True)
 class _Below:
     """Answers below a prefix only, which the application behind knows as its root."""
 
-    def __init__(self, app: ASGIApp, prefix: str) -> None:
-        self._app = app
-        self._prefix = prefix
+    app: ASGIApp
+    prefix: str
 
     async def __call__(self, scope: Asgi, receive: Receive, send: Send) -> None:
         """Cut the prefix off, or answer 404."""
         if scope["type"] == "lifespan":
-            return await self._app(scope, receive, send)
+            return await self.app(scope, receive, send)
         path: str = scope["path"]
-        if path != self._prefix and not path.startswith(f"{self._prefix}/"):
-            refused = answer({"detail": f"This server answers below {self._prefix}/ only."}, 404)
+        if path != self.prefix and not path.startswith(f"{self.prefix}/"):
+            refused = answer({"detail": f"This server answers below {self.prefix}/ only."}, 404)
             return await refused(scope, receive, send)
-        whole = f"{path}/" if path == self._prefix else path
-        return await self._app({**scope, "path": whole, "root_path": self._prefix}, receive, send)
+        whole = f"{path}/" if path == self.prefix else path
+        return await self.app({**scope, "path": whole, "root_path": self.prefix}, receive, send)
 
 
 def headers_for_runs(http: Mapping[str, Any]) -> Callable[[Headers], Mapping[str, str]]:

@@ -12,6 +12,7 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 
 from deepagents_server.api.access import Asks, permit
 from deepagents_server.api.bodies import check_body, read_json
+from deepagents_server.api.common import nothing
 from deepagents_server.api.parameters import Parameter, read_path
 from deepagents_server.errors import ServeError
 
@@ -41,7 +42,8 @@ class Endpoint:
         path: its pattern; `{name}` stands for a text without a slash.
         method: of HTTP; `WEBSOCKET` for a connection, whose handler gets the socket alone.
         handler: its code, whose docstring documents show. It gets the request, then the body if there is one,
-            and by name what path, query and header hold; what a client left out is left out.
+            and by name what path, query and header hold; what a client left out is left out. `None` is an
+            answer without a body.
         asks: the resource and the action that handlers of `auth` decide about before it answers. `"nothing"`
             if it shows what belongs to no caller, `"itself"` if it asks by `ask_handlers` for what it does.
         several: whether its body is a list, of which handlers are asked about each part.
@@ -97,7 +99,7 @@ class Endpoint:
         read = {key: each.read(key, query.getlist(key)) for key, each in self.query.items() if key in query}
         if self.header and (sent := request.headers.get(self.header)) is not None:
             read[self.header.replace("-", "_")] = sent
-        return await self.handler(request, *body, **named, **read)
+        return await self.handler(request, *body, **named, **read) or nothing()
 
     async def permit(self, request: Request) -> Request:
         """Ask the handlers of `auth`; return the request as they leave it.

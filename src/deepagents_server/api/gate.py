@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -34,35 +35,26 @@ _PORT: Final = re.compile(r":[0-9]*\Z")
 _HOW: Final = "send an API key, as 'x-api-key: KEY' or 'Authorization: Bearer KEY'."
 
 
+@dataclass(frozen=True)
 class Gate:
     """Lets a request through with the server of its caller."""
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        server: Server,
-        origins: Origins,
-        choose_headers: Callable[[Headers], Mapping[str, str]],
-        *,
-        anyone: bool,
-        pages: bool = False,
-    ) -> None:
-        self._app = app
-        self._server = server
-        self._origins = origins
-        self._choose_headers = choose_headers
-        self._anyone = anyone
-        # Behind a user's own application these may be pages of theirs.
-        self._pages = pages
+    app: ASGIApp
+    server: Server
+    origins: Origins
+    choose_headers: Callable[[Headers], Mapping[str, str]]
+    anyone: bool
+    pages: bool = False
+    """Whether pages are the server's own; behind a user's application they may be theirs."""
 
     async def __call__(self, scope: Asgi, receive: Receive, send: Send) -> None:
         """Answer 401, or let the application answer."""
         # Who was asked before the user's own application is not asked again behind it.
         if scope["type"] == "lifespan" or SERVER in scope:
-            return await self._app(scope, receive, send)
+            return await self.app(scope, receive, send)
         if OWNER in scope:
             # A run of this server asks, for whom it works.
-            return await self._app({**scope, SERVER: self._server.of(Scope(scope[OWNER]))}, receive, send)
+            return await self.app({**scope, SERVER: self.server.of(Scope(scope[OWNER]))}, receive, send)
         # A WebSocket is opened by a GET.
         asked = Request({"method": "GET", **_with_key(scope), "type": "http"})
         try:
@@ -72,23 +64,23 @@ class Gate:
             user = await self._identify(asked)
             caller = Scope(user["identity"], user) if user else Scope()
         except ApiError as error:
-            shown = self._pages and error.status == 401 and path_of(scope) == "/"
-            refused = show_refusal(self._server, error) if shown else refuse(scope, error)
+            shown = self.pages and error.status == 401 and path_of(scope) == "/"
+            refused = show_refusal(self.server, error) if shown else refuse(scope, error)
             return await refused(scope, receive, send)
         if caller.owner:
             log_about(owner=caller.owner)
-        server = self._server.of(caller, self._choose_headers(Headers(scope=scope)))
+        server = self.server.of(caller, self.choose_headers(Headers(scope=scope)))
         known = {
             SERVER: server,
             "user": user or User({"identity": ""}),
             CALLER: partial(self._identify, asked),
         }
-        return await self._app({**scope, **known}, receive, send)
+        return await self.app({**scope, **known}, receive, send)
 
     async def _identify(self, request: Request) -> User | None:
         """Return who asks; `None` is anybody, where everybody may."""
-        handlers, keys = self._server.handlers, self._server.keys
-        if path_of(request.scope) in (*_OPEN, *(_DOCS if self._pages else ())):
+        handlers, keys = self.server.handlers, self.server.keys
+        if path_of(request.scope) in (*_OPEN, *(_DOCS if self.pages else ())):
             return None
         if handlers and handlers.authenticates:
             return await handlers.authenticate(request)
@@ -107,7 +99,7 @@ class Gate:
     def _refuse_strange_pages(self, request: Request) -> None:
         """Keep pages that a person looks at from running agents, where no key is asked for."""
         origin = request.headers.get("origin")
-        if origin and not self._origins.allow(origin):
+        if origin and not self.origins.allow(origin):
             raise ApiError(
                 403,
                 f"Pages of {origin[:100]!r} may not use this server; name them in langgraph.json, as "
@@ -119,7 +111,7 @@ class Gate:
         # As it was sent, for what Starlette cannot parse it replaces by the address of this machine. Every
         # browser sends one.
         name = _PORT.sub("", request.headers.get("host", _NAMES[0]).lower())
-        if not self._anyone and name not in _NAMES:
+        if not self.anyone and name not in _NAMES:
             raise ApiError(
                 403,
                 f"{name[:100]!r} is no name of this server, which asks for no key and so answers to "

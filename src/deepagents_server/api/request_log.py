@@ -6,6 +6,7 @@ import logging
 import re
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Final
 from uuid import uuid4
 
@@ -27,25 +28,25 @@ _ABSENT: Final = 499
 _log: Final = logging.getLogger("deepagents.access")
 
 
+@dataclass(frozen=True)
 class RequestLog:
     """Answers as an application does, and notes what it answered."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, routes: Sequence[BaseRoute], prefix: str) -> None:
-        self._app = app
-        self._metrics = metrics
-        self._prefix = prefix
-        self._routes = [route for route in routes if isinstance(route, Route)]
+    app: ASGIApp
+    metrics: Metrics
+    routes: Sequence[BaseRoute]
+    prefix: str
 
     async def __call__(self, scope: Asgi, receive: Receive, send: Send) -> None:
         """Let the application answer."""
         if scope["type"] == "lifespan":
-            return await self._app(scope, receive, send)
+            return await self.app(scope, receive, send)
         given = Headers(scope=scope).get(_NAME, "")
         seen = _Seen(given if _ID.fullmatch(given) else uuid4().hex, send)
         log_about(request_id=seen.request_id)
-        with self._metrics.open_requests.track_inprogress():
+        with self.metrics.open_requests.track_inprogress():
             try:
-                return await self._app(scope, receive, seen.send)
+                return await self.app(scope, receive, seen.send)
             finally:
                 self._note(scope, seen)
 
@@ -54,8 +55,8 @@ class RequestLog:
         method = scope.get("method", "GET")
         labels = method if method in _METHODS else "other", self._route(scope)
         whole = time.monotonic() - seen.began
-        self._metrics.requests.labels(*labels, seen.status).inc()
-        self._metrics.request_seconds.labels(*labels).observe(seen.first or whole)
+        self.metrics.requests.labels(*labels, seen.status).inc()
+        self.metrics.request_seconds.labels(*labels).observe(seen.first or whole)
         client = (scope.get("client") or [""])[0]
         fields = {"method": method, "path": scope["path"], "status": seen.status, "client": client}
         # Those who watch ask every few seconds.
@@ -67,20 +68,21 @@ class RequestLog:
 
     def _route(self, scope: Asgi) -> str:
         """Return the pattern of the path; whatever else callers think of would be a series each."""
-        path = scope["path"].removeprefix(self._prefix)
-        return next((each.path for each in self._routes if each.path_regex.match(path)), "other")
+        path = scope["path"].removeprefix(self.prefix)
+        found = (each for each in self.routes if isinstance(each, Route) and each.path_regex.match(path))
+        return next((each.path for each in found), "other")
 
 
+@dataclass
 class _Seen:
     """What is sent in answer to a request."""
 
-    def __init__(self, request_id: str, send: Send) -> None:
-        self.request_id = request_id
-        self.status = _ABSENT
-        self.began = time.monotonic()
-        self.first: float | None = None
-        """Seconds until the answer began."""
-        self._send = send
+    request_id: str
+    pass_on: Send
+    status: int = _ABSENT
+    began: float = field(default_factory=time.monotonic)
+    first: float | None = None
+    """Seconds until the answer began."""
 
     async def send(self, message: Message) -> None:
         """Send, and note when the answer began, and how."""
@@ -89,4 +91,4 @@ class _Seen:
             self.status = message.get("status") or (101 if message["type"] == "websocket.accept" else 403)
             if "headers" in message:
                 MutableHeaders(scope=message)[_NAME] = self.request_id
-        await self._send(message)
+        await self.pass_on(message)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Generator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import sqlalchemy as sa
-from pydantic import RootModel
+from pydantic import BaseModel, Field, RootModel
 from starlette.requests import Request
 from starlette.responses import Response
 
-from deepagents_server.api.bodies import BatchRunBody, CancelManyBody, RunBody
+from deepagents_server.api.bodies import Checkpoint, Config, Id, Ids, Metadata
 from deepagents_server.api.common import (
     Watched,
     answer,
@@ -45,6 +45,72 @@ BEAT: Final = 5.0
 _LOOK_AGAIN: Final = 15.0
 """Seconds after which who waits for a run asks the database, though nobody said that it is over."""
 _ALWAYS: Final = ("metadata", "error")
+
+
+Names = list[str] | Literal["*"]
+MultitaskStrategy = Literal["reject", "interrupt", "rollback", "enqueue", "steer"]
+StreamMode = Literal[
+    "values", "updates", "custom", "messages", "messages-tuple", "tasks", "checkpoints", "debug", "events"
+]
+
+
+class SendBody(BaseModel):
+    """A node that gets an input of its own."""
+
+    node: str
+    input: Any = None
+
+
+Update = dict[str, Any] | list[tuple[str, Any]]
+Goto = str | SendBody | list[str | SendBody]
+
+
+class CommandBody(BaseModel):
+    """Where a graph is to go, what it is to change, and the answer that it waits for."""
+
+    update: Update | None = None
+    goto: Goto | None = None
+    resume: Any = None
+
+
+class RunBody(BaseModel):
+    """A run to be made."""
+
+    assistant_id: str
+    input: Any = None
+    command: CommandBody | None = None
+    config: Config | None = None
+    context: dict[str, Any] | None = None
+    metadata: Metadata | None = None
+    checkpoint: Checkpoint | None = None
+    checkpoint_id: str | None = None
+    stream_mode: StreamMode | list[StreamMode] | None = None
+    stream_subgraphs: bool | None = None
+    stream_resumable: bool | None = None
+    interrupt_before: Names | None = None
+    interrupt_after: Names | None = None
+    webhook: Annotated[str, Field(min_length=1)] | None = None
+    multitask_strategy: MultitaskStrategy | None = None
+    if_not_exists: Literal["create", "reject"] | None = None
+    on_completion: Literal["delete", "keep", "complete", "continue"] | None = None
+    on_disconnect: Literal["cancel", "continue"] | None = None
+    after_seconds: Annotated[float, Field(ge=0, le=10 * 365 * 86400)] | None = None
+    durability: Literal["sync", "async", "exit"] | None = None
+    feedback_keys: list[str] | None = None
+
+
+class BatchRunBody(RunBody):
+    """A run among others, perhaps on a thread."""
+
+    thread_id: Id | None = None
+
+
+class CancelManyBody(BaseModel):
+    """Runs that are to be cancelled."""
+
+    thread_id: Id | None = None
+    run_ids: Ids | None = None
+    status: Literal["pending", "running", "all"] | None = None
 
 
 class BatchBody(RootModel[list[BatchRunBody]]):
@@ -101,14 +167,13 @@ async def get(request: Request, *, thread_id: str, run_id: str) -> Response:
     return answer(show_run(await _find_run(request, thread_id, run_id)))
 
 
-async def delete(request: Request, *, thread_id: str, run_id: str) -> Response:
+async def delete(request: Request, *, thread_id: str, run_id: str) -> None:
     """Remove a run that is over."""
     row = await _find_run(request, thread_id, run_id)
     if row["status"] in ACTIVE:
         raise ApiError(409, "The run is not over; cancel it first.")
     async with serving(request).database.write() as connection:
         await delete_runs(connection, [run_id])
-    return nothing()
 
 
 async def join(
@@ -148,7 +213,7 @@ async def cancel(
     return nothing(204 if wait else 202)
 
 
-async def cancel_many(request: Request, given: CancelManyBody, *, action: Action = "interrupt") -> Response:
+async def cancel_many(request: Request, given: CancelManyBody, *, action: Action = "interrupt") -> None:
     """End the runs of a thread, or those that are named, early."""
     if not given.status and not (given.thread_id and given.run_ids):
         raise ApiError(422, "Name a status, or thread_id and run_ids.")
@@ -161,7 +226,6 @@ async def cancel_many(request: Request, given: CancelManyBody, *, action: Action
         chosen.append(runs.c.run_id.in_(given.run_ids))
     if not await cancel_runs(serving(request), action, *chosen):
         raise ApiError(404, "There are no such runs to cancel.")
-    return nothing()
 
 
 async def _find_run(request: Request, thread_id: str, run_id: str) -> Row:

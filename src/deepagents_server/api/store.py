@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from deepagents_server.api.bodies import Limit, Minutes, Offset
-from deepagents_server.api.common import answer, answer_list, nothing, serving
+from deepagents_server.api.common import answer, answer_list, serving
 from deepagents_server.api.endpoint import DONE, Endpoint
 from deepagents_server.api.parameters import FLAG, TEXT
 from deepagents_server.database.quotas import check_kept
@@ -81,7 +81,7 @@ def _show(item: Item) -> dict[str, Any]:
     return {**shown, "score": item.score} if isinstance(item, SearchItem) else shown
 
 
-async def put(request: Request, given: PutBody) -> Response:
+async def put(request: Request, given: PutBody) -> None:
     """Keep a value."""
     index: Any = None if given.index is True else given.index
     ttl = NOT_PROVIDED if given.ttl is None else given.ttl
@@ -93,7 +93,6 @@ async def put(request: Request, given: PutBody) -> Response:
         await store.aput(_namespace(given.namespace), given.key, given.value, index, ttl=ttl)
     except InvalidNamespaceError as error:
         raise ApiError(422, f"namespace: {error}") from error
-    return nothing()
 
 
 async def get(
@@ -107,10 +106,9 @@ async def get(
     return answer(found and _show(found))
 
 
-async def delete(request: Request, given: KeyBody) -> Response:
+async def delete(request: Request, given: KeyBody) -> None:
     """Forget a value."""
     await serving(request).graphs.store.adelete(_namespace(given.namespace), given.key)
-    return nothing()
 
 
 async def search(request: Request, given: ItemSearchBody) -> Response:

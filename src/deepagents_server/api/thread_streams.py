@@ -11,18 +11,11 @@ from pydantic import BaseModel, Field, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
-from deepagents_server.api.bodies import (
-    CommandBody,
-    Config,
-    Metadata,
-    MultitaskStrategy,
-    Offset,
-    describe,
-)
+from deepagents_server.api.bodies import Config, Metadata, Offset, describe
 from deepagents_server.api.common import answer, event_stream, serving
 from deepagents_server.api.endpoint import STREAM, Endpoint
 from deepagents_server.api.parameters import TEXTS, parse_id
-from deepagents_server.api.runs import BEAT, after_event, frame, mode_of
+from deepagents_server.api.runs import BEAT, CommandBody, MultitaskStrategy, after_event, frame, mode_of
 from deepagents_server.api.threads import find_thread
 from deepagents_server.create import create_run
 from deepagents_server.database.engine import Row
@@ -35,7 +28,7 @@ from deepagents_server.protocol_events import CHANNELS, MODES, RunTeller, Wish
 from deepagents_server.serialize import dump, load
 from deepagents_server.server import Server
 from deepagents_server.state import open_graph
-from deepagents_server.thread_events import Followed, follow_thread
+from deepagents_server.thread_events import follow_thread
 
 Batches = AsyncGenerator[list[dict[str, Any]]]
 """Events as the protocol tells them."""
@@ -115,29 +108,18 @@ async def _write_frames(batches: Batches) -> AsyncIterator[bytes]:
 
 
 async def _tell(server: Server, thread_id: str, wish: Wish, since: int) -> Batches:
-    tell = _Telling(server, wish, since)
+    teller: RunTeller | None = None
     async with follow_thread(server, thread_id, since, whole=True, beat=BEAT) as events:
         async for followed in events:
-            shown = await tell(followed) if followed else []
-            if shown or followed is None:
-                yield shown
-
-
-class _Telling:
-    """Tells the events of a thread's runs, one run after the other."""
-
-    def __init__(self, server: Server, wish: Wish, since: int) -> None:
-        self._server, self._wish, self._since = server, wish, since
-        self._teller: RunTeller | None = None
-
-    async def __call__(self, followed: Followed) -> list[dict[str, Any]]:
-        """Return what a client wants of an event; that can be nothing."""
-        run, event = followed
-        teller = self._teller
-        if teller is None or teller.run_id != run["run_id"]:
-            teller = self._teller = RunTeller(run["run_id"], run["graph_id"])
-        shown = teller.tell(event) if event else teller.tell_end(*await _ending(self._server, run))
-        return [each for each in shown if each["seq"] > self._since and self._wish.takes(each)]
+            if followed is None:
+                yield []
+                continue
+            run, event = followed
+            if teller is None or teller.run_id != run["run_id"]:
+                teller = RunTeller(run["run_id"], run["graph_id"])
+            shown = teller.tell(event) if event else teller.tell_end(*await _ending(server, run))
+            if wanted := [each for each in shown if each["seq"] > since and wish.takes(each)]:
+                yield wanted
 
 
 async def _ending(server: Server, run: Row) -> tuple[str, Mapping[str, Any] | None]:

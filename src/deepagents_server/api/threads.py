@@ -4,27 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator, Sequence
-from typing import Any, Final, cast
+from typing import Annotated, Any, Final, Literal, cast
 
 import sqlalchemy as sa
 from langgraph.types import StateSnapshot
+from pydantic import BaseModel, BeforeValidator, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from deepagents_server.api.bodies import (
-    CheckpointBody,
-    HistoryBody,
-    MetadataBody,
-    PruneBody,
-    StateBody,
-    ThreadBody,
-    ThreadSearchBody,
-    merge_metadata,
-)
+from deepagents_server.api.bodies import Checkpoint, Id, Ids, Metadata, Minutes, SearchBody, merge_metadata
 from deepagents_server.api.common import answer, answer_list, answer_search, nothing, select_fields, serving
 from deepagents_server.api.endpoint import DONE, Endpoint
 from deepagents_server.api.parameters import FLAG, LIMIT, TEXT, TEXTS, Parameter
 from deepagents_server.cancel import cancel_runs
+from deepagents_server.config_file import Strategy
 from deepagents_server.database.copying import copy_thread
 from deepagents_server.database.engine import Row
 from deepagents_server.database.filters import contains
@@ -48,6 +41,104 @@ _INDEX: Final = re.compile(r"\[-?[0-9]{1,9}\]")
 _SORTED: Final = ("updated_at", "thread_id", "status", "created_at", "state_updated_at")
 
 
+class TtlBody(BaseModel):
+    """How long a thread lives after its last change."""
+
+    ttl: Minutes
+    strategy: Strategy = "delete"
+
+    @property
+    def lifetime(self) -> dict[str, Any]:
+        """Return this as columns."""
+        return {"ttl_seconds": round(self.ttl * 60), "ttl_strategy": self.strategy}
+
+
+def _as_ttl(given: Any) -> Any:
+    return {"ttl": given} if isinstance(given, int | float) else given
+
+
+Ttl = Annotated[TtlBody | None, BeforeValidator(_as_ttl)]
+
+
+class StateBody(BaseModel):
+    """A change of a thread's state."""
+
+    values: Any = None
+    as_node: str | None = None
+    checkpoint: Checkpoint | None = None
+    checkpoint_id: str | None = None
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """Return the checkpoint that is changed."""
+        return {
+            **(self.checkpoint or {}),
+            **({"checkpoint_id": self.checkpoint_id} if self.checkpoint_id else {}),
+        }
+
+
+class Superstep(BaseModel):
+    """Changes of a thread's state, one after the other."""
+
+    updates: list[StateBody] = []
+
+
+class ThreadBody(BaseModel):
+    """A thread to be made."""
+
+    thread_id: Id | None = None
+    metadata: Metadata | None = None
+    if_exists: Literal["raise", "do_nothing"] | None = None
+    supersteps: list[Superstep] | None = None
+    ttl: Ttl = None
+
+
+class MetadataBody(BaseModel):
+    """A change of metadata."""
+
+    metadata: Metadata | None = None
+    ttl: Ttl = None
+
+
+Alias = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")]
+Place = Annotated[str, Field(pattern=r"^(values|metadata|config|interrupts)([.\[]|$)", max_length=1000)]
+
+
+class ThreadSearchBody(SearchBody):
+    """Threads that are looked for."""
+
+    ids: Ids | None = None
+    values: dict[str, Any] | None = None
+    status: Literal["idle", "busy", "interrupted", "error"] | None = None
+    extract: Annotated[dict[Alias, Place], Field(max_length=10)] | None = None
+    """Parts of each thread that are wanted by themselves, as `values.messages[-1].content`, by a name."""
+
+
+class PruneBody(BaseModel):
+    """Threads that are no longer needed, or their history."""
+
+    thread_ids: Ids
+    strategy: Strategy = "delete"
+
+
+class CheckpointBody(BaseModel):
+    """A checkpoint that is asked for."""
+
+    checkpoint: Checkpoint
+    subgraphs: bool = False
+    select: list[str] | None = None
+
+
+class HistoryBody(BaseModel):
+    """A part of a thread's history."""
+
+    limit: Annotated[int, Field(ge=0, le=1000)] = 10
+    before: str | Checkpoint | None = None
+    metadata: Metadata | None = None
+    checkpoint: Checkpoint | None = None
+    select: list[str] | None = None
+
+
 async def create(request: Request, given: ThreadBody) -> Response:
     """Make a thread."""
     server = serving(request)
@@ -62,7 +153,7 @@ async def create(request: Request, given: ThreadBody) -> Response:
         )
     for step in given.supersteps or ():
         for update in step.updates:
-            await update_state(server, row, update)
+            await update_state(server, row, update.values, update.as_node, update.place)
     return answer(show_thread(await find_thread(server, row["thread_id"]) if given.supersteps else row))
 
 
@@ -100,11 +191,10 @@ async def change(request: Request, given: MetadataBody, *, thread_id: str, prefe
     return nothing() if prefer == "return=minimal" else answer(show_thread(row))
 
 
-async def delete(request: Request, *, thread_id: str) -> Response:
+async def delete(request: Request, *, thread_id: str) -> None:
     """Remove a thread with all that it holds; its runs end first."""
     await find_thread(serving(request), thread_id)
     await remove(serving(request), thread_id)
-    return nothing()
 
 
 async def remove(server: Server, thread_id: str) -> None:
@@ -220,7 +310,7 @@ async def change_state(request: Request, given: StateBody, *, thread_id: str) ->
     async with server.database.read() as connection:
         await check_kept(connection, server.database.owner)
         thread = await get_thread(connection, thread_id)
-    return answer(await update_state(server, thread, given))
+    return answer(await update_state(server, thread, given.values, given.as_node, given.place))
 
 
 async def list_history(
