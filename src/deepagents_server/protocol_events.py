@@ -49,9 +49,9 @@ class RunTeller:
         name, *namespace = event.name.split("|")
         yield from map(self._number, self._tell(name, tuple(namespace), load(event.data)))
 
-    def tell_end(self, status: str, error: Mapping[str, Any] | None) -> Iterator[dict[str, Any]]:
+    def tell_end(self, status: str | None, error: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """Tell how the run has ended."""
-        yield from map(self._number, self._end(status, error))
+        yield from map(self._number, self._end(status or "interrupted", error))
 
     def _number(self, shown: Shown) -> dict[str, Any]:
         self._seq += 1
@@ -127,7 +127,7 @@ class RunTeller:
         if messages := self._messages.pop(namespace, None):
             yield from (("messages", namespace, each) for each in messages.finish_all())
 
-    def _end(self, status: str, error: Mapping[str, Any] | None) -> Iterator[Shown]:
+    def _end(self, status: str, error: Mapping[str, Any]) -> Iterator[Shown]:
         for namespace in [*self._messages]:
             yield from self._finish_messages(namespace)
         yield from self._asked.values()
@@ -136,7 +136,7 @@ class RunTeller:
             yield "lifecycle", namespace, {"event": end, "graph_name": name}
         shown: dict[str, Any] = {"event": end, "graph_name": self.graph_id}
         if end == "failed":
-            shown["error"] = str((error or {}).get("message") or "The run ran out of time.")
+            shown["error"] = str(error.get("message") or "The run ran out of time.")
         yield "lifecycle", (), shown
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -14,6 +14,7 @@ from deepagents_server.database.engine import Row
 from deepagents_server.database.runs import ACTIVE
 from deepagents_server.database.tables import run_events, runs, threads
 from deepagents_server.events import Event
+from deepagents_server.serialize import load
 from deepagents_server.server import Server
 
 _AHEAD: Final = 64
@@ -32,6 +33,13 @@ async def is_over(server: Server, run_id: str) -> bool:
     """Tell whether a run has ended."""
     row = await server.database.row(sa.select(runs.c.status).where(runs.c.run_id == run_id))
     return row is None or row["status"] not in ACTIVE
+
+
+async def read_end(server: Server, run_id: str) -> tuple[str | None, Mapping[str, Any]]:
+    """Return the status of a run, and how it failed; one that was taken back is gone."""
+    query: Any = sa.select(runs.c.status, runs.c.error).where(runs.c.run_id == run_id)
+    row = await server.database.row(query)
+    return (row["status"], load(row["error"]) or {}) if row else (None, {})
 
 
 def read_run(server: Server, run_id: str, after: int, beat: float) -> aclosing[AsyncGenerator[Event | None]]:

@@ -22,14 +22,14 @@ from deepagents_server.api.parameters import parse_id
 from deepagents_server.api.runs import BEAT, check_end, end_with_client
 from deepagents_server.create import create_run
 from deepagents_server.database.engine import Row
-from deepagents_server.database.tables import assistants, runs
+from deepagents_server.database.tables import assistants
 from deepagents_server.errors import ApiError, not_found
 from deepagents_server.events import Event
 from deepagents_server.graphs import system_assistant_id
 from deepagents_server.message_blocks import Messages
 from deepagents_server.serialize import dump, load
 from deepagents_server.server import Server
-from deepagents_server.thread_events import read_run
+from deepagents_server.thread_events import read_end, read_run
 
 THREAD_HEADER: Final = "x-thread-id"
 """The thread that a conversation goes on in; without it, a request brings all of its messages."""
@@ -152,9 +152,7 @@ class _Answer:
             async for event in events:
                 for piece in self._pieces_of(event) if event else ("",):
                     yield piece
-        query: Any = sa.select(runs.c.error).where(runs.c.run_id == run_id)
-        ended = await self._server.database.row(query)
-        failed: Any = (load(ended["error"]) if ended else None) or {}
+        _, failed = await read_end(self._server, run_id)
         if end := _ENDS.get(failed.get("kind", "")):
             self._end = end
             return

@@ -38,7 +38,7 @@ from deepagents_server.events import Event
 from deepagents_server.runs.engine import Action
 from deepagents_server.serialize import dump, load
 from deepagents_server.server import Server
-from deepagents_server.thread_events import is_over, read_run
+from deepagents_server.thread_events import is_over, read_end, read_run
 
 BEAT: Final = 5.0
 """Seconds of silence after which a stream says that it is alive."""
@@ -283,9 +283,9 @@ async def _write_spaces(server: Server, row: Row, *, cancels: bool) -> AsyncIter
 async def final_values(server: Server, row: Row) -> bytes:
     """Wait for a run and return its thread's values, or how it failed, as JSON."""
     await wait_for(server, row["run_id"])
-    run = await server.database.row(sa.select(runs).where(runs.c.run_id == row["run_id"]))
-    if run and run["error"]:
-        return dump({"__error__": load(run["error"])})
+    _, error = await read_end(server, row["run_id"])
+    if error:
+        return dump({"__error__": error})
     thread = await server.database.row(sa.select(threads).where(threads.c.thread_id == row["thread_id"]))
     values = load(thread["values"]) if thread else None
     asked = questions_of(thread) if thread else []
@@ -298,11 +298,10 @@ async def check_end(server: Server, run: Row) -> Row:
     Raises:
         ApiError: if it failed, was ended early, or is gone.
     """
-    query: Any = sa.select(runs.c.status, runs.c.error).where(runs.c.run_id == run["run_id"])
-    ended = await server.database.row(query)
-    if ended and ended["error"]:
-        raise ApiError(500, f"The agent failed: {load(ended['error'])['message']}")
-    if ended and ended["status"] == "interrupted":
+    status, error = await read_end(server, run["run_id"])
+    if error:
+        raise ApiError(500, f"The agent failed: {error['message']}")
+    if status == "interrupted":
         raise ApiError(409, "The run was ended early.")
     return await find_thread(server, run["thread_id"])
 

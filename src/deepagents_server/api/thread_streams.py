@@ -18,17 +18,16 @@ from deepagents_server.api.parameters import TEXTS, parse_id
 from deepagents_server.api.runs import BEAT, CommandBody, MultitaskStrategy, after_event, frame, mode_of
 from deepagents_server.api.threads import find_thread
 from deepagents_server.create import create_run
-from deepagents_server.database.engine import Row
 from deepagents_server.database.runs import ACTIVE
 from deepagents_server.database.tables import runs
 from deepagents_server.database.threads import questions_of
 from deepagents_server.errors import ApiError, cannot_be_kept
 from deepagents_server.events import Event
 from deepagents_server.protocol_events import CHANNELS, MODES, RunTeller, Wish
-from deepagents_server.serialize import dump, load
+from deepagents_server.serialize import dump
 from deepagents_server.server import Server
 from deepagents_server.state import open_graph
-from deepagents_server.thread_events import follow_thread
+from deepagents_server.thread_events import follow_thread, read_end
 
 Batches = AsyncGenerator[list[dict[str, Any]]]
 """Events as the protocol tells them."""
@@ -117,16 +116,9 @@ async def _tell(server: Server, thread_id: str, wish: Wish, since: int) -> Batch
             run, event = followed
             if teller is None or teller.run_id != run["run_id"]:
                 teller = RunTeller(run["run_id"], run["graph_id"])
-            shown = teller.tell(event) if event else teller.tell_end(*await _ending(server, run))
+            shown = teller.tell(event) if event else teller.tell_end(*await read_end(server, run["run_id"]))
             if wanted := [each for each in shown if each["seq"] > since and wish.takes(each)]:
                 yield wanted
-
-
-async def _ending(server: Server, run: Row) -> tuple[str, Mapping[str, Any] | None]:
-    ended: Any = sa.select(runs.c.status, runs.c.error).where(runs.c.run_id == run["run_id"])
-    row = await server.database.row(ended)
-    # A run that was taken back is no longer there.
-    return (row["status"], load(row["error"])) if row else ("interrupted", None)
 
 
 async def join_stream(
