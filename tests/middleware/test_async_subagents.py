@@ -8,7 +8,6 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -24,7 +23,6 @@ from langsmith.run_trees import RunTree
 
 from deepagents import AsyncSubAgentMiddleware, Limits, SubAgentMiddleware, create_deep_agent
 from deepagents.errors import ConfigError
-from deepagents.middleware.async_subagents.client import JUST_NOW, PollSchedule
 from deepagents.middleware.async_subagents.messages import run_options
 from deepagents.middleware.async_subagents.spec import validate_specs
 from deepagents.middleware.limits import LIMIT_REACHED
@@ -310,9 +308,9 @@ FAULTS = {
         "remote_failed",
         "answered 500",
     ),
-    "no entry": (Instead(401, json.dumps({"detail": SECRET})), "remote_failed", "headers of its spec"),
+    "no entry": (Instead(401, json.dumps({"detail": SECRET})), "remote_failed", "headers or API key"),
     "not there": (Instead(404, "{}"), "remote_failed", "graph_id"),
-    "no JSON": (Instead(200, "<html>"), "remote_failed", "not JSON"),
+    "no JSON": (Instead(200, "<html>"), "remote_failed", "sent no JSON"),
     "wrong JSON": (Instead(200, '["run"]'), "remote_failed", "not that of an Agent Protocol server"),
     "an odd status": (Instead(200, '{"run_id": "1", "status": "<b>"}'), "remote_failed", "not that of"),
     "silence": (Instead(hangs=True), "timeout", "no answer within 0.3 s"),
@@ -626,42 +624,6 @@ def test_an_agent_without_tasks_elsewhere_has_no_further_nodes(server: AgentServ
     assert more - plain == {f"AsyncSubAgentMiddleware.{hook}" for hook in hooks}
 
 
-def test_a_server_that_fails_is_left_alone_for_longer_and_longer() -> None:
-    now = [0.0]
-    schedule = PollSchedule(5, lambda: now[0])
-    pauses: list[float] = []
-    while len(pauses) < 7:
-        if schedule.choose({"t-1": "server"}):
-            pauses.append(now[0])
-            schedule.note_failure("server")
-        now[0] += 1
-
-    assert [later - earlier for earlier, later in pairwise(pauses)] == [15, 30, 60, 120, 240, 300]
-
-
-def test_of_many_tasks_those_are_asked_about_that_have_waited_longest() -> None:
-    now = [0.0]
-    schedule = PollSchedule(0, lambda: now[0])
-    tasks = dict.fromkeys((f"t-{n}" for n in range(12)), "server")
-    rounds: list[str] = []
-    for now[0] in (1.0, 2.0, 3.0):
-        rounds += schedule.choose(tasks)
-
-    assert rounds[:20] == [f"t-{n % 12}" for n in range(20)]
-    assert len(rounds) == 24
-
-
-def test_at_the_end_of_a_run_a_task_is_asked_about_again_unless_it_just_was() -> None:
-    now = [10.0]
-    schedule = PollSchedule(5, lambda: now[0])
-    assert schedule.choose({"t-1": "server"}) == ["t-1"]
-    now[0] = 10.4
-    assert schedule.choose({"t-1": "server"}, within=JUST_NOW) == []
-    now[0] = 10.6
-    assert schedule.choose({"t-1": "server"}) == []
-    assert schedule.choose({"t-1": "server"}, within=JUST_NOW) == ["t-1"]
-
-
 def test_a_task_that_was_just_begun_is_asked_about_at_the_end_of_the_run(server: AgentServer) -> None:
     finish = doing(lambda: server.finishes(server.only_task(), "Gold."), "I asked the digger.")
     with ScriptedModel(START, finish, "Gold was found.") as model:
@@ -865,7 +827,7 @@ def test_the_list_filters_by_the_status_that_it_shows(server: AgentServer) -> No
         server.finishes("t-0", "Gold.")
         return calls(*(("list_async_tasks", {"status_filter": each}) for each in ("success", "running")))
 
-    with ScriptedModel(finish_one_and_list, "Two.") as model:
+    with ScriptedModel(finish_one_and_list, "Two.", "Gold was found.") as model:
         agent = plain_agent_over(model, spec(server), poll_seconds=3600)
         state = agent.invoke({"messages": "Go!", "async_tasks": known})
 

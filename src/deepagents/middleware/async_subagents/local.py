@@ -28,7 +28,7 @@ from deepagents._state.runtime import (
     runtime_of_run,
 )
 from deepagents.middleware._history import is_from_person
-from deepagents.middleware.async_subagents.client import RemoteFailure, Run
+from deepagents.middleware.async_subagents.client import RemoteFailure, Run, Thread
 from deepagents.middleware.async_subagents.local_runs import LocalRun, StreamOfCaller, runs_of_process
 from deepagents.middleware.async_subagents.messages import content_blocks, from_wire
 from deepagents.middleware.async_subagents.spec import AsyncAgent, as_mapping
@@ -74,7 +74,7 @@ class LocalClient:
         known = self._runs.newest(thread_id)
         return _show(known) if known else None
 
-    async def get_thread(self, thread_id: str) -> Mapping[str, Any]:
+    async def get_thread(self, thread_id: str) -> Thread:
         """Return how a thread stands, its result, and the questions that it waits with."""
         newest = self._runs.newest(thread_id)
         if newest and not newest.is_over:

@@ -20,7 +20,7 @@ from deepagents._async import IOCall, arun, run, start_thread
 from deepagents._state.run_end import RunEnd, run_end
 from deepagents._state.runtime import outside_of_runs, running_stream
 from deepagents._text import describe_exception
-from deepagents.middleware.async_subagents.spec import UNDER_WAY
+from deepagents.middleware.async_subagents.spec import UNDER_WAY, RunStatus
 from deepagents.middleware.limits import Budget, counting
 
 _MOST_KEPT: Final = 1_000
@@ -89,7 +89,7 @@ class LocalRun:
     before: Sequence[LocalRun] = ()
     ended: Future[None] = field(default_factory=Future[None])
     error: str = ""
-    _status: str = "pending"
+    _status: RunStatus = "pending"
     _is_stopped: bool = False
     _task: asyncio.Task[None] | None = None
     _finishing: Lock = field(default_factory=Lock)
@@ -99,7 +99,7 @@ class LocalRun:
         self.ended.set_running_or_notify_cancel()
 
     @property
-    def status(self) -> str:
+    def status(self) -> RunStatus:
         """How it stands: `lost` when something else than a wish of ours has ended it."""
         return "interrupted" if not self.has_ended and self._is_stopped else self._status
 
@@ -174,7 +174,7 @@ class LocalRun:
         return IOCall(block, wait)
 
     async def _work(self) -> None:
-        status: str = "lost"
+        status: RunStatus = "lost"
         try:
             with outside_of_runs(), counting(self.budget) if self.budget else nullcontext():
                 # All, not the last alone: one that was stopped while it waited ends before those ahead of it.
@@ -190,7 +190,7 @@ class LocalRun:
         finally:
             self._finish(status)
 
-    def _finish(self, status: str) -> None:
+    def _finish(self, status: RunStatus) -> None:
         """Note how it ended, unless that is known, and keep nothing that is not asked for any more."""
         # Threads may find at the same time that its event loop is closed.
         with self._finishing:

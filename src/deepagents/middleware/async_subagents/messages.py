@@ -18,6 +18,7 @@ from langchain_core.messages import (
     messages_from_dict,
 )
 from langsmith.run_helpers import get_current_run_tree
+from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
 from deepagents._text import truncate
@@ -31,7 +32,6 @@ from deepagents.middleware.async_subagents.spec import (
     TaskEvent,
     TaskStatus,
     as_mapping,
-    is_plain_id,
 )
 from deepagents.tools._tool import Content, Runtime
 
@@ -39,6 +39,7 @@ Block: TypeAlias = dict[str | Any, Any]
 ShownMessages: TypeAlias = Callable[[Mapping[str, Any]], Sequence[Any]]
 """Returns the messages of a state as the agent's model sees them."""
 
+_EVENT: Final = TypeAdapter(TaskEvent)
 _MAX_RESULT: Final = 80_000
 _MEDIA: Final = ("image", "image_url", "audio", "input_audio", "video", "file")
 _CUT: Final = "\n... [cut; check_async_task returns the whole answer]"
@@ -238,26 +239,31 @@ def make_notification(event: TaskEvent, body: Sequence[Block]) -> HumanMessage:
     opening = "\n".join([_HEADER, "<async_task>", *lines, f"<{tag}>"])
     closing = f"</{tag}>\n</async_task>\n{_NEXT.get(event['status'], '')}".rstrip()
     marks = {NOTIFICATION: dict(event)}
-    if not _has_media(body):
-        text = _text_of(body) or (_NO_OUTPUT if event["status"] == "success" else "none")
-        inside = escape(truncate(text, _MAX_RESULT, _CUT))
-        return HumanMessage(f"{opening}\n{inside}\n{closing}", additional_kwargs=marks)
-    blocks: list[Any] = [{"type": "text", "text": opening}]
-    for each in body:
-        is_text = each["type"] == "text"
-        blocks.append(
-            {**each, "text": escape(truncate(each["text"], _MAX_RESULT, _CUT))} if is_text else each
-        )
-    return HumanMessage([*blocks, {"type": "text", "text": closing}], additional_kwargs=marks)
+    inside = [_quote(each) for each in body] or [
+        _text_block(_NO_OUTPUT if event["status"] == "success" else "none")
+    ]
+    blocks: list[Any] = [_text_block(opening), *inside, _text_block(closing)]
+    return HumanMessage(blocks if _has_media(blocks) else _text_of(blocks), additional_kwargs=marks)
+
+
+def _text_block(text: str) -> Block:
+    return {"type": "text", "text": text}
+
+
+def _quote(block: Block) -> Block:
+    """Escape and cut a text, so that it cannot pose as a tag; media stay as they are."""
+    if block["type"] != "text":
+        return block
+    return _text_block(escape(truncate(block["text"], _MAX_RESULT, _CUT)))
 
 
 def read_event(message: Any) -> TaskEvent | None:
     """Return the event of a notification; `None` for other messages and for malformed events."""
-    event = as_mapping(getattr(message, "additional_kwargs", {}).get(NOTIFICATION))
-    if not all(isinstance(event.get(key), str) for key in ("task_id", "agent_name", "status")):
+    try:
+        event = _EVENT.validate_python(getattr(message, "additional_kwargs", {}).get(NOTIFICATION))
+    except ValidationError:
         return None
-    is_known = event["status"] in UNFINISHED | FINISHED and is_plain_id(event.get("run_id") or "-")
-    return cast(TaskEvent, event) if is_known else None
+    return event if event["status"] in UNFINISHED | FINISHED else None
 
 
 def find_announced_questions(messages: Sequence[AnyMessage]) -> frozenset[str]:

@@ -17,7 +17,6 @@ from deepagents.middleware._base import BaseMiddleware, inner
 from deepagents.middleware._history import ends_at_limit, is_from_person, open_turn
 from deepagents.middleware._requests import Request, Response, add_section
 from deepagents.middleware.async_subagents.client import (
-    JUST_NOW,
     REQUEST_SECONDS,
     Clients,
     PollSchedule,
@@ -74,7 +73,7 @@ class AsyncSubAgentMiddleware(BaseMiddleware):
     """Let an agent start tasks that work in the background, and tell it when they end.
 
     Tasks are polled when a run begins, before a model call at most once in `poll_seconds`, and after a final
-    answer. A server that fails is left alone for longer and longer. A task without news adds no message and
+    answer. A server that fails is left alone for half a minute. A task without news adds no message and
     changes no state. Tasks in this process are looked at every time, and what they ask a person is asked when
     the main agent has answered.
 
@@ -102,7 +101,7 @@ class AsyncSubAgentMiddleware(BaseMiddleware):
     ) -> None:
         super().__init__()
         self._agents = validate_specs(async_subagents)
-        self._clients = Clients()
+        self._clients = Clients(request_seconds)
         self._schedule = PollSchedule(poll_seconds)
         self._request_seconds = request_seconds
         self._announces = True
@@ -146,9 +145,7 @@ class AsyncSubAgentMiddleware(BaseMiddleware):
     close, aclose = sync_and_async(_close)
 
     def _context(self, runtime: Runtime) -> TaskContext:
-        return TaskContext(
-            self._agents, self._clients, self._schedule, runtime, self._request_seconds, self._shown
-        )
+        return TaskContext(self._agents, self._clients, runtime, self._request_seconds, self._shown)
 
     async def _before_model(self, state: Mapping[str, Any], runtime: Any) -> dict[str, Any] | None:
         """Record notifications that came in from outside, then poll; at the start of a run every task."""
@@ -158,7 +155,7 @@ class AsyncSubAgentMiddleware(BaseMiddleware):
         messages: Sequence[AnyMessage] = state.get("messages", ())
         changes, rewritten = _take_notifications(tasks, messages)
         starts = bool(messages) and is_from_person(messages[-1])
-        news = await self._poll({**tasks, **changes}, within=0.0 if starts else None)
+        news = await self._poll({**tasks, **changes}, at_edge=starts)
         return _as_update(changes, rewritten, news)
 
     @hook_config(can_jump_to=["model"])
@@ -175,7 +172,7 @@ class AsyncSubAgentMiddleware(BaseMiddleware):
         asked = find_announced_questions(state["messages"])
         news = [
             (task, message)
-            for task, message in await self._poll(tasks, within=JUST_NOW)
+            for task, message in await self._poll(tasks, at_edge=True)
             if task["status"] != "waiting" or task["task_id"] not in asked
         ]
         update = _as_update({}, [], news)
@@ -205,16 +202,14 @@ class AsyncSubAgentMiddleware(BaseMiddleware):
         agent = self._agents.get(task["agent_name"])
         return agent is not None and agent.make is not None
 
-    async def _poll(self, tasks: Mapping[str, AsyncTask], within: float | None) -> list[TaskNews]:
+    async def _poll(self, tasks: Mapping[str, AsyncTask], *, at_edge: bool) -> list[TaskNews]:
         """Return what changed about unfinished tasks that are due."""
-        unfinished = [task for task in tasks.values() if task["status"] in UNFINISHED]
-        servers = {
-            task["task_id"]: self._agents[task["agent_name"]].server
-            for task in unfinished
-            if task["agent_name"] in self._agents and not self._is_local(task)
+        unfinished = {
+            task_id: self._agents[task["agent_name"]]
+            for task_id, task in tasks.items()
+            if task["status"] in UNFINISHED and task["agent_name"] in self._agents
         }
-        here = [task["task_id"] for task in unfinished if self._is_local(task)]
-        due = [*here, *self._schedule.choose(servers, within)]
+        due = self._schedule.choose(unfinished, at_edge=at_edge)
         polls = [as_io_call(lambda task=tasks[task_id]: self._ask_about(task)) for task_id in due]
         return [news for news in await gather_threads(polls) if news] if polls else []
 
@@ -226,15 +221,14 @@ class AsyncSubAgentMiddleware(BaseMiddleware):
             news = _as_news(task, await fetch_status(client, task), asks=self._is_local(task) and is_saved())
         except (RemoteFailure, RecursionError) as error:
             # An answer may be nested too deep to be shown.
-            failure = error if isinstance(error, RemoteFailure) else make_malformed_failure("a status")
+            failure = error if isinstance(error, RemoteFailure) else make_malformed_failure()
             if failure.status == 404:
                 return _as_news(task, TaskStatus("error", task["run_id"], error=_LOST))
             # That is our own refusal to block without a url, and no failure of the server.
             if failure.code != "not_supported":
-                self._schedule.note_failure(agent.server)
+                self._schedule.note_failure(agent)
                 _log.warning("a task of async subagent %r could not be polled: %s", agent.name, failure.text)
             return None
-        self._schedule.note_answer(agent.server)
         return news
 
     async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:

@@ -1,6 +1,5 @@
 """Define the specs of asynchronous subagents and validate them, and the state that is kept of their tasks."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -8,6 +7,7 @@ from typing import Annotated, Any, Final, Literal, NotRequired, TypeAlias, cast,
 
 from langchain.agents import AgentState
 from langchain_core.runnables import Runnable
+from pydantic import StringConstraints
 from typing_extensions import TypedDict
 
 from deepagents._deprecation import warn_beta, warn_unknown_keys
@@ -20,8 +20,10 @@ PARENT: Final = "deepagents_parent"
 UNDER_WAY: Final = frozenset({"pending", "running"})
 UNFINISHED: Final = UNDER_WAY | {"waiting"}
 FINISHED: Final = frozenset({"success", "error", "timeout", "cancelled", "interrupted"})
-_PLAIN_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
+PlainId: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,128}$")]
+"""An id as it may stand in URLs and in text that the model reads."""
 
+RunStatus: TypeAlias = Literal["pending", "running", "error", "success", "timeout", "interrupted", "lost"]
 UpdateStrategy: TypeAlias = Literal["interrupt", "enqueue"]
 Mode: TypeAlias = Literal["isolated", "fork"]
 
@@ -104,7 +106,7 @@ class TaskEvent(TypedDict):
     task_id: str
     agent_name: str
     status: str
-    run_id: NotRequired[str]
+    run_id: NotRequired[PlainId]
 
 
 Tasks = Annotated[
@@ -235,11 +237,6 @@ def list_agents(agents: Mapping[str, AsyncAgent]) -> str:
 def as_mapping(value: object) -> Mapping[str, Any]:
     """Return a server's answer as a mapping, an empty one when it is something else."""
     return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else dict[str, Any]()
-
-
-def is_plain_id(value: object) -> bool:
-    """Return whether a value can be an id: ids stand in URLs and in text that the model reads."""
-    return isinstance(value, str) and _PLAIN_ID.fullmatch(value) is not None
 
 
 def new_task(agent_name: str, thread_id: str, run_id: str, status: str) -> AsyncTask:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import chain
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias
 
 from deepagents._text import truncate
-from deepagents.middleware.async_subagents.client import Clients, RemoteClient, Run
+from deepagents.middleware.async_subagents.client import Clients, RemoteClient, Run, Thread
 from deepagents.middleware.async_subagents.local import LocalClient
 from deepagents.middleware.async_subagents.spec import (
     UNFINISHED,
@@ -55,7 +55,7 @@ async def fetch_status(client: TaskClient, task: AsyncTask) -> TaskStatus:
     return _combine(run, thread)
 
 
-def _combine(run: Run, thread: Mapping[str, Any]) -> TaskStatus:
+def _combine(run: Run, thread: Thread) -> TaskStatus:
     values, interrupts = as_mapping(thread.get("values")), _interrupts_of(thread)
     run_id: str = run["run_id"]
     match run["status"], thread.get("status"):
@@ -74,16 +74,14 @@ def _combine(run: Run, thread: Mapping[str, Any]) -> TaskStatus:
             return TaskStatus(status, run_id, values)
 
 
-def _interrupts_of(thread: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
-    by_node = as_mapping(thread.get("interrupts"))
-    lists = [cast("list[object]", each) for each in by_node.values() if isinstance(each, list)]
-    found = [as_mapping(each) for each in chain.from_iterable(lists)]
-    return tuple({"id": each.get("id"), "value": each.get("value")} for each in found if each)
+def _interrupts_of(thread: Thread) -> tuple[Mapping[str, Any], ...]:
+    found = chain.from_iterable((thread.get("interrupts") or {}).values())
+    return tuple({"id": each.get("id"), "value": each.get("value")} for each in found)
 
 
-def _error_of(thread: Mapping[str, Any]) -> str:
-    given: Any = thread.get("error")
-    if isinstance(given, Mapping):
-        parts = [cast("Mapping[str, Any]", given).get(key) for key in ("error", "message")]
-        given = ": ".join(part for part in parts if isinstance(part, str) and part)
-    return truncate(given, _MAX_ERROR) if isinstance(given, str) and given else _GENERIC_ERROR
+def _error_of(thread: Thread) -> str:
+    given = thread.get("error")
+    parts = (
+        [given] if isinstance(given, str) else [as_mapping(given).get(key) for key in ("error", "message")]
+    )
+    return truncate(": ".join(str(part) for part in parts if part), _MAX_ERROR) or _GENERIC_ERROR

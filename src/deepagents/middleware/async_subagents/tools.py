@@ -16,9 +16,7 @@ from pydantic import BaseModel, Field
 from deepagents._async import as_io_call, gather_threads, seconds_left
 from deepagents.errors import ToolFailure
 from deepagents.middleware.async_subagents.client import (
-    JUST_NOW,
     Clients,
-    PollSchedule,
     RemoteFailure,
     make_malformed_failure,
 )
@@ -132,7 +130,6 @@ class TaskContext:
 
     agents: Mapping[str, AsyncAgent]
     clients: Clients
-    schedule: PollSchedule
     runtime: Runtime
     request_seconds: float
     shown: ShownMessages | None = None
@@ -142,8 +139,8 @@ class TaskContext:
         """The tasks of this conversation."""
         return self.runtime.state.get(TASKS) or {}
 
-    def get_task(self, task_id: str) -> AsyncTask:
-        """Return a task by its id.
+    def find(self, task_id: str) -> tuple[AsyncTask, TaskClient]:
+        """Return a task by its id, and a client for it.
 
         Raises:
             ToolFailure: when there is none.
@@ -154,7 +151,7 @@ class TaskContext:
                 "invalid_argument",
                 f"No tracked task found with id {task_id!r}. list_async_tasks lists them.",
             )
-        return task
+        return task, self.open_client(task["agent_name"])
 
     def open_client(self, name: str) -> TaskClient:
         """Return a client for an agent, with the time of one tool call.
@@ -178,7 +175,7 @@ async def _start(context: TaskContext, description: str, subagent_type: str) -> 
     with _explain(f"Failed to launch async subagent {subagent_type!r}"):
         thread_id = await client.create_thread(str(uuid4()), thread_metadata(agent, runtime))
         if thread_id in context.tasks:
-            raise make_malformed_failure("a new thread")
+            raise make_malformed_failure()
         try:
             run = await client.create_run(thread_id, messages, run_options(agent, runtime))
         except RemoteFailure as failure:
@@ -191,8 +188,6 @@ async def _start(context: TaskContext, description: str, subagent_type: str) -> 
             )
             update = _record(new_task(agent.name, thread_id, "", "pending"))
             return ToolOutput(text, update=update, code=failure.code)
-    context.schedule.note_answer(agent.server)
-    context.schedule.note_polled(thread_id, JUST_NOW)
     return ToolOutput(
         f"Started. task_id: {thread_id}. Its result will be announced; go on without waiting.",
         update=_record(new_task(agent.name, thread_id, run["run_id"], "running")),
@@ -200,19 +195,16 @@ async def _start(context: TaskContext, description: str, subagent_type: str) -> 
 
 
 async def _check(context: TaskContext, task_id: str) -> ToolOutput:
-    task = context.get_task(task_id)
-    client = context.open_client(task["agent_name"])
+    task, client = context.find(task_id)
     with _explain("Failed to get run status"):
         found = await fetch_status(client, task)
-    context.schedule.note_polled(task["task_id"])
     return ToolOutput(
         render_status(task, found), update=_record(update_task(task, found.status, found.run_id))
     )
 
 
 async def _wait(context: TaskContext, task_id: str, seconds: int = WAIT_SECONDS) -> ToolOutput:
-    task = context.get_task(task_id)
-    client = context.open_client(task["agent_name"])
+    task, client = context.find(task_id)
     if not isinstance(client, LocalClient):
         raise ToolFailure("not_supported", f"task {task['task_id']} is on a server: its end is announced")
     left = seconds_left()
@@ -221,14 +213,12 @@ async def _wait(context: TaskContext, task_id: str, seconds: int = WAIT_SECONDS)
 
 
 async def _update(context: TaskContext, task_id: str, message: str) -> ToolOutput:
-    task = context.get_task(task_id)
-    client = context.open_client(task["agent_name"])
+    task, client = context.find(task_id)
     _refuse_second_update(context.runtime, task["task_id"])
     strategy = client.agent.update_strategy
     options = {**run_options(client.agent, context.runtime), "multitask_strategy": strategy}
     with _explain(f"Failed to update async task {task['task_id']}"):
         run = await client.create_run(task["thread_id"], [{"role": "user", "content": message}], options)
-    context.schedule.note_polled(task["task_id"], JUST_NOW)
     record = update_task(task, run["status"] if strategy == "enqueue" else "running", run["run_id"])
     record["superseded_run_ids"] = _list_superseded_runs(task)
     effect = (
@@ -241,8 +231,7 @@ async def _update(context: TaskContext, task_id: str, message: str) -> ToolOutpu
 
 
 async def _cancel(context: TaskContext, task_id: str) -> ToolOutput:
-    task = context.get_task(task_id)
-    client = context.open_client(task["agent_name"])
+    task, client = context.find(task_id)
     thread_id, run_id = task["thread_id"], task["run_id"]
     # A task that waits for a person has no run that could be cancelled.
     if task["status"] != "waiting":

@@ -28,7 +28,6 @@ from deepagents._deprecation import warn_beta, warn_caller, warn_legacy, warn_un
 from deepagents.errors import ConfigError
 from deepagents.middleware._base import Middleware
 from deepagents.middleware.approval import validate_interrupt_on
-from deepagents.middleware.async_subagents.spec import UpdateStrategy
 from deepagents.permissions import FilesystemPermission
 
 ToolLike: TypeAlias = BaseTool | Callable[..., Any] | dict[str, Any]
@@ -57,7 +56,7 @@ class SubAgent(TypedDict):
     permissions: NotRequired[Sequence[FilesystemPermission] | None]
     mode: NotRequired[Literal["isolated", "fork"]]
     background: NotRequired[bool]
-    update_strategy: NotRequired[UpdateStrategy]
+    update_strategy: NotRequired[Literal["interrupt", "enqueue"]]
 
 
 class CompiledSubAgent(TypedDict):
@@ -71,7 +70,7 @@ class CompiledSubAgent(TypedDict):
     runnable: Runnable[Any, Any]
     mode: NotRequired[Literal["isolated", "fork"]]
     background: NotRequired[bool]
-    update_strategy: NotRequired[UpdateStrategy]
+    update_strategy: NotRequired[Literal["interrupt", "enqueue"]]
 
 
 DEFAULT_SUBAGENT_PROMPT: Final = (
