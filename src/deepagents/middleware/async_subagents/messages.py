@@ -198,13 +198,13 @@ def render_status(task: AsyncTask, found: TaskStatus) -> Content:
         if _has_media(blocks):
             return [{"type": "text", "text": to_json(shown)}, *blocks]
         shown["result"] = _text_of(blocks) or _NO_OUTPUT
-    if found.status == "error":
-        shown["error"] = found.error
-    if found.status == "waiting":
-        shown["interrupts"] = list(found.interrupts)
-    if found.status in _NOTES:
-        shown["note"] = _NOTES[found.status]
-    return to_json(shown)
+    note = {"note": _NOTES[found.status]} if found.status in _NOTES else {}
+    return to_json({**shown, **_details_of(found), **note})
+
+
+def _details_of(found: TaskStatus) -> dict[str, Any]:
+    details = {"error": {"error": found.error}, "waiting": {"interrupts": list(found.interrupts)}}
+    return details.get(found.status, {})
 
 
 def announce_status(task: AsyncTask, found: TaskStatus) -> HumanMessage:
@@ -216,10 +216,9 @@ def announce_status(task: AsyncTask, found: TaskStatus) -> HumanMessage:
     }
     if found.run_id:
         event["run_id"] = found.run_id
-    if found.status == "success":
-        return make_notification(event, _result_of(found.values))
-    details = {"waiting": list(found.interrupts), "error": {"error": found.error}}.get(found.status)
-    return make_notification(event, content_blocks(to_json(details) if details else None))
+    details = _details_of(found)
+    body = content_blocks(to_json(details)) if details else _result_of(found.values)
+    return make_notification(event, body)
 
 
 def as_question(task: AsyncTask, found: TaskStatus) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 from uuid import uuid4
@@ -31,11 +31,9 @@ from deepagents.middleware.async_subagents.messages import (
 )
 from deepagents.middleware.async_subagents.spec import (
     TASKS,
-    UNDER_WAY,
     UNFINISHED,
     AsyncAgent,
     AsyncTask,
-    TaskStatus,
     list_agents,
     new_task,
     update_task,
@@ -232,21 +230,17 @@ async def _update(context: TaskContext, task_id: str, message: str) -> ToolOutpu
 
 async def _cancel(context: TaskContext, task_id: str) -> ToolOutput:
     task, client = context.find(task_id)
-    thread_id, run_id = task["thread_id"], task["run_id"]
+    run_id = task["run_id"]
     # A task that waits for a person has no run that could be cancelled.
     if task["status"] != "waiting":
-        try:
-            newest = None if run_id else await client.get_newest_run(thread_id)
-            run_id = newest["run_id"] if newest else run_id
-            if run_id:
-                await client.cancel_run(thread_id, run_id)
-        except RemoteFailure as failure:
-            with _explain("Failed to cancel run"):
-                found = await _find_rest(client, task, failure)
-            # Else it came to ask a person while it was believed to work.
-            if found.status != "waiting":
+        with _explain("Failed to cancel run"):
+            found = await fetch_status(client, task)
+            if found.status not in UNFINISHED:
                 text = f"Task {task['task_id']} had already ended: {found.status}."
                 return ToolOutput(text, update=_record(update_task(task, found.status, found.run_id)))
+            run_id = found.run_id
+            if found.status != "waiting":
+                await client.cancel_run(task["thread_id"], run_id)
         await _cancel_superseded(client, task)
     return ToolOutput(
         f"Cancelled task {task['task_id']}.", update=_record(update_task(task, "cancelled", run_id))
@@ -322,17 +316,6 @@ async def _cancel_superseded(client: TaskClient, task: AsyncTask) -> None:
         except RemoteFailure as failure:
             if failure.status != 404:
                 _log.warning("an earlier run of %r was not cancelled: %s", client.agent.name, failure.text)
-
-
-async def _find_rest(client: TaskClient, task: AsyncTask, failure: RemoteFailure) -> TaskStatus:
-    """Return how a task stands that was not cancelled because it works no more; else raise the failure."""
-    # Servers differ in the status by which they refuse to cancel what has ended.
-    if failure.status in (400, 404, 409, 422):
-        with suppress(RemoteFailure):
-            found = await fetch_status(client, task)
-            if found.status not in UNDER_WAY:
-                return found
-    raise failure
 
 
 TOOLS: Final = (
