@@ -8,11 +8,12 @@ from __future__ import annotations
 import asyncio
 import html
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from threading import Lock
 from typing import Any, Final, NotRequired, TypeVar
 from weakref import WeakKeyDictionary
 
+from langchain_core.messages import BaseMessage, message_to_dict
 from langgraph_sdk import get_client, get_sync_client
 from langgraph_sdk.errors import APIStatusError
 from pydantic import TypeAdapter, ValidationError
@@ -120,12 +121,12 @@ class RemoteClient:
     async def create_run(
         self,
         thread_id: str,
-        messages: list[dict[str, Any]],
+        messages: Sequence[BaseMessage | dict[str, Any]],
         options: Mapping[str, Any],
         assistant_id: str | None = None,
     ) -> Run:
         """Start a run of the agent, or of another assistant, on a thread."""
-        run_of, given = assistant_id or self.agent.graph_id, {"messages": messages}
+        run_of, given = assistant_id or self.agent.graph_id, {"messages": [*map(_to_wire, messages)]}
         return await self._ask(
             _RUN, lambda client: client.runs.create(thread_id, run_of, input=given, **options)
         )
@@ -179,6 +180,15 @@ class RemoteClient:
             return RemoteFailure("timeout", f"no answer within {self._seconds:g} s. {_ADVICE}")
         happened = f"cannot be reached, hung up, or sent no JSON ({type(error).__name__})"
         return RemoteFailure("remote_failed", f"the server {happened}. {_ADVICE}")
+
+
+def _to_wire(message: BaseMessage | dict[str, Any]) -> dict[str, Any]:
+    """Return a message as a server takes it, without the artifact of a tool."""
+    if isinstance(message, dict):
+        return message
+    found = message_to_dict(message)
+    # An artifact may be any Python object, which JSON cannot hold.
+    return {key: value for key, value in found["data"].items() if key != "artifact"} | {"type": found["type"]}
 
 
 def make_malformed_failure() -> RemoteFailure:

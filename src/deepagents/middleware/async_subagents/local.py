@@ -30,7 +30,7 @@ from deepagents._state.runtime import (
 from deepagents.middleware._history import is_from_person
 from deepagents.middleware.async_subagents.client import RemoteFailure, Run, Thread
 from deepagents.middleware.async_subagents.local_runs import LocalRun, StreamOfCaller, runs_of_process
-from deepagents.middleware.async_subagents.messages import content_blocks, from_wire
+from deepagents.middleware.async_subagents.messages import Input, content_blocks
 from deepagents.middleware.async_subagents.spec import AsyncAgent, as_mapping
 from deepagents.middleware.limits import open_background, save_background
 from deepagents.models.endings import break_of, describe_break
@@ -48,11 +48,9 @@ class LocalClient:
         """Return the id of a new thread, which its first run makes."""
         return thread_id
 
-    async def create_run(
-        self, thread_id: str, messages: Sequence[Mapping[str, Any]], options: Mapping[str, Any]
-    ) -> Run:
+    async def create_run(self, thread_id: str, messages: Sequence[Input], options: Mapping[str, Any]) -> Run:
         """Start a run of the agent on a thread."""
-        return await self._begin(thread_id, {"messages": [*map(from_wire, messages)]}, options)
+        return await self._begin(thread_id, {"messages": messages}, options)
 
     async def answer(self, thread_id: str, answers: Mapping[str, Any], options: Mapping[str, Any]) -> Run:
         """Go on with a thread that waits for a person, with the answers by the ids of the questions."""

@@ -13,9 +13,6 @@ from langchain_core.messages import (
     AnyMessage,
     BaseMessage,
     HumanMessage,
-    ToolMessage,
-    message_to_dict,
-    messages_from_dict,
 )
 from langsmith.run_helpers import get_current_run_tree
 from pydantic import TypeAdapter, ValidationError
@@ -35,6 +32,8 @@ from deepagents.middleware.async_subagents.spec import (
 )
 from deepagents.tools._tool import Content, Runtime
 
+Input: TypeAlias = BaseMessage | dict[str, Any]
+"""A message of a run that begins."""
 Block: TypeAlias = dict[str | Any, Any]
 ShownMessages: TypeAlias = Callable[[Mapping[str, Any]], Sequence[Any]]
 """Returns the messages of a state as the agent's model sees them."""
@@ -77,29 +76,13 @@ _PREAMBLE: Final = (
 
 def first_messages(
     agent: AsyncAgent, task: str, state: Mapping[str, Any], shown: ShownMessages | None
-) -> list[dict[str, Any]]:
+) -> list[Input]:
     """Return the messages that a task begins with: the task, and for a fork the conversation before it."""
     if agent.mode != "fork":
         return [{"role": "user", "content": task}]
     messages: Sequence[Any] = shown(state) if shown else state.get("messages", ())
-    history = [to_wire(each) for each in _before_the_call(messages) if isinstance(each, BaseMessage)]
+    history = [each for each in _before_the_call(messages) if isinstance(each, BaseMessage)]
     return [*history, {"role": "user", "content": f"{_PREAMBLE}\n\nTask:\n{task}"}]
-
-
-def to_wire(message: BaseMessage) -> dict[str, Any]:
-    """Return a message as a server takes it, without the artifact of a tool."""
-    if isinstance(message, ToolMessage):
-        # An artifact may be any Python object, which JSON cannot hold.
-        message = message.model_copy(update={"artifact": None})
-    found = message_to_dict(message)
-    return {**found["data"], "type": found["type"]}
-
-
-def from_wire(given: Mapping[str, Any]) -> BaseMessage:
-    """Return the very message that was made ready for a server; LangChain's own reading drops parts of it."""
-    if "role" in given:
-        return HumanMessage(given["content"])
-    return messages_from_dict([{"type": given["type"], "data": given}])[0]
 
 
 def _before_the_call(messages: Sequence[Any]) -> list[Any]:

@@ -20,7 +20,6 @@ from deepagents.middleware.async_subagents.messages import (
     make_notification,
     plain_context,
     to_json,
-    to_wire,
 )
 from deepagents.middleware.async_subagents.spec import (
     FINISHED,
@@ -126,9 +125,7 @@ class ParentNotifierMiddleware(BaseMiddleware):
         try:
             thread = await client.get_thread(parent.thread_id)
             if thread.get("status") in ("idle", "error") and not _is_known(thread, parent.event):
-                await client.create_run(
-                    parent.thread_id, [to_wire(notification)], options, parent.assistant_id
-                )
+                await client.create_run(parent.thread_id, [notification], options, parent.assistant_id)
             return thread.get("status") != "busy"
         except RemoteFailure as failure:
             level = logging.DEBUG if failure.status in _EXPECTED else logging.WARNING

@@ -14,7 +14,7 @@ from langchain_core.tools import BaseTool
 from pydantic import BaseModel, Field
 
 from deepagents._async import as_io_call, gather_threads, seconds_left
-from deepagents.errors import ToolFailure
+from deepagents.errors import ErrorCode, ToolFailure
 from deepagents.middleware.async_subagents.client import (
     Clients,
     RemoteFailure,
@@ -39,7 +39,7 @@ from deepagents.middleware.async_subagents.spec import (
     update_task,
 )
 from deepagents.middleware.async_subagents.status import TaskClient, fetch_status, open_client
-from deepagents.tools._tool import Runtime, ToolOutput, ToolSpec, make_tool
+from deepagents.tools._tool import Content, Runtime, ToolOutput, ToolSpec, make_tool
 
 _MAX_SUPERSEDED: Final = 50
 _log = logging.getLogger(__name__)
@@ -184,21 +184,16 @@ async def _start(context: TaskContext, description: str, subagent_type: str) -> 
                 f"Error: it is not known whether async subagent {agent.name!r} began: {failure.text} Its "
                 f"task_id is {thread_id}: check it before you start it again. [{failure.code}]"
             )
-            update = _record(new_task(agent.name, thread_id, "", "pending"))
-            return ToolOutput(text, update=update, code=failure.code)
-    return ToolOutput(
-        f"Started. task_id: {thread_id}. Its result will be announced; go on without waiting.",
-        update=_record(new_task(agent.name, thread_id, run["run_id"], "running")),
-    )
+            return _output(text, new_task(agent.name, thread_id, "", "pending"), failure.code)
+    text = f"Started. task_id: {thread_id}. Its result will be announced; go on without waiting."
+    return _output(text, new_task(agent.name, thread_id, run["run_id"], "running"))
 
 
 async def _check(context: TaskContext, task_id: str) -> ToolOutput:
     task, client = context.find(task_id)
     with _explain("Failed to get run status"):
         found = await fetch_status(client, task)
-    return ToolOutput(
-        render_status(task, found), update=_record(update_task(task, found.status, found.run_id))
-    )
+    return _output(render_status(task, found), update_task(task, found.status, found.run_id))
 
 
 async def _wait(context: TaskContext, task_id: str, seconds: int = WAIT_SECONDS) -> ToolOutput:
@@ -225,7 +220,7 @@ async def _update(context: TaskContext, task_id: str, message: str) -> ToolOutpu
         else "It begins anew with this."
     )
     dropped = " The question that it had for a person is dropped." if task["status"] == "waiting" else ""
-    return ToolOutput(f"Updated task {task['task_id']}. {effect}{dropped}", update=_record(record))
+    return _output(f"Updated task {task['task_id']}. {effect}{dropped}", record)
 
 
 async def _cancel(context: TaskContext, task_id: str) -> ToolOutput:
@@ -237,14 +232,12 @@ async def _cancel(context: TaskContext, task_id: str) -> ToolOutput:
             found = await fetch_status(client, task)
             if found.status not in UNFINISHED:
                 text = f"Task {task['task_id']} had already ended: {found.status}."
-                return ToolOutput(text, update=_record(update_task(task, found.status, found.run_id)))
+                return _output(text, update_task(task, found.status, found.run_id))
             run_id = found.run_id
             if found.status != "waiting":
                 await client.cancel_run(task["thread_id"], run_id)
         await _cancel_superseded(client, task)
-    return ToolOutput(
-        f"Cancelled task {task['task_id']}.", update=_record(update_task(task, "cancelled", run_id))
-    )
+    return _output(f"Cancelled task {task['task_id']}.", update_task(task, "cancelled", run_id))
 
 
 async def _list(context: TaskContext, status_filter: str | None = None) -> ToolOutput:
@@ -273,8 +266,8 @@ async def _list(context: TaskContext, status_filter: str | None = None) -> ToolO
     return ToolOutput(escape("\n".join([f"{len(lines)} tracked task(s):", *lines])))
 
 
-def _record(task: AsyncTask) -> dict[str, Any]:
-    return {TASKS: {task["task_id"]: task}}
+def _output(text: Content, task: AsyncTask, code: ErrorCode | None = None) -> ToolOutput:
+    return ToolOutput(text, update={TASKS: {task["task_id"]: task}}, code=code)
 
 
 @contextmanager
