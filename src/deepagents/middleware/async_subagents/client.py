@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class Run(TypedDict):
-    """A run; that it is `lost` is said of one in this process alone."""
+    """A run; only one of this process can be `lost`."""
 
     run_id: PlainId
     status: RunStatus
