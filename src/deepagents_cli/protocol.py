@@ -1,233 +1,246 @@
-"""Define what the screen and the worker of a conversation say to each other: JSON objects, one a line.
+"""Define what the screen and the worker of a conversation say to each other: values, one a line.
 
-The screen shows and asks; the worker holds the agent. Unknown kinds and unknown keys are ignored.
+The screen shows and asks; the worker holds the agent. Both have the same version, so a message that is not
+known, or has other fields, is a fault: reading it raises an error.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal, TypeAlias, TypedDict, cast
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache
+from types import NoneType
+from typing import Any, Final, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
-Mode: TypeAlias = Literal["ask", "auto", "plan", "full"]
-MODES: Final[tuple[Mode, ...]] = ("ask", "auto", "plan", "full")
-Scope: TypeAlias = Literal["session", "directory", "everywhere"]
+from deepagents.events import Event
+from deepagents.limits import Price
+from deepagents_cli.values import Mode, Scope
+
 End: TypeAlias = Literal["done", "stopped", "failed", "limited"]
+_SHOWN: Final = 200
+"""Characters of a line that is not a message."""
 
 
-class Remember(TypedDict):
-    """A rule that the person wants to be kept: one of those that the question offered."""
+@dataclass(frozen=True)
+class Open:
+    """Begin: in this directory, a new thread, the one with this id, or the directory's last one.
+
+    `options` are the others of the command line. `terminal` is a descriptor of a terminal that the screen has
+    made raw: the worker puts it back where the screen was killed.
+    """
+
+    directory: str
+    options: Mapping[str, Any]
+    thread: str | None = None
+    resume: bool = False
+    model: str | None = None
+    mode: Mode | None = None
+    price: Price | None = None
+    terminal: int | None = None
+
+
+@dataclass(frozen=True)
+class Trusted:
+    """Answer `Trust`."""
+
+    agreed: bool
+
+
+@dataclass(frozen=True)
+class Send:
+    """Send a text to the agent; while it works, it reads the text before its next model call.
+
+    An empty one goes on with what was stopped or interrupted.
+    """
+
+    text: str
+    attachments: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class TakeBack:
+    """Take back what the agent has not read yet."""
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Stop the present step, and keep what is done."""
+
+
+@dataclass(frozen=True)
+class Remember:
+    """Keep one of the rules that an `Ask` offered."""
 
     scope: Scope
     rule: str
 
 
-class Open(TypedDict, total=False):
-    """Begin: in this directory, a new thread, the one with this id, or the directory's last one.
+@dataclass(frozen=True)
+class Decide:
+    """Decide about a call that waits: `message` is why not, or what the agent reads in its place."""
 
-    `terminal` is a descriptor of a terminal that the screen has made raw: the worker puts it back where the
-    screen was killed.
-    """
-
-    do: Literal["open"]
-    terminal: int | None
-    directory: str
-    thread: str | None
-    resume: bool
-    model: str | None
-    mode: Mode
-    options: Mapping[str, Any]
-
-
-class Trusted(TypedDict):
-    """The answer to `trust`."""
-
-    do: Literal["trust"]
-    answer: Literal["yes", "no"]
-
-
-class Send(TypedDict):
-    """A text for the agent; while it works, it reads the text before its next model call.
-
-    An empty one goes on with what was stopped or interrupted.
-    """
-
-    do: Literal["send"]
-    text: str
-    attachments: Sequence[str]
-
-
-class TakeBack(TypedDict):
-    """Take back what the agent has not read yet."""
-
-    do: Literal["take_back"]
-
-
-class Stop(TypedDict):
-    """Stop the present step, and keep what is done."""
-
-    do: Literal["stop"]
-
-
-class Decide(TypedDict):
-    """Decide about a call that waits."""
-
-    do: Literal["decide"]
     ask: str
-    decision: Mapping[str, Any]
-    remember: Remember | None
+    decision: Literal["approve", "reject", "respond"]
+    message: str | None = None
+    remember: Remember | None = None
 
 
-class Preview(TypedDict):
+@dataclass(frozen=True)
+class Preview:
     """Show what a call would do with a text that the person has edited."""
 
-    do: Literal["preview"]
     ask: str
     text: str
 
 
-class Answer(TypedDict):
-    """Answer a `question`."""
+@dataclass(frozen=True)
+class Answer:
+    """Answer a `Question`."""
 
-    do: Literal["answer"]
     ask: str
     text: str
 
 
-class Invoke(TypedDict):
-    """Carry out a slash command; the `result` has the same id."""
+@dataclass(frozen=True)
+class Invoke:
+    """Carry out a slash command; the `Result` has the same id."""
 
-    do: Literal["command"]
     id: int
     name: str
-    arguments: str
+    arguments: str = ""
 
 
-class Save(TypedDict):
-    """Write what the `result` of this id proposed to write, as the person has left it; gives a `result`."""
+@dataclass(frozen=True)
+class Save:
+    """Write a `Draft` as the person has left it; gives a `Result`."""
 
-    do: Literal["save"]
-    id: int
+    draft: str
     text: str
 
 
-class Close(TypedDict):
+@dataclass(frozen=True)
+class Close:
     """Finish writing, and end."""
 
-    do: Literal["close"]
 
-
-class CommandInfo(TypedDict):
-    """A slash command, for help and completion."""
+@dataclass(frozen=True)
+class CommandInfo:
+    """Describe a slash command, for help and completion."""
 
     name: str
     description: str
     arguments: str
 
 
-class PastMessage(TypedDict):
-    """A message of a thread that is resumed."""
+@dataclass(frozen=True)
+class PastMessage:
+    """Show a message of a thread that is resumed."""
 
-    who: str
+    who: Literal["person", "agent", "tool"]
     text: str
 
 
-class Ready(TypedDict):
-    """A thread is open; `waiting` where an interrupted run can go on. Sent again when the thread changes."""
+@dataclass(frozen=True)
+class Ready:
+    """Say that a thread is open, also when another one is; `waiting` where an interrupted run can go on."""
 
     thread: str
     name: str
     model: str
-    mode: Mode
     directory: str
-    branch: str | None
-    resumed: bool
-    memory: Sequence[str]
-    skills: Sequence[str]
-    agents: Sequence[str]
-    notices: Sequence[str]
-    commands: Sequence[CommandInfo]
-    history: Sequence[PastMessage]
-    waiting: bool
+    resumed: bool = False
+    memory: Sequence[str] = ()
+    skills: Sequence[str] = ()
+    agents: Sequence[str] = ()
+    notices: Sequence[str] = ()
+    commands: Sequence[CommandInfo] = ()
+    history: Sequence[PastMessage] = ()
+    waiting: bool = False
 
 
-class Runnable(TypedDict):
-    """Something that the directory brings and that can run."""
+@dataclass(frozen=True)
+class Runnable:
+    """Name something that the directory brings and that can run."""
 
     kind: str
     name: str
     what: str
 
 
-class Trust(TypedDict):
-    """Ask whether to use what the directory brings; once, before `ready`."""
+@dataclass(frozen=True)
+class Trust:
+    """Ask whether to use what the directory brings; once, before `Ready`."""
 
     directory: str
     items: Sequence[Runnable]
+    id: str = "trust"
 
 
-class Happened(TypedDict):
-    """An event of the run in its plain form; `line` is a call, its result or a notice in one cleaned line.
+@dataclass(frozen=True)
+class Happened:
+    """Show an event of the run; `line` is a call, its result or a notice in one cleaned line.
 
     `details` is the diff of a call that has changed files, where the person was not asked and saw none.
     """
 
-    event: Mapping[str, Any]
-    line: str | None
-    details: Sequence[str]
+    event: Event
+    line: str | None = None
+    details: Sequence[str] = ()
 
 
-class Rule(TypedDict):
-    """What "always" can mean for a call."""
-
-    rule: str
-    label: str
-
-
-class Editable(TypedDict):
-    """The part of a call that a person edits as text, and how its file ends."""
+@dataclass(frozen=True)
+class Editable:
+    """Give the part of a call that a person edits as text, and the suffix that tells an editor what it is."""
 
     text: str
     suffix: str
 
 
-class Ask(TypedDict):
-    """A call, in one `line`, waits for the person; sent again with `edited` after a `preview`."""
+@dataclass(frozen=True)
+class Ask:
+    """Ask about a call, in one `line`, that waits for the person; again with `edited` after a `Preview`.
+
+    `rules` is what "always" can mean for it: a label for each rule.
+    """
 
     id: str
-    agent: str | None
     name: str
-    call_id: str | None
-    line: str | None
     title: str
     details: Sequence[str]
-    language: Literal["diff", "sh", "json"]
     choices: Sequence[str]
-    edit: Editable | None
-    rules: Sequence[Rule]
-    edited: bool
+    agent: str | None = None
+    call_id: str | None = None
+    line: str | None = None
+    language: Literal["diff", "sh", "json", "text"] = "text"
+    edit: Editable | None = None
+    rules: Mapping[str, str] = field(default_factory=dict[str, str])
+    edited: bool = False
 
 
-class Choice(TypedDict):
-    """One row of a picker; `value` is given to the same command as its arguments."""
+@dataclass(frozen=True)
+class Choice:
+    """Offer a row of a picker; `value` is given to the same command as its arguments."""
 
     value: str
     label: str
-    detail: str
-    usable: bool
+    detail: str = ""
+    usable: bool = True
 
 
-class Question(TypedDict):
-    """A tool asks something; the answer is any text, or the `value` of one of the choices."""
+@dataclass(frozen=True)
+class Question:
+    """Ask what a tool asks; the answer is any text, or the `value` of one of the choices."""
 
     id: str
     agent: str | None
     text: str
-    choices: Sequence[Choice] | None
+    choices: Sequence[Choice] = ()
 
 
-class Decided(TypedDict):
-    """A call was decided about; those that were refused unasked too."""
+@dataclass(frozen=True)
+class Decided:
+    """Say what was decided about a call; of those that were refused unasked too."""
 
     ask: str
     decision: str
@@ -236,93 +249,173 @@ class Decided(TypedDict):
     message: str | None
 
 
-class Texts(TypedDict):
-    """What waits for the agent to read it (`queued`), came back (`taken_back`), was not taken (`refused`)."""
+@dataclass(frozen=True)
+class Queued:
+    """List what waits for the agent to read it."""
 
     texts: Sequence[str]
 
 
-class Status(TypedDict):
-    """What the status line shows; `context` is the share of the `window` in use, by `in_context` tokens.
+@dataclass(frozen=True)
+class TakenBack:
+    """Return what the agent has not read, and reads no more."""
+
+    texts: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Return what was sent and could not be taken."""
+
+    texts: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Status:
+    """Tell what the status line shows; `context` is the share of the `window` in use, by `in_context` tokens.
 
     `state` is what has changed in the repository: "clean", "2 changed, 1 untracked", `None` if not known.
     """
 
     model: str
     mode: Mode
-    branch: str | None
-    state: str | None
-    context: float | None
-    in_context: int | None
-    window: int | None
-    input_tokens: int
-    output_tokens: int
-    cost: float | None
-    name: str
+    name: str = ""
+    branch: str | None = None
+    state: str | None = None
+    context: float | None = None
+    in_context: int | None = None
+    window: int | None = None
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float | None = None
 
 
-class Notice(TypedDict):
-    """Something that the person must know, in a sentence."""
+@dataclass(frozen=True)
+class Notice:
+    """Tell what the person must know, in a sentence."""
 
     text: str
 
 
-class Working(TypedDict):
-    """A turn began, with these texts."""
+@dataclass(frozen=True)
+class Working:
+    """Say that a turn begins, with these texts."""
 
-    queued: Sequence[str]
+    queued: Sequence[str] = ()
 
 
-class Idle(TypedDict):
-    """The turn is over, after so many seconds of work."""
+@dataclass(frozen=True)
+class Idle:
+    """Say that the turn is over, after so many seconds of work."""
 
     end: End
-    error: str | None
-    seconds: float
+    error: str | None = None
+    seconds: float = 0.0
 
 
-class Proposal(TypedDict):
-    """A whole file to be shown before it is written by `save`; it `replaces` so many other bytes."""
+@dataclass(frozen=True)
+class Draft:
+    """Show a whole file before it is written by `Save`; it `replaces` so many other bytes."""
 
+    id: str
     text: str
     path: str
-    replaces: int
+    replaces: int = 0
 
 
-class Result(TypedDict):
-    """What a slash command gave: a text, a picker, formatted text, a file to agree to, a message to send.
+@dataclass(frozen=True)
+class Result:
+    """Return what a slash command gave: a text, a picker, formatted text, a file to agree to, a text to send.
 
-    `error` is a sentence that says why it gave nothing.
+    `error` is a sentence that says why it gave nothing. What `Save` gave has the id 0.
     """
 
-    id: int
-    text: str | None
-    error: str | None
-    choices: Sequence[Choice] | None
-    ansi: str | None
-    edit: Proposal | None
-    send: str | None
+    id: int = 0
+    text: str | None = None
+    error: str | None = None
+    choices: Sequence[Choice] = ()
+    ansi: str | None = None
+    draft: Draft | None = None
+    send: str | None = None
 
 
-class Failed(TypedDict):
-    """The worker cannot go on, and ends."""
+@dataclass(frozen=True)
+class Failed:
+    """Say that the worker cannot go on, and ends."""
 
     text: str
     code: int
 
 
-Message: TypeAlias = Mapping[str, Any]
+Order: TypeAlias = Open | Send | Invoke | Save
+"""What the worker carries out one after the other."""
+AtOnce: TypeAlias = Stop | TakeBack | Decide | Preview | Answer
+"""What it does at once, also while an order is under way."""
+ToWorker: TypeAlias = Order | AtOnce | Trusted | Close
+OfTurn: TypeAlias = Working | Idle | Queued | TakenBack | Refused | Notice | Decided
+"""What tells how far the turns of the open thread are."""
+ToScreen: TypeAlias = Ready | Trust | Ask | Question | OfTurn | Happened | Status | Result | Failed
 
 
-def write(message: Message) -> bytes:
+def write(message: ToWorker | ToScreen) -> bytes:
     """Write a message as one line; half a character, as a model may give it, stays in its escape."""
-    return json.dumps(message, default=str).encode() + b"\n"
+    return json.dumps(message, default=_plain).encode() + b"\n"
 
 
-def read(line: bytes | str) -> Message | None:
-    """Read a message; `None` for a line that is none."""
+def read_for_worker(line: bytes | str) -> ToWorker:
+    """Read what the screen has written.
+
+    Raises:
+        ValueError: for a line that is not such a message.
+    """
+    return _read_line(ToWorker, line)
+
+
+def read_for_screen(line: bytes | str) -> ToScreen:
+    """Read what the worker has written.
+
+    Raises:
+        ValueError: for a line that is not such a message.
+    """
+    return _read_line(ToScreen, line)
+
+
+def _read_line(form: Any, line: bytes | str) -> Any:
     try:
-        value: object = json.loads(line)
-    except ValueError:
-        return None
-    return cast("Message", value) if isinstance(value, dict) else None
+        return _read(form, json.loads(line))
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(f"{line[:_SHOWN]!r} is not a message of this version: {error!r}") from error
+
+
+def _plain(value: Any) -> Any:
+    if not is_dataclass(value):
+        return str(value)
+    return {"is": type(value).__name__, **{each.name: getattr(value, each.name) for each in fields(value)}}
+
+
+def _read(form: Any, value: Any) -> Any:
+    """Read what is declared as this type: messages and their parts are made; the rest is as JSON has it."""
+    inner, known = get_args(form), _classes(form)
+    if get_origin(form) in (Sequence, tuple):
+        return tuple(_read(inner[0], each) for each in value)
+    if not known or (NoneType in inner and value is None):
+        return value
+    return _make(known, **value)
+
+
+def _make(known: Mapping[str, Any], **given: Any) -> Any:
+    kind = known[given.pop("is")]
+    return kind(**{name: _read(_types(kind)[name], each) for name, each in given.items()})
+
+
+@cache
+def _classes(form: Any) -> Mapping[str, Any]:
+    return {
+        each.__name__: each for each in get_args(form) or (form,) if hasattr(each, "__dataclass_fields__")
+    }
+
+
+# Once each: to look up what names mean takes longer than reading a message.
+@cache
+def _types(kind: Any) -> Mapping[str, Any]:
+    return get_type_hints(kind)

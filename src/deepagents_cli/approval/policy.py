@@ -36,7 +36,7 @@ from deepagents_cli.approval.guarded import (
 )
 from deepagents_cli.approval.rules import Offer, Rule, offers_for_command, program_of, read_rule
 from deepagents_cli.approval.verdicts import ALLOW, ASK, EXACTLY, Facts, Verdict, action_of, decide
-from deepagents_cli.protocol import Mode, Scope
+from deepagents_cli.values import Mode, Scope
 from deepagents_sandbox.backend import PROTECTED
 
 HIDDEN: Final = (

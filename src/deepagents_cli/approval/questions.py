@@ -15,6 +15,7 @@ from deepagents_cli.approval.guarded import names_url, paths_outside
 from deepagents_cli.approval.policy import Policy
 from deepagents_cli.approval.rules import Offer
 from deepagents_cli.diffs import name_in, text_diff
+from deepagents_cli.protocol import Editable
 from deepagents_cli.text import clean, one_line
 
 _MOST_NAMED: Final = 20
@@ -33,14 +34,6 @@ Decision: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Text:
-    """What a person may edit of a call, and the suffix that tells an editor what it is."""
-
-    text: str
-    suffix: str
-
-
-@dataclass(frozen=True)
 class Question:
     """A call as a person reads it, cleaned."""
 
@@ -48,7 +41,7 @@ class Question:
     details: Sequence[str]
     language: Literal["diff", "sh", "json", "text"]
     choices: Sequence[str]
-    edit: Text | None
+    edit: Editable | None
     rules: Sequence[Offer]
 
 
@@ -132,13 +125,13 @@ def _describe_deletion(request: ApprovalRequest, policy: Policy) -> list[str]:
     return ["a directory, with everything in it:", *shown, *more]
 
 
-def edit_of(request: ApprovalRequest, spec: ToolSpec | None) -> Text:
+def edit_of(request: ApprovalRequest, spec: ToolSpec | None) -> Editable:
     """Return what a person edits of a call: a command, the text that a file shall get, or all arguments."""
     field = _text_argument(spec, request.args)
     if field is None or spec is None:
-        return Text(json.dumps(request.args, indent=2, ensure_ascii=False), ".json")
+        return Editable(json.dumps(request.args, indent=2, ensure_ascii=False), ".json")
     suffix = ".sh" if spec.effect == "run" else Path(spec.path_in(request.args) or "").suffix or ".txt"
-    return Text(str(request.args.get(field, "")), suffix)
+    return Editable(str(request.args.get(field, "")), suffix)
 
 
 def apply_edit(request: ApprovalRequest, text: str, policy: Policy) -> ApprovalRequest:

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from deepagents.tools import ToolSpec
 from deepagents_cli.approval.guarded import Kind
 from deepagents_cli.approval.rules import Rule, covers_command, covers_edit_below, covers_path
-from deepagents_cli.protocol import Mode
+from deepagents_cli.values import Mode
 
 PLANNING: Final = (
     "Plan mode: change nothing, and run nothing that could change anything; such calls are refused. Look "

@@ -15,9 +15,8 @@ from deepagents_cli.commands.keys import add_keys
 from deepagents_cli.commands.other_commands import add_debug, add_model, add_other_commands
 from deepagents_cli.commands.runs import add_runs
 from deepagents_cli.commands.serve import add_serve, add_worker
-from deepagents_cli.protocol import MODES
 from deepagents_cli.session.access import FLAGS, REPEATS, command_flags
-from deepagents_cli.values import read_amount, read_count, read_number, read_price, read_seconds
+from deepagents_cli.values import MODES, read_amount, read_count, read_number, read_price, read_seconds
 
 _MORE: Final = """examples:
   deepagents

@@ -7,16 +7,18 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
+    from deepagents_cli.protocol import Open
+    from deepagents_cli.values import Mode
     from deepagents_cli.views.chat.link import Link
 
 # -P: a project may have a module of any name, and Python would look for its own in the directory first.
 WORKER = (sys.executable, "-P", "-m", "deepagents_cli.session")
-_NOT_OPTIONS = frozenset(
-    {"command", "dir", "thread", "resume", "model", "mode", "plain", "debug", "task", "typed"}
-)
+_APART = ("dir", "thread", "resume", "model", "mode", "price")
+"""Options that have a place of their own in the message that opens a conversation."""
+_OF_THE_VIEW = ("command", "plain", "debug", "task", "typed")
 
 
 def run(arguments: Namespace, *, model: Any = None, worker: Sequence[str] = WORKER) -> int:
@@ -24,14 +26,13 @@ def run(arguments: Namespace, *, model: Any = None, worker: Sequence[str] = WORK
     from deepagents_cli.errors import CommandError
     from deepagents_cli.views.chat.startup import FirstPrompt, clear_prompt, is_plain
 
-    opening = _open(arguments)
     try:
         if arguments.plain or is_plain():
             from deepagents_cli.views.chat.plain import talk
 
-            return talk(opening, worker)
+            return talk(_open(arguments), worker)
         with FirstPrompt() as prompt:
-            return _converse(opening, worker, prompt.typed or getattr(arguments, "typed", 0))
+            return _converse(arguments, worker, prompt.typed or getattr(arguments, "typed", 0))
     except ModuleNotFoundError as error:
         clear_prompt()
         raise CommandError(
@@ -40,32 +41,40 @@ def run(arguments: Namespace, *, model: Any = None, worker: Sequence[str] = WORK
         ) from error
 
 
-def _converse(opening: Mapping[str, Any], worker: Sequence[str], typed: int) -> int:
-    # The worker first: both processes import what they need at the same time.
-    from deepagents_cli.views.chat.link import start_worker, writable_in
+def _converse(arguments: Namespace, worker: Sequence[str], typed: int) -> int:
+    from deepagents_cli.views.chat.process import WorkerProcess
 
-    link = start_worker(worker, opening, raw=True)
+    # The worker first: both processes import what they need at the same time.
+    process = WorkerProcess(worker, raw=True)
     import asyncio
+    from dataclasses import replace
     from pathlib import Path
 
+    from deepagents_cli.views.chat.link import Link, writable_in
     from deepagents_cli.views.chat.screen import Screen
 
-    def start_again(thread: str | None, mode: str | None) -> Link:
-        present = {"thread": thread or opening["thread"], "mode": mode or opening["mode"]}
-        return start_worker(worker, {**opening, **present}, raw=True)
+    opening = _open(arguments)
 
-    directory = Path(opening["directory"])
+    def start_again(thread: str | None, mode: Mode | None) -> Link:
+        present = replace(opening, thread=thread or opening.thread, mode=mode or opening.mode)
+        return Link(WorkerProcess(worker, raw=True), present)
+
+    link, directory = Link(process, opening), Path(opening.directory)
     return asyncio.run(Screen(start_again, link, directory, typed, writable_in(opening)).run())
 
 
-def _open(arguments: Namespace) -> dict[str, Any]:
+def _open(arguments: Namespace) -> Open:
     import os
 
-    return {
-        "directory": os.path.realpath(arguments.dir),
-        "thread": arguments.thread,
-        "resume": arguments.resume,
-        "model": arguments.model,
-        "mode": arguments.mode,
-        "options": {name: value for name, value in vars(arguments).items() if name not in _NOT_OPTIONS},
-    }
+    from deepagents_cli.protocol import Open
+
+    others = {key: value for key, value in vars(arguments).items() if key not in (*_APART, *_OF_THE_VIEW)}
+    return Open(
+        os.path.realpath(arguments.dir),
+        others,
+        thread=arguments.thread,
+        resume=arguments.resume,
+        model=arguments.model,
+        mode=arguments.mode,
+        price=arguments.price,
+    )

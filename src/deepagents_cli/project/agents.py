@@ -22,7 +22,7 @@ from deepagents_cli.approval.rules import split_plain
 from deepagents_cli.project.markdown import MarkdownFile, find_files, names_in
 from deepagents_cli.project.project import Project
 from deepagents_cli.project.tools import CHANGES, TOOLS, commands_in, is_named, tools_in
-from deepagents_cli.protocol import Mode
+from deepagents_cli.values import Mode
 
 ANTHROPIC_MODELS: Final = {
     "opus": "claude-opus-4-6",

@@ -14,9 +14,8 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 from deepagents_cli.approval.rules import Permission
 from deepagents_cli.project.project import Project, read_text
-from deepagents_cli.protocol import MODES
 from deepagents_cli.text import one_line
-from deepagents_cli.values import read_amount, read_count, read_number, read_price, read_seconds
+from deepagents_cli.values import MODES, read_amount, read_count, read_number, read_price, read_seconds
 
 THEMES: Final = ("auto", "light", "dark", "none")
 FILE: Final = "settings.toml"

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import IO
 
 from deepagents_cli.errors import Exit, complain, importing_much
-from deepagents_cli.protocol import Message, read, write
+from deepagents_cli.protocol import Close, Open, ToScreen, read_for_worker, write
 from deepagents_cli.terminal import put_back
 
 _LONGEST_LINE = 1 << 28
@@ -20,7 +20,7 @@ _LONGEST_LINE = 1 << 28
 
 async def _serve(out: IO[bytes]) -> int:
     with importing_much():
-        from deepagents_cli.session.conversation import Conversation
+        from deepagents_cli.session.worker import Worker
     loop = asyncio.get_running_loop()
     lines = asyncio.StreamReader(limit=_LONGEST_LINE)
     pipe, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin.buffer)
@@ -28,10 +28,10 @@ async def _serve(out: IO[bytes]) -> int:
     loop.add_signal_handler(signal.SIGINT, lambda: None)
     loop.add_signal_handler(signal.SIGTERM, lines.feed_eof)
 
-    def say(kind: str, message: Message) -> None:
+    def say(message: ToScreen) -> None:
         # A screen that is gone: the lines end too, and what was asked of the agent can be continued.
         with suppress(BrokenPipeError):
-            out.write(write({"is": kind, **message}))
+            out.write(write(message))
             out.flush()
 
     codes: list[int] = []
@@ -40,23 +40,25 @@ async def _serve(out: IO[bytes]) -> int:
         codes.append(code)
         lines.feed_eof()
 
-    conversation = Conversation(say, end)
+    worker = Worker(say, end)
     terminal: int | None = None
     try:
         while line := await lines.readline():
-            message = read(line) or {}
-            if message.get("do") == "close":
-                break
-            if message.get("do") == "open" and (terminal := message.get("terminal")) is not None:
-                os.set_inheritable(terminal, False)
-            conversation.take(message)
+            match read_for_worker(line):
+                case Close():
+                    break
+                case Open(terminal=int(shared)) as message:
+                    os.set_inheritable(terminal := shared, False)
+                    worker.take(message)
+                case message:
+                    worker.take(message)
         else:
             # A screen that was not killed says that it closes. One that was may still be the parent of this
             # process: its pipes end first.
             if terminal is not None and pipe.is_closing():
                 put_back(terminal)
     finally:
-        await conversation.close()
+        await worker.close()
     return codes[0] if codes else Exit.DONE
 
 

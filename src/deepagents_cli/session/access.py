@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from deepagents.limits import Limits
-from deepagents_cli.protocol import MODES, Mode
+from deepagents_cli.values import MODES, Mode
 
 if TYPE_CHECKING:
     from deepagents_cli.project.settings import Settings

@@ -14,7 +14,7 @@ from langgraph.types import Command
 
 from deepagents.events import Event, LimitReached, Reasoning, Token
 from deepagents_cli.errors import explain_error
-from deepagents_cli.protocol import End
+from deepagents_cli.protocol import End, Idle, Working
 from deepagents_cli.session.asking import Asking, Say, answers_of
 from deepagents_cli.session.inbox import Inbox
 from deepagents_cli.session.session import Session, Waiting, messages_in
@@ -95,13 +95,13 @@ class Turns:
     async def _turn(self) -> End:
         self._began, self._thinking = monotonic(), 0.0
         self._written, self._reached = "", False
-        self._say("working", {"queued": self._inbox.texts})
+        self._say(Working(self._inbox.texts))
         end, error = await self._work()
         if self._stopping:
             end, error = "stopped", None
         self._done()
         seconds = monotonic() - self._began - self._thinking
-        self._say("idle", {"end": end, "error": error, "seconds": round(seconds, 1)})
+        self._say(Idle(end, error, round(seconds, 1)))
         return end
 
     async def _work(self) -> tuple[End, str | None]:

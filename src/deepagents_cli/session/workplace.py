@@ -18,7 +18,7 @@ from langchain_core.outputs import ChatResult
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from deepagents.errors import UnknownModel
-from deepagents.limits import Limits, Price
+from deepagents.limits import Limits
 from deepagents_cli.approval.policy import Policy
 from deepagents_cli.errors import CommandError
 from deepagents_cli.project.agents import choose_other_model
@@ -28,7 +28,7 @@ from deepagents_cli.project.settings import user_file
 from deepagents_cli.project.settings_file import add_trusted
 from deepagents_cli.project.setup import describe_untrusted, load_setup
 from deepagents_cli.project.state import state_dir
-from deepagents_cli.protocol import Message
+from deepagents_cli.protocol import Open
 from deepagents_cli.session.access import FLAGS, Access, limits_of
 from deepagents_cli.session.agents import (
     choose_backend,
@@ -39,21 +39,22 @@ from deepagents_cli.session.agents import (
     model_label,
     refuse_options,
 )
+from deepagents_cli.session.proposal import Proposal
 from deepagents_cli.session.record import Record
+from deepagents_cli.session.repository import Repository
 from deepagents_cli.session.session import open_saver
 from deepagents_cli.session.steering import Steering
 from deepagents_cli.session.threads import Threads
+from deepagents_cli.session.usage import UsageCounter
 
 _NO_MODEL: Final = "no model"
 _OPTIONS: Final[Mapping[str, Any]] = {
-    "mode": None,
     "shell": False,
     "auto": False,
     "yes": False,
     "network": [],
     "read": [],
     "write": [],
-    "price": None,
     **dict.fromkeys(FLAGS),
 }
 
@@ -65,19 +66,21 @@ class Workplace:
         CommandError: for what the options ask for and cannot be had.
     """
 
-    def __init__(self, opened: Message, notify: Callable[[str], None]) -> None:
+    def __init__(self, opened: Open, notify: Callable[[str], None], changed: Callable[[], None]) -> None:
         self.notify = notify
-        directory = Path(opened["directory"]).expanduser().resolve()
+        directory = Path(opened.directory).expanduser().resolve()
         if not directory.is_dir():
-            raise CommandError(f"{opened['directory']!r} is not a directory")
-        self.options = options = Namespace(**{**_OPTIONS, **(opened.get("options") or {})})
-        options.mode = opened.get("mode") or options.mode
-        options.price = Price(*options.price) if options.price else None
+            raise CommandError(f"{opened.directory!r} is not a directory")
+        self.options = Namespace(**{**_OPTIONS, **opened.options}, mode=opened.mode, price=opened.price)
         self.directory = directory
         self.setup = load_setup(Project(directory, Path.home()))
-        self._named: str | None = opened.get("model")
+        self._named = opened.model
         self.threads = Threads(state_dir())
         self.record = Record(self.threads.path)
+        self.usage = UsageCounter(self.record, changed)
+        self.repository = Repository(self.project, self.usage.note_change)
+        self.proposed: dict[str, Proposal] = {}
+        """The files that were shown before they are written."""
         self.notices: list[str] = []
         self.saver: AsyncSqliteSaver | None = None
         self._resources = ExitStack()
@@ -112,6 +115,8 @@ class Workplace:
 
     async def close(self) -> None:
         """End what runs in the background, and close the files."""
+        await self.usage.finish()
+        await self.repository.close()
         self._resources.close()
         if self.saver is not None:
             await self.saver.conn.close()

@@ -7,7 +7,7 @@ import pytest
 from deepagents.tools import specs_by_name
 from deepagents_cli.approval.rules import read_rule
 from deepagents_cli.approval.verdicts import Facts, decide
-from deepagents_cli.protocol import Mode
+from deepagents_cli.values import Mode
 
 SPECS = specs_by_name()
 IN = Facts(("/here/a.py",))

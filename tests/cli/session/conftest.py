@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import select
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import asdict
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import pytest
 
 from deepagents_cli import protocol
-from deepagents_cli.protocol import Message, read, write
 from deepagents_cli.session.__main__ import main
 from tests.cli.openai_server import MODEL, OpenAIServer, serving
 from tests.programs import FORKING
@@ -22,15 +25,13 @@ from tests.programs import FORKING
 PATIENCE = 30.0
 TERMINAL = 100
 """The number that a worker has its screen's terminal by."""
-SAID: Mapping[str, Any] = {
-    "ready": protocol.Ready, "trust": protocol.Trust, "event": protocol.Happened, "ask": protocol.Ask,
-    "question": protocol.Question, "decided": protocol.Decided, "queued": protocol.Texts,
-    "taken_back": protocol.Texts, "refused": protocol.Texts, "status": protocol.Status,
-    "notice": protocol.Notice,
-    "working": protocol.Working, "idle": protocol.Idle, "result": protocol.Result,
-    "failed": protocol.Failed,
+Message: TypeAlias = Mapping[str, Any]
+_KINDS: Mapping[str, Any] = {
+    "open": partial(protocol.Open, options={}), "trust": protocol.Trusted, "send": protocol.Send,
+    "stop": protocol.Stop,
+    "take_back": protocol.TakeBack, "preview": protocol.Preview, "answer": protocol.Answer,
+    "command": protocol.Invoke, "save": protocol.Save, "close": protocol.Close, "decide": protocol.Decide,
 }  # fmt: skip
-"""The form of each message of the worker."""
 
 
 class Worker:
@@ -55,14 +56,14 @@ class Worker:
 
     def send(self, do: str, **message: Any) -> None:
         """Send a message."""
-        line = write({"do": do, **message})
+        line = protocol.write(_KINDS[do](**message))
         while line:
             line = line[os.write(self._writing.fileno(), line) :]
 
     def open(self, *, model: str = MODEL, mode: str = "ask", **more: Any) -> Message:
         """Open the directory, and wait until it is ready."""
-        given = {"model": f"local-server:{model}", "mode": mode, "options": {}, **more}
-        self.send("open", **{"directory": str(self.directory), "thread": None, "resume": False, **given})
+        given = {"model": f"local-server:{model}", "mode": mode, **more}
+        self.send("open", **{"directory": str(self.directory), **given})
         return self.wait("ready")
 
     def say(self, text: str, *attachments: str) -> None:
@@ -157,9 +158,11 @@ class Worker:
                 return None
             self._rest += piece
         line, _, self._rest = self._rest.partition(b"\n")
-        message = read(line)
-        assert message is not None, line
-        assert message.keys() - {"is"} == SAID[message["is"]].__annotations__.keys(), message
+        said = protocol.read_for_screen(line)
+        kind = re.sub("(?<!^)(?=[A-Z])", "_", type(said).__name__).lower()
+        message: Message = json.loads(json.dumps({"is": kind, **asdict(said)}))
+        if isinstance(said, protocol.Happened):
+            message = {**message, "is": "event", "event": said.event.as_dict()}
         self.seen.append(message)
         return message
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from deepagents_cli.protocol import Remember
 from tests.cli.approval.test_sandbox import needs_sandbox
 from tests.cli.openai_server import OpenAIServer, Reply, Request, call
 from tests.cli.session.conftest import Worker
@@ -23,14 +24,14 @@ def test_always_covers_what_was_chosen_and_an_edit_that_cannot_be_made_is_correc
     worker.open()
     worker.say("Write.")
     asked = worker.wait("ask")
-    below = {"rule": f"edits: {directory}", "label": "changes of all files in the directory"}
-    assert asked["rules"][-1] == below
+    below = f"edits: {directory}"
+    assert asked["rules"][below] == "changes of all files in the directory"
 
-    remember = {"scope": "directory", "rule": below["rule"]}
-    worker.send("decide", ask=asked["id"], decision={"type": "approve"}, remember=remember)
+    remember = Remember("directory", below)
+    worker.send("decide", ask=asked["id"], decision="approve", remember=remember)
     refused = worker.wait("decided", decision="reject")
     second = worker.wait("ask")
-    worker.send("decide", ask=second["id"], decision={"type": "reject", "message": "no"}, remember=None)
+    worker.send("decide", ask=second["id"], decision="reject", message="no")
 
     assert worker.answer() == "Done."
     assert (directory / "two.md").exists()
@@ -38,11 +39,11 @@ def test_always_covers_what_was_chosen_and_an_edit_that_cannot_be_made_is_correc
     assert "not found" in refused["message"]
     keep, listed = worker.command("permissions")["choices"]
     assert worker.command("permissions", keep["value"])["text"] == "All stay allowed."
-    assert (listed["value"], listed["detail"]) == (below["rule"], "in this directory; remove")
+    assert (listed["value"], listed["detail"]) == (below, "in this directory; remove")
     settings = tmp_path / "settings.toml"
-    assert below["rule"] in settings.read_text()
-    assert worker.command("permissions", below["rule"])["text"] == "It is asked about again."
-    assert below["rule"] not in settings.read_text()
+    assert below in settings.read_text()
+    assert worker.command("permissions", below)["text"] == "It is asked about again."
+    assert below not in settings.read_text()
     assert "No call" in worker.command("permissions")["text"]
     assert second["title"] == "wants to write .env (looks like it holds secrets)"
     server.then(call("write_file", file_path="three.md", content="3\n"))
@@ -61,7 +62,7 @@ def test_an_edit_of_arguments_that_are_no_json_is_said_to_be_none(
 
     said = worker.wait("notice")["text"]
     assert said == "Not taken: the arguments are no JSON: Expecting value in line 1, column 15"
-    worker.send("decide", ask=asked["id"], decision={"type": "reject"}, remember=None)
+    worker.send("decide", ask=asked["id"], decision="reject")
     assert worker.answer() == "Left."
 
 
@@ -93,7 +94,7 @@ def test_a_plan_that_is_carried_out_asking_asks(
     worker.send("answer", ask=asked["id"], text=asked["choices"][0]["value"])
     change = worker.wait("ask")
     assert (change["title"], worker.last("status")["mode"]) == ("wants to write new.md", "ask")
-    worker.send("decide", ask=change["id"], decision={"type": "approve"}, remember=None)
+    worker.send("decide", ask=change["id"], decision="approve")
 
     assert worker.answer() == "Written."
     assert (directory / "new.md").read_text() == "hello\n"
@@ -115,10 +116,10 @@ def test_a_person_is_asked_about_files_that_programs_outside_obey(
     for path, why in titles.items():
         asked = worker.wait("ask")
         assert (asked["title"], asked["details"][-1]) == (f"wants to write {path} {why}", "+make")
-        worker.send("decide", ask=asked["id"], decision={"type": "approve"}, remember=None)
+        worker.send("decide", ask=asked["id"], decision="approve")
     asked = worker.wait("ask")
     assert asked["title"].endswith("may change hooks or settings that other programs obey")
-    worker.send("decide", ask=asked["id"], decision={"type": "approve"}, remember=None)
+    worker.send("decide", ask=asked["id"], decision="approve")
 
     assert worker.answer() == "Written."
     assert (directory / ".git/hooks/pre-commit").stat().st_mode & 0o100
@@ -143,10 +144,10 @@ def test_a_host_that_was_not_named_is_asked_about_once_the_command_has_ended(
         "wants its commands to reach ham.example",
         ["approve", "reject"],
     )
-    remember = {"scope": "everywhere", "rule": ham["rules"][0]["rule"]}
-    worker.send("decide", ask=ham["id"], decision={"type": "approve"}, remember=remember)
+    remember = Remember("everywhere", next(iter(ham["rules"])))
+    worker.send("decide", ask=ham["id"], decision="approve", remember=remember)
     spam = worker.wait("ask")
-    worker.send("decide", ask=spam["id"], decision={"type": "reject"}, remember=None)
+    worker.send("decide", ask=spam["id"], decision="reject")
 
     assert worker.answer() == "Done."
     first, second, inner = server.requests[-1].texts("tool")
@@ -170,7 +171,7 @@ def test_a_crowd_of_hosts_is_asked_about_in_part(worker: Worker, server: OpenAIS
     worker.say("Fetch.")
     for _ in range(8):
         asked = worker.wait("ask")
-        worker.send("decide", ask=asked["id"], decision={"type": "reject"}, remember=None)
+        worker.send("decide", ask=asked["id"], decision="reject")
 
     assert worker.answer() == "Done."
 
@@ -194,7 +195,7 @@ def test_subagents_that_wait_at_once_are_asked_about_one_after_the_other(
 
     asked = [worker.wait("ask")]
     for decision in ("approve", "reject", "approve"):
-        worker.send("decide", ask=asked[-1]["id"], decision={"type": decision}, remember=None)
+        worker.send("decide", ask=asked[-1]["id"], decision=decision)
         decided = worker.wait("decided")
         assert (decided["ask"], decided["by"]) == (asked[-1]["id"], "person")
         if len(asked) < len(names):
@@ -218,15 +219,15 @@ def test_a_file_that_looks_like_a_secret_is_attached_once_the_person_agrees(
         worker.say(f"see @{name}", name, "notes.md")
         asked = worker.wait("ask")
         assert asked["title"] == f"is to get {name}, which looks like it holds secrets"
-        worker.send("decide", ask=asked["id"], decision={"type": agreed}, remember=None)
+        worker.send("decide", ask=asked["id"], decision=agreed)
         if agreed == "reject":
             # What waits of a call is asked about after that, and not lost.
             call_asked = worker.wait("ask")
             worker.say("see @.env too", ".env")
-            worker.send("decide", ask=call_asked["id"], decision={"type": "reject"}, remember=None)
+            worker.send("decide", ask=call_asked["id"], decision="reject")
             also = worker.wait("ask")
             assert (also["name"], server.requests[-1].last.count("canary")) == ("file", 0)
-            worker.send("decide", ask=also["id"], decision={"type": "reject"}, remember=None)
+            worker.send("decide", ask=also["id"], decision="reject")
             worker.wait("idle")
     worker.wait("idle")
     sent = [each.last for each in server.requests]

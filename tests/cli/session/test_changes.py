@@ -6,9 +6,8 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from deepagents_cli.protocol import Message
 from tests.cli.openai_server import OpenAIServer, call
-from tests.cli.session.conftest import StartWorker, Worker
+from tests.cli.session.conftest import Message, StartWorker, Worker
 
 
 def test_what_the_agent_and_its_subagents_changed_is_known_also_by_the_next_worker(

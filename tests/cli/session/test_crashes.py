@@ -62,7 +62,7 @@ def test_a_question_that_was_open_is_asked_again(
     once_more = again.wait("ask")
     assert (once_more["title"], once_more["details"]) == (asked["title"], asked["details"])
     assert len(server.requests) == 1, "the model was asked again"
-    again.send("decide", ask=once_more["id"], decision={"type": "approve"}, remember=None)
+    again.send("decide", ask=once_more["id"], decision="approve")
     assert again.answer() == "Written."
     assert (directory / "new.md").read_text() == "hello\n"
 
@@ -88,7 +88,7 @@ def test_an_agent_that_asks_still_asks_after_a_crash(
     again.open(resume=True, mode="auto")
     again.say("")
     asked = again.wait("ask")
-    again.send("decide", ask=asked["id"], decision={"type": "reject"}, remember=None)
+    again.send("decide", ask=asked["id"], decision="reject")
     assert again.answer() == "Not done."
     assert not (directory / "new.md").exists()
 

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from deepagents_cli.protocol import Message
 from deepagents_cli.text import clean
 from tests.cli.openai_server import MODEL, OpenAIServer, Reply, call
-from tests.cli.session.conftest import StartWorker, Worker
+from tests.cli.session.conftest import Message, StartWorker, Worker
 
 
 def values(result: Message) -> list[str]:
@@ -65,15 +64,16 @@ def test_what_is_here_is_listed_and_notes_are_written_once_they_were_seen(
 
     assert values(worker.command("remember", "Test first.")) == ["home Test first.", "repository Test first."]
     shown = worker.command("remember", "repository Test first.")
-    assert shown["edit"] == {
+    assert shown["draft"] == {
+        "id": "draft-1",
         "text": "- Write short lines.\n- Test first.\n",
         "path": str(project / "AGENTS.md"),
         "replaces": 0,
     }
-    worker.send("save", id=shown["id"], text="- Test before you write.\n")
+    worker.send("save", draft=shown["draft"]["id"], text="- Test before you write.\n")
     worker.wait("result", text=f"Written: {project}/AGENTS.md")
     assert (project / "AGENTS.md").read_text() == "- Test before you write.\n"
-    worker.send("save", id=99, text="what nobody proposed")
+    worker.send("save", draft="draft-99", text="what nobody proposed")
     worker.wait("result", error="Nothing was proposed that could be written.")
 
 
@@ -109,15 +109,15 @@ def test_a_note_takes_nothing_from_a_file_that_changes_while_it_is_shown(
 
     shown = worker.command("remember", "repository Be kind.")
     notes.write_text("What the agent wrote meanwhile.\n")
-    worker.send("save", id=shown["id"], text=shown["edit"]["text"])
-    assert "has changed meanwhile" in worker.wait("result", id=shown["id"])["error"]
+    worker.send("save", draft=shown["draft"]["id"], text=shown["draft"]["text"])
+    assert "has changed meanwhile" in worker.wait("result")["error"]
     assert notes.read_text() == "What the agent wrote meanwhile.\n"
 
     shown = worker.command("remember", "repository Be kind.")
     notes.unlink()
     notes.symlink_to(tmp_path / "mine")
-    worker.send("save", id=shown["id"], text=shown["edit"]["text"])
-    assert "is a link" in worker.wait("result", id=shown["id"])["error"]
+    worker.send("save", draft=shown["draft"]["id"], text=shown["draft"]["text"])
+    assert "is a link" in worker.wait("result")["error"]
     assert (tmp_path / "mine").read_text() == "mine"
 
     notes.unlink()
@@ -133,8 +133,8 @@ def test_a_note_takes_the_place_of_the_old_ones_at_once(worker: Worker, director
     shown = worker.command("remember", "repository Be kind.")
 
     with notes.open() as reading:
-        worker.send("save", id=shown["id"], text="Half a pair: \ud83d.\n")
-        worker.wait("result", id=shown["id"])
+        worker.send("save", draft=shown["draft"]["id"], text="Half a pair: \ud83d.\n")
+        worker.wait("result")
         assert reading.read() == "Old.\n"
 
     assert notes.read_text() == "Half a pair: ?.\n"
@@ -164,11 +164,13 @@ def test_a_session_is_renamed_forked_exported_and_opened_again(
     assert values(worker.command("sessions")) == [first["thread"]]
     worker.command("resume", "counting")
     assert worker.last("ready")["thread"] == first["thread"]
-    exported = worker.command("export", "talk.md")["edit"]
+    exported = worker.command("export", "talk.md")["draft"]
     assert exported["path"] == str(directory / "talk.md")
     assert "And to two." in exported["text"]
     assert exported["replaces"] == 0
-    assert worker.command("export", "notes.md")["edit"]["replaces"] == (directory / "notes.md").stat().st_size
+    assert (
+        worker.command("export", "notes.md")["draft"]["replaces"] == (directory / "notes.md").stat().st_size
+    )
 
     # What is open stays closed to others.
     assert worker.command("resume", "counting")["text"] == "This session is open."
@@ -323,7 +325,7 @@ def test_a_command_of_a_trusted_project_is_answered_by_its_own_model_and_git_tel
     worker.send("open", directory=str(directory), model=f"local-server:{MODEL}", mode="ask")
     asked = worker.wait("trust")
     assert asked["items"] == [{"kind": "command", "name": "/ask", "what": "model local-server:other"}]
-    worker.send("trust", answer="yes")
+    worker.send("trust", agreed=True)
     worker.wait("ready")
 
     worker.turn(worker.command("ask", "Ada")["send"])

@@ -16,6 +16,7 @@ from threading import Event
 
 import pytest
 
+from deepagents_cli.protocol import Remember
 from tests.cli.openai_server import OpenAIServer, Reply, call
 from tests.cli.session.conftest import TERMINAL, StartWorker, Worker
 
@@ -29,7 +30,8 @@ def test_a_change_is_asked_about_and_made_as_it_was_edited(
         "Written.",
     )
     ready = worker.open()
-    assert (ready["model"], ready["mode"], ready["resumed"]) == ("local-server:scripted", "ask", False)
+    assert worker.wait("status")["mode"] == "ask"
+    assert (ready["model"], ready["resumed"]) == ("local-server:scripted", False)
 
     worker.say("Write a file.")
     assert worker.wait("working")["queued"] == ["Write a file."]
@@ -40,10 +42,10 @@ def test_a_change_is_asked_about_and_made_as_it_was_edited(
     again = worker.wait("ask")
     assert (again["id"], again["edited"]) == (asked["id"], True)
     assert "+good morning" in again["details"]
-    remember = {"scope": "session", "rule": again["rules"][0]["rule"]}
-    worker.send("decide", ask=asked["id"], decision={"type": "approve"}, remember=remember)
+    remember = Remember("session", next(iter(again["rules"])))
+    worker.send("decide", ask=asked["id"], decision="approve", remember=remember)
     second = worker.wait("ask")
-    worker.send("decide", ask=second["id"], decision={"type": "reject", "message": "not this"}, remember=None)
+    worker.send("decide", ask=second["id"], decision="reject", message="not this")
 
     assert worker.answer() == "Written."
     lines = [each["line"] for each in worker.seen if each.get("event", {}).get("type") == "tool_finished"]

@@ -103,7 +103,7 @@ def kept(*events: Event) -> tuple[object, ...]:
     transcript = Transcript(clock=lambda: 0.0)
     for event in events:
         is_call = isinstance(event, ToolCalled | ToolFinished)
-        transcript.take(event.as_dict(), "make in a line" if is_call else notice_line(event))
+        transcript.take(event, "make in a line" if is_call else notice_line(event))
     running = [each.tail for each in transcript.calls.values()], sorted(transcript.subagents)
     return transcript.finished, running, transcript.plan, transcript.thinking, transcript.open_piece(9)
 

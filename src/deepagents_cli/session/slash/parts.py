@@ -4,40 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 from deepagents_cli.project.commands import FileCommand
-from deepagents_cli.protocol import Message, Mode
+from deepagents_cli.protocol import Draft, Result
+from deepagents_cli.session.asking import Say
 from deepagents_cli.session.changes import Changes
 from deepagents_cli.session.proposal import Proposal
 from deepagents_cli.session.session import Session
 from deepagents_cli.session.steering import Steering
-from deepagents_cli.session.usage import UsageCounter
 from deepagents_cli.session.workplace import Workplace
-
-Answer: TypeAlias = dict[str, Any]
-"""Parts of a `protocol.Result`; `proposal` is the file that may be written with what `edit` shows."""
+from deepagents_cli.values import Mode
 
 
 class Talk(Protocol):
     """The conversation, as commands see it."""
 
+    workplace: Workplace
     thread: str
     name: str
     session: Session
-    usage: UsageCounter
     steering: Steering
     changes: Changes
-    proposed: dict[int, Proposal]
     made: dict[str, FileCommand]
-
-    @property
-    def workplace(self) -> Workplace: ...
+    say: Say
 
     @property
     def mode(self) -> Mode: ...
-
-    def say(self, kind: str, message: Message, /) -> None: ...
 
     def say_status(self) -> None: ...
 
@@ -57,12 +50,14 @@ class SlashCommand:
     name: str
     description: str
     arguments: str
-    run: Callable[[Talk, str], Awaitable[Answer]]
+    run: Callable[[Talk, str], Awaitable[Result]]
 
 
-def propose(proposal: Proposal, text: str) -> Answer:
-    """Return the part of a result that shows a file before it is written."""
+def propose(talk: Talk, proposal: Proposal, text: str) -> Result:
+    """Return a result that shows a file before it is written."""
     there = proposal.before or b""
     replaces = not text.encode("utf-8", "replace").startswith(there.rstrip())
-    shown = {"text": text, "path": str(proposal.path), "replaces": len(there) if replaces else 0}
-    return {"edit": shown, "proposal": proposal}
+    proposed = talk.workplace.proposed
+    number = f"draft-{len(proposed) + 1}"
+    proposed[number] = proposal
+    return Result(draft=Draft(number, text, str(proposal.path), len(there) if replaces else 0))

@@ -20,8 +20,9 @@ from deepagents_cli.project.machine import examine
 from deepagents_cli.project.project import Folder, Project, read_text
 from deepagents_cli.project.settings import KEYS, NOTHING_SET, Settings, as_text, merge, read_user, user_file
 from deepagents_cli.project.tools import TOOLS
+from deepagents_cli.protocol import Choice, Result
 from deepagents_cli.session.proposal import Proposal
-from deepagents_cli.session.slash.parts import Answer, SlashCommand, Talk, propose
+from deepagents_cli.session.slash.parts import SlashCommand, Talk, propose
 from deepagents_cli.session.workplace import Workplace
 from deepagents_cli.text import one_line
 
@@ -44,33 +45,25 @@ _REVIEW: Final = (
 )
 
 
-async def _memory(talk: Talk, arguments: str) -> Answer:
+async def _memory(talk: Talk, arguments: str) -> Result:
     files = talk.workplace.project.memory()
     if not files:
-        return {"text": "The model reads no AGENTS.md here. /remember writes one, and /init a whole one."}
+        return Result(text="The model reads no AGENTS.md here. /remember writes one, and /init a whole one.")
     lines = [f"- `{one_line(str(each))}`, {each.stat().st_size:,} bytes" for each in files]
-    return {"text": "\n".join(["The model reads at each start:", *lines])}
+    return Result(text="\n".join(["The model reads at each start:", *lines]))
 
 
-async def _remember(talk: Talk, arguments: str) -> Answer:
+async def _remember(talk: Talk, arguments: str) -> Result:
     places = _places(talk.workplace.project)
     scope, _, text = arguments.partition(" ")
     if scope not in places:
         if not arguments:
             raise CommandError("Write what is to be remembered behind /remember")
-        choices = [
-            {
-                "value": f"{name} {arguments}",
-                "label": name,
-                "detail": one_line(str(place / _FILE)),
-                "usable": True,
-            }
-            for name, place in places.items()
-        ]
-        return {"choices": choices}
+        targets = {name: one_line(str(place / _FILE)) for name, place in places.items()}
+        return Result(choices=[Choice(f"{each} {arguments}", each, path) for each, path in targets.items()])
     proposal = await to_thread(Proposal.of, places[scope].resolve() / _FILE)
     head = f"{proposal.text.rstrip()}\n" if proposal.text.strip() else ""
-    return propose(proposal, f"{head}- {text.strip()}\n")
+    return propose(talk, proposal, f"{head}- {text.strip()}\n")
 
 
 def _places(project: Project) -> dict[str, Path]:
@@ -90,9 +83,9 @@ def find_skills(project: Project) -> dict[str, tuple[Path, Folder]]:
     }
 
 
-async def _skills(talk: Talk, arguments: str) -> Answer:
+async def _skills(talk: Talk, arguments: str) -> Result:
     found = await to_thread(describe_skills, talk.workplace.project)
-    return {"text": "\n".join(found) or "There are no skills in .deepagents/skills or .claude/skills."}
+    return Result(text="\n".join(found) or "There are no skills in .deepagents/skills or .claude/skills.")
 
 
 def describe_skills(project: Project) -> list[str]:
@@ -112,13 +105,13 @@ def _describe_skill(name: str, path: Path, folder: Folder, project: Project) -> 
     return f"- **{one_line(name)}** {about} ({where}, `{one_line(str(path))}`)"
 
 
-async def _agents(talk: Talk, arguments: str) -> Answer:
+async def _agents(talk: Talk, arguments: str) -> Result:
     lines = [
         f"- **{one_line(each.name)}** {one_line(each.description)} ({_tools_of(each)}; "
         f"{one_line(each.model or 'the model of the main agent')})"
         for each in talk.workplace.setup.agents.values()
     ]
-    return {"text": "\n".join(["- **general-purpose** does what it is told (all tools)", *lines])}
+    return Result(text="\n".join(["- **general-purpose** does what it is told (all tools)", *lines]))
 
 
 def _tools_of(agent: FileAgent) -> str:
@@ -128,7 +121,7 @@ def _tools_of(agent: FileAgent) -> str:
     return f"all tools but {', '.join(sorted(agent.excluded))}" if agent.excluded else "all tools"
 
 
-async def _tools(talk: Talk, arguments: str) -> Answer:
+async def _tools(talk: Talk, arguments: str) -> Result:
     request, policy = talk.steering.request, talk.workplace.policy
     if request is None:
         can = policy.backend.capabilities()
@@ -141,7 +134,7 @@ async def _tools(talk: Talk, arguments: str) -> Answer:
         f"- `{one_line(name)}`{words[_usual(each, policy)] if each else ''}" for name, each in specs.items()
     ]
     note = "" if talk.mode == "full" else " Secrets, .git and settings of editors ask in addition."
-    return {"text": "\n".join([f"In mode {talk.mode}:{note}", "", *lines])}
+    return Result(text="\n".join([f"In mode {talk.mode}:{note}", "", *lines]))
 
 
 def _usual(spec: ToolSpec, policy: Policy) -> str:
@@ -153,25 +146,22 @@ def _usual(spec: ToolSpec, policy: Policy) -> str:
     return decide(spec, args, mode, (), Facts(confined=policy.confined, harmless=harmless)).kind
 
 
-async def _permissions(talk: Talk, arguments: str) -> Answer:
+async def _permissions(talk: Talk, arguments: str) -> Result:
     policy = talk.workplace.policy
     if arguments == _KEEP_ALL:
-        return {"text": "All stay allowed."}
+        return Result(text="All stay allowed.")
     if arguments:
         known = policy.forget(arguments)
-        return {"text": "It is asked about again." if known else f"There is no rule {one_line(arguments)!r}."}
+        return Result(
+            text="It is asked about again." if known else f"There is no rule {one_line(arguments)!r}."
+        )
     if not policy.rules:
-        return {"text": "No call is allowed for good; choose always when you are asked."}
+        return Result(text="No call is allowed for good; choose always when you are asked.")
     kept = await to_thread(_where_kept, talk.workplace)
     where = {each: kept.get(each, "this session") for each in map(str, policy.rules)}
     # First, so that Enter alone removes nothing.
     rows = {_KEEP_ALL: "remove none"} | {rule: f"{place}; remove" for rule, place in where.items()}
-    return {
-        "choices": [
-            {"value": rule, "label": one_line(rule), "detail": detail, "usable": True}
-            for rule, detail in rows.items()
-        ]
-    }
+    return Result(choices=[Choice(rule, one_line(rule), detail) for rule, detail in rows.items()])
 
 
 def _where_kept(place: Workplace) -> dict[str, str]:
@@ -185,21 +175,21 @@ def _where_kept(place: Workplace) -> dict[str, str]:
     }
 
 
-async def _diff(talk: Talk, arguments: str) -> Answer:
+async def _diff(talk: Talk, arguments: str) -> Result:
     lines = await talk.changes.of_session()
     if not lines:
-        return {"text": "The agent's file tools have changed nothing in this session."}
+        return Result(text="The agent's file tools have changed nothing in this session.")
     # Longer than any in the text, which would end it.
     longest = max((len(each) for each in re.findall("`+", "\n".join(lines))), default=0)
     fence = "`" * max(longest + 1, 4)
-    return {"text": "\n".join([f"{fence}diff", *lines, fence])}
+    return Result(text="\n".join([f"{fence}diff", *lines, fence]))
 
 
-async def _settings(talk: Talk, arguments: str) -> Answer:
+async def _settings(talk: Talk, arguments: str) -> Result:
     place = talk.workplace
     lines = [f"- {one_line(each)}" for each in _describe_settings(place.setup.settings)]
     where = f"Yours are in `{user_file(place.project.home)}`."
-    return {"text": "\n".join([*(lines or ["Nothing is set."]), "", where])}
+    return Result(text="\n".join([*(lines or ["Nothing is set."]), "", where]))
 
 
 def _describe_settings(settings: Settings) -> Iterator[str]:
@@ -218,19 +208,19 @@ def _describe_settings(settings: Settings) -> Iterator[str]:
     yield from (f"not used: {each}" for each in settings.notices)
 
 
-async def _doctor(talk: Talk, arguments: str) -> Answer:
+async def _doctor(talk: Talk, arguments: str) -> Result:
     found = await to_thread(examine, talk.workplace.directory)
     # The terminal is that of the screen, which is another process.
     checks = [each for each in found if each.name != "terminal"]
-    return {"text": f"```\n{describe(checks)}\n```"}
+    return Result(text=f"```\n{describe(checks)}\n```")
 
 
-async def _init(talk: Talk, arguments: str) -> Answer:
-    return {"send": f"{_INIT} {arguments}".strip()}
+async def _init(talk: Talk, arguments: str) -> Result:
+    return Result(send=f"{_INIT} {arguments}".strip())
 
 
-async def _review(talk: Talk, arguments: str) -> Answer:
-    return {"send": f"{_REVIEW} {arguments}".strip()}
+async def _review(talk: Talk, arguments: str) -> Result:
+    return Result(send=f"{_REVIEW} {arguments}".strip())
 
 
 COMMANDS: Sequence[SlashCommand] = (

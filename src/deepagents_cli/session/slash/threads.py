@@ -11,13 +11,14 @@ from typing import Final
 from langchain_core.messages import BaseMessage, ToolMessage
 
 from deepagents_cli.errors import CommandError
-from deepagents_cli.protocol import MODES, Choice
+from deepagents_cli.protocol import Choice, Result
 from deepagents_cli.session.export import as_json, as_markdown, fork
 from deepagents_cli.session.proposal import Proposal
 from deepagents_cli.session.session import messages_in
-from deepagents_cli.session.slash.parts import Answer, SlashCommand, Talk, propose
+from deepagents_cli.session.slash.parts import SlashCommand, Talk, propose
 from deepagents_cli.session.threads import Thread, new_thread_id
 from deepagents_cli.text import one_line
+from deepagents_cli.values import MODES
 
 _MODES: Final = {
     "ask": "asks before it changes anything",
@@ -29,47 +30,47 @@ _LONGEST_LABEL: Final = 70
 _WHO: Final = {"human": "you", "ai": "the agent"}
 
 
-async def _mode(talk: Talk, wanted: str) -> Answer:
+async def _mode(talk: Talk, wanted: str) -> Result:
     if wanted in MODES:
         talk.set_mode(wanted)
-        return {"text": f"Mode {wanted}: {_MODES[wanted]}."}
+        return Result(text=f"Mode {wanted}: {_MODES[wanted]}.")
     if wanted:
         raise CommandError(f"{wanted!r} is no mode; write ask, auto, plan or full")
-    return {"choices": [_choice(each, each, detail) for each, detail in _MODES.items()]}
+    return Result(choices=[Choice(each, each, detail) for each, detail in _MODES.items()])
 
 
-async def _new(talk: Talk, arguments: str) -> Answer:
+async def _new(talk: Talk, arguments: str) -> Result:
     talk.require_idle("begin a new session")
     await talk.enter(new_thread_id(), resumed=False)
-    return {}
+    return Result()
 
 
-async def _resume(talk: Talk, wanted: str) -> Answer:
+async def _resume(talk: Talk, wanted: str) -> Result:
     threads, directory = talk.workplace.threads, talk.workplace.directory
     if wanted:
         talk.require_idle("open another session")
         found = await to_thread(threads.find, wanted, directory)
         if found.id == talk.thread:
-            return {"text": "This session is open."}
+            return Result(text="This session is open.")
         await talk.enter(found.id, resumed=True)
-        return {}
+        return Result()
     listed = await to_thread(threads.find_all, directory)
     others = [each for each in listed if each.id != talk.thread]
     if not others:
-        return {"text": "There is no other session in this directory."}
-    return {
-        "choices": [
-            _choice(
+        return Result(text="There is no other session in this directory.")
+    return Result(
+        choices=[
+            Choice(
                 each.id,
                 one_line(each.name) or each.id,
                 time.strftime("%Y-%m-%d %H:%M", time.localtime(each.used)),
             )
             for each in others
         ]
-    }
+    )
 
 
-async def _rename(talk: Talk, name: str) -> Answer:
+async def _rename(talk: Talk, name: str) -> Result:
     if not name:
         raise CommandError("Write the new name behind /rename")
     threads, directory = talk.workplace.threads, talk.workplace.directory
@@ -78,10 +79,10 @@ async def _rename(talk: Talk, name: str) -> Answer:
     await to_thread(threads.rename, talk.thread, name)
     talk.name = one_line(name)
     talk.say_status()
-    return {"text": f"This session is now called {talk.name}."}
+    return Result(text=f"This session is now called {talk.name}.")
 
 
-async def _fork(talk: Talk, at: str) -> Answer:
+async def _fork(talk: Talk, at: str) -> Result:
     messages = await _messages(talk)
     if not at:
         # A copy can end where a step did, which is never between a call and its result.
@@ -90,30 +91,30 @@ async def _fork(talk: Talk, at: str) -> Answer:
             for number, each in enumerate(messages, 1)
             if not getattr(each, "tool_calls", None) and not isinstance(each, ToolMessage)
         ]
-        return {
-            "choices": [
-                _choice(
+        return Result(
+            choices=[
+                Choice(
                     str(number),
                     f"{number}. {one_line(each.text)[:_LONGEST_LABEL]}",
                     _WHO.get(each.type, each.type),
                 )
                 for number, each in reversed(ends)
             ]
-        }
+        )
     if not at.isdigit():
         raise CommandError(f"{at!r} is no number of a message; /fork alone lists them")
     talk.require_idle("fork the session")
     copy = await to_thread(fork, talk.workplace.threads, _current(talk), int(at))
     await talk.enter(copy, resumed=True)
-    return {"text": f"This is a copy up to message {at}; the session before is kept."}
+    return Result(text=f"This is a copy up to message {at}; the session before is kept.")
 
 
-async def _export(talk: Talk, name: str) -> Answer:
+async def _export(talk: Talk, name: str) -> Result:
     path = Path(name or f"session-{talk.thread}.md")
     messages = await _messages(talk)
     write = as_json if path.suffix == ".json" else as_markdown
     proposal = await to_thread(Proposal.of, talk.workplace.directory / path)
-    return propose(proposal, write(_current(talk), messages))
+    return propose(talk, proposal, write(_current(talk), messages))
 
 
 async def _messages(talk: Talk) -> Sequence[BaseMessage]:
@@ -125,10 +126,6 @@ async def _messages(talk: Talk) -> Sequence[BaseMessage]:
 
 def _current(talk: Talk) -> Thread:
     return talk.workplace.threads.find(talk.thread)
-
-
-def _choice(value: str, label: str, detail: str) -> Choice:
-    return {"value": value, "label": label, "detail": detail, "usable": True}
 
 
 COMMANDS: Final = (

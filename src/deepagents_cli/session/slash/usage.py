@@ -18,8 +18,9 @@ from langgraph.graph import END
 from deepagents.middleware.summarization import SummarizationMiddleware
 from deepagents.models.traits import input_window
 from deepagents_cli.project.models import find_models
+from deepagents_cli.protocol import Choice, Result
 from deepagents_cli.session.session import messages_in
-from deepagents_cli.session.slash.parts import Answer, SlashCommand, Talk
+from deepagents_cli.session.slash.parts import SlashCommand, Talk
 from deepagents_cli.session.slash.project import describe_skills
 from deepagents_cli.session.steering import NODE
 from deepagents_cli.session.usage import sum_used
@@ -33,46 +34,38 @@ _KEPT: Final = 4
 _NOTHING_TO_COMPACT: Final = "There is nothing to compact yet."
 
 
-async def _model(talk: Talk, name: str) -> Answer:
+async def _model(talk: Talk, name: str) -> Result:
     if not name:
         found = await to_thread(find_models)
-        choices = [
-            {
-                "value": each.name,
-                "label": each.name,
-                "detail": each.missing or each.detail,
-                "usable": each.usable,
-            }
-            for each in found
-        ]
-        return {"choices": choices}
+        choices = [Choice(each.name, each.name, each.missing or each.detail, each.usable) for each in found]
+        return Result(choices=choices)
     talk.require_idle("change the model")
     await to_thread(talk.workplace.choose_model, name)
     talk.session.agent = talk.make_agent()
     talk.say_status()
-    return {"text": f"From now on {talk.workplace.label} answers."}
+    return Result(text=f"From now on {talk.workplace.label} answers.")
 
 
-async def _cost(talk: Talk, arguments: str) -> Answer:
-    await talk.usage.finish()
-    used = talk.usage.used
+async def _cost(talk: Talk, arguments: str) -> Result:
+    await talk.workplace.usage.finish()
+    used = talk.workplace.usage.used
     if not used:
-        return {"text": "Nothing was used yet."}
+        return Result(text="Nothing was used yet.")
     lines = ["| agent | model | read | of it cached | written | cost |", "|---|---|---|---|---|---|"]
     lines += [
         f"| {each.agent or 'main'} | {each.model} | {each.tokens.input:,} "
         f"| {each.tokens.cached:,} | {each.tokens.output:,} | {_money(each.cost)} |"
         for each in sorted(used, key=lambda each: -each.tokens.input)
     ]
-    return {"text": "\n".join([*lines, "", f"In all: {_money(sum_used(used)[1])}"])}
+    return Result(text="\n".join([*lines, "", f"In all: {_money(sum_used(used)[1])}"]))
 
 
-async def _compact(talk: Talk, arguments: str) -> Answer:
+async def _compact(talk: Talk, arguments: str) -> Result:
     talk.require_idle("compact the context")
     place, session = talk.workplace, talk.session
     state = await session.read()
     if not messages_in(state):
-        return {"text": _NOTHING_TO_COMPACT}
+        return Result(text=_NOTHING_TO_COMPACT)
     summarizing = SummarizationMiddleware(
         place.model, backend=place.policy.backend, trigger=("messages", 1), keep=("messages", _KEPT)
     )
@@ -80,14 +73,14 @@ async def _compact(talk: Talk, arguments: str) -> Answer:
     with set_config_context(session.config) as context:
         done = await create_task(summarizing.acompact(state.values), context=context)
     if done is None:
-        return {"text": _NOTHING_TO_COMPACT}
+        return Result(text=_NOTHING_TO_COMPACT)
     count, update = done
     await session.agent.aupdate_state(session.config, update, as_node=NODE)
     await session.agent.aupdate_state(session.config, None, as_node=END)
-    return {"text": f"{count} messages were replaced by a summary; they are kept whole in an archive."}
+    return Result(text=f"{count} messages were replaced by a summary; they are kept whole in an archive.")
 
 
-async def _context(talk: Talk, arguments: str) -> Answer:
+async def _context(talk: Talk, arguments: str) -> Result:
     parts = await _count_parts(talk)
     window = input_window(talk.workplace.model)
     total = sum(parts.values())
@@ -102,7 +95,7 @@ async def _context(talk: Talk, arguments: str) -> Answer:
             "The system prompt and the tools come in addition;",
             "their size is known after a first step.",
         ]
-    return {"ansi": "\n".join([f"About {total:,} {known}", "", *lines])}
+    return Result(ansi="\n".join([f"About {total:,} {known}", "", *lines]))
 
 
 async def _count_parts(talk: Talk) -> dict[str, int]:

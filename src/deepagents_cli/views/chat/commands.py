@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
-from deepagents_cli.text import one_line
+from deepagents_cli.protocol import CommandInfo
 from deepagents_cli.views.chat.transcript import Block
 
 OWN_COMMANDS: Final = {
@@ -36,12 +36,10 @@ def read_command(text: str) -> tuple[str, str] | None:
     return _ALIASES.get(name, name), "".join(arguments).strip()
 
 
-def list_commands(offered: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+def list_commands(offered: Sequence[CommandInfo]) -> dict[str, str]:
     """Return all commands, with what each does and what may stand behind it."""
-    described = {str(each["name"]): [each.get("description"), each.get("arguments")] for each in offered}
     return OWN_COMMANDS | {
-        one_line(name): one_line(": ".join(str(each) for each in texts if each))
-        for name, texts in described.items()
+        each.name: ": ".join(filter(None, [each.description, each.arguments])) for each in offered
     }
 
 

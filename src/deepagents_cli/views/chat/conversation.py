@@ -5,21 +5,29 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
-from typing import Any, Final, cast
+from typing import Final
 
+from deepagents_cli import protocol
 from deepagents_cli.project.state import is_kept
-from deepagents_cli.protocol import Message
 from deepagents_cli.text import one_line
+from deepagents_cli.values import Scope
 from deepagents_cli.views.chat.clock import WorkClock
 from deepagents_cli.views.chat.commands import OWN_COMMANDS, list_commands, read_command, show_help
-from deepagents_cli.views.chat.picker import Picker, Row, read_rows
+from deepagents_cli.views.chat.picker import Picker
 from deepagents_cli.views.chat.questions import SCOPES, Pending, read_question
 from deepagents_cli.views.chat.status import describe_session
 from deepagents_cli.views.chat.theme import THEMES
 from deepagents_cli.views.chat.transcript import Kind, Transcript
 
-_PAST: Final[dict[str, Kind]] = {"person": "person", "agent": "markdown"}
+_PAST: Final[Mapping[str, Kind]] = {"person": "person", "agent": "markdown", "tool": "dim"}
+_ENDS: Final[Mapping[protocol.End, str]] = {
+    "done": "",
+    "stopped": "Stopped. What is done is kept.",
+    "limited": "Stopped at a limit.",
+    "failed": "The turn has failed.",
+}
 
 
 class Conversation:
@@ -27,15 +35,15 @@ class Conversation:
 
     def __init__(
         self,
-        send: Callable[..., None],
+        send: Callable[[protocol.ToWorker], None],
         *,
         set_theme: Callable[[str], None],
         leave: Callable[[int], None],
         stop_key: str = "Esc",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.ready: Message | None = None
-        self.status: dict[str, Any] = {}
+        self.ready: protocol.Ready | None = None
+        self.status: protocol.Status | None = None
         self.queued: list[str] = []
         self.taken_back: list[str] = []
         self.refused: list[str] = []
@@ -66,7 +74,7 @@ class Conversation:
     @property
     def commands(self) -> dict[str, str]:
         """All slash commands, with what they do."""
-        return list_commands(self.ready.get("commands", ()) if self.ready else ())
+        return list_commands(self.ready.commands if self.ready else ())
 
     @property
     def silence(self) -> float:
@@ -76,50 +84,48 @@ class Conversation:
     @property
     def can_go_on(self) -> bool:
         """Whether an empty line begins a turn: a step was interrupted, or a text waits."""
-        waits = bool(self.queued or (self.ready and self.ready.get("waiting")))
-        return waits and self.ready is not None and not self.working
+        return self.ready is not None and (bool(self.queued) or self.ready.waiting) and not self.working
 
-    def take(self, message: Message) -> None:
+    def take(self, message: protocol.ToScreen) -> None:
         """Take a message of the worker."""
         self.clock.count()
-        match message.get("is"):
-            case "event":
+        match message:
+            case protocol.Happened():
                 self.clock.hear()
-                event = cast("Message", message.get("event") or {})
-                self.transcript.take(event, message.get("line"), message.get("details") or ())
-            case "ask" | "question" | "trust":
-                self._ask(read_question(message))
-            case "status":
-                self.status |= message
-            case "result":
+                self.transcript.take(message.event, message.line, message.details)
+            case protocol.Ask() | protocol.Question() | protocol.Trust():
+                self._ask(message)
+            case protocol.Status():
+                self.status = message
+            case protocol.Result():
                 self._result(message)
-            case "failed":
-                self.failed = int(message.get("code") or 1)
-                self._say("error", str(message.get("text")))
+            case protocol.Failed():
+                self.failed = message.code
+                self._say("error", message.text)
+            case protocol.Ready():
+                self._open(message)
             case _:
                 self._turn(message)
 
-    def _turn(self, message: Message) -> None:
-        match message.get("is"):
-            case "ready":
-                self._open(message)
-            case "queued":
-                self._queue(list(map(str, message.get("texts", ()))))
-            case "taken_back" | "refused" as what:
-                back = self.refused if what == "refused" else self.taken_back
-                back += map(str, message.get("texts", ()))
+    def _turn(self, message: protocol.OfTurn) -> None:
+        match message:
+            case protocol.Queued():
+                self._queue(message.texts)
+            case protocol.TakenBack() | protocol.Refused():
+                back = self.refused if isinstance(message, protocol.Refused) else self.taken_back
+                back += message.texts
                 self.queued, self._kept = [], 0
-            case "notice":
-                self._noted = str(message.get("text"))
-                self._say("notice", self._noted)
-            case "working":
+            case protocol.Working():
                 self.working, self._noted = True, ""
                 self.clock.begin_turn()
                 self._queue([])
-            case "idle":
+            case protocol.Idle():
                 self._idle(message)
-            case _:
-                return
+            case protocol.Notice():
+                self._noted = message.text
+                self._say("notice", message.text)
+            case protocol.Decided():
+                pass
 
     def submit(self, text: str, attachments: Sequence[str] = ()) -> bool:
         """Send what was typed, or carry out a command; `False` leaves the text where it was typed."""
@@ -135,7 +141,7 @@ class Conversation:
             # It goes to the scrollback when the agent reads it.
             self.queued.append(text)
         self._begun = True
-        self._send(do="send", text=text, attachments=list(attachments))
+        self._send(protocol.Send(text, attachments))
         return True
 
     def command(self, name: str, arguments: str = "", attachments: Sequence[str] = ()) -> bool:
@@ -152,7 +158,7 @@ class Conversation:
             return False
         number = len(self._asked) + 1
         self._asked[number] = name, attachments
-        self._send(do="command", id=number, name=name, arguments=arguments)
+        self._send(protocol.Invoke(number, name, arguments))
         return True
 
     @property
@@ -173,7 +179,7 @@ class Conversation:
         self.refused += self.queued[self._kept :]
         self.queued, self._held, self._kept = [], [], 0
 
-    def reopen(self, send: Callable[..., None]) -> None:
+    def reopen(self, send: Callable[[protocol.ToWorker], None]) -> None:
         """Go on with another worker."""
         self._send = send
         self.ready = None
@@ -181,104 +187,101 @@ class Conversation:
     def stop(self) -> None:
         """Stop the present step; what waits for an answer is answered by it."""
         self.clock.count()
-        self.questions = deque(each for each in self.questions if each.subject == "trust")
+        self.questions = deque(each for each in self.questions if isinstance(each.message, protocol.Trust))
         if self.working:
-            self._send(do="stop")
+            self._send(protocol.Stop())
 
     def take_back(self) -> None:
         """Ask for what the agent has not read yet."""
         if self.ready is None:
             self.taken_back, self.queued, self._held = [*self.queued], [], []
         else:
-            self._send(do="take_back")
+            self._send(protocol.TakeBack())
 
     def press(self, key: str) -> tuple[str, Callable[[str], None]] | None:
         """Answer the question by a key; where that needs a text, return its label and what takes it."""
         question = self.question
         if question is None or key not in question.offered:
             return None
-        if key == "n" and question.subject == "ask":
+        is_call = isinstance(question.message, protocol.Ask)
+        if key == "n" and is_call:
             return "Why (may be empty)?", self.refuse
         if key == "r":
-            is_call = question.subject == "ask"
             return ("Reply in the tool's place:", self.respond) if is_call else ("Answer:", self.answer)
         match key:
             case "v":
                 self._show_question()
             case "?":
                 self.transcript.finished.append(question.explain(self._stop_key))
-            case "a":
-                self._choose_rule(question)
+            case "a" if isinstance(question.message, protocol.Ask):
+                self._choose_rule(question.message)
             case _ if chosen := question.answers.get(key):
-                self.answer(str(chosen["value"]), str(chosen["label"]))
+                self.answer(chosen.value, chosen.label)
             case _:
-                self._answer(question, key)
+                self._answer(question, agreed=key == "y")
         return None
 
     def answer(self, text: str, shown: str | None = None) -> None:
         """Answer a question that a tool asked; `shown` is what the person saw for this answer."""
         if question := self.question:
             self._say("person", shown or text)
-            self._send(do="answer", ask=question.id, text=text)
+            self._send(protocol.Answer(question.message.id, text))
             self._answered()
 
     def refuse(self, reason: str) -> None:
         """Refuse the call, with a reason that may be empty."""
         if question := self.question:
-            message = {"message": reason} if reason else {}
             self._say("notice", f"Refused: {reason}" if reason else "Refused.")
-            self._decide(question, {"type": "reject", **message})
+            self._decide(protocol.Decide(question.message.id, "reject", reason or None))
 
     def respond(self, text: str) -> None:
         """Give a text in the place of the call's result."""
         if question := self.question:
             self._say("notice", f"Replied: {text}")
-            self._decide(question, {"type": "respond", "message": text})
+            self._decide(protocol.Decide(question.message.id, "respond", text))
 
     def edit(self, text: str) -> None:
         """Show what the call would do with this text."""
         question = self.question
         if question is None:
             return
-        if question.subject == "write":
-            edit = {**question.message["edit"], "text": text}
-            self._ask(read_question({**question.message, "edit": edit}))
+        if isinstance(question.message, protocol.Draft):
+            self._ask(replace(question.message, text=text))
         else:
-            self._send(do="preview", ask=question.id, text=text)
+            self._send(protocol.Preview(question.message.id, text))
 
-    def _answer(self, question: Pending, key: str) -> None:
-        agreed = key == "y"
-        match question.subject:
-            case "trust":
-                self._send(do="trust", answer="yes" if agreed else "no")
+    def _answer(self, question: Pending, *, agreed: bool) -> None:
+        match question.message:
+            case protocol.Trust():
+                self._send(protocol.Trusted(agreed))
                 self._answered()
-            case "write":
+            case protocol.Draft(id=number):
                 if agreed:
-                    self._send(do="save", id=question.id, text=question.edited_text()[0])
+                    self._send(protocol.Save(number, question.edited_text()[0]))
                 else:
                     self._say("notice", "Not written.")
                 self._answered()
-            case _ if agreed:
-                self._decide(question, {"type": "approve"})
+            case protocol.Ask(id=number) if agreed:
+                self._decide(protocol.Decide(number, "approve"))
             case _:
-                return
+                pass
 
-    def _choose_rule(self, question: Pending) -> None:
-        rules = [Row(str(each["rule"]), one_line(str(each["label"]))) for each in question.message["rules"]]
+    def _choose_rule(self, asked: protocol.Ask) -> None:
+        rules = [protocol.Choice(rule, one_line(label)) for rule, label in asked.rules.items()]
+        scopes: Mapping[str, Scope] = {each: each for each in SCOPES}
+        rows = [protocol.Choice(scope, text) for scope, text in SCOPES.items()]
 
         def choose_scope(rule: str) -> None:
-            scopes = [Row(scope, text) for scope, text in SCOPES.items()]
-            self.picker = Picker("For how long?", scopes, lambda scope: keep(rule, scope))
+            self.picker = Picker("For how long?", rows, lambda scope: keep(rule, scope))
 
-        def keep(rule: str, scope: str) -> None:
-            self._decide(question, {"type": "approve"}, {"scope": scope, "rule": rule})
+        def keep(rule: str, chosen: str) -> None:
+            remember = protocol.Remember(scopes[chosen], rule)
+            self._decide(protocol.Decide(asked.id, "approve", remember=remember))
 
         self.picker = Picker("Always allow what?", rules, choose_scope)
 
-    def _decide(
-        self, question: Pending, decision: Mapping[str, Any], remember: Mapping[str, str] | None = None
-    ) -> None:
-        self._send(do="decide", ask=question.id, decision=decision, remember=remember)
+    def _decide(self, decision: protocol.Decide) -> None:
+        self._send(decision)
         self._answered()
 
     def _answered(self) -> None:
@@ -288,13 +291,11 @@ class Conversation:
         if self.question:
             self._show_question()
 
-    def _ask(self, question: Pending) -> None:
-        if line := question.message.get("line"):
-            self.transcript.know_call(
-                str(question.message["call_id"]), str(line), question.message.get("agent")
-            )
-        same = (question.subject, question.id)
-        at = next((at for at, each in enumerate(self.questions) if (each.subject, each.id) == same), None)
+    def _ask(self, message: protocol.Ask | protocol.Question | protocol.Trust | protocol.Draft) -> None:
+        question = read_question(message)
+        if isinstance(message, protocol.Ask) and message.call_id and message.line:
+            self.transcript.know_call(message.call_id, message.line, message.agent)
+        at = next((at for at, each in enumerate(self.questions) if each.message.id == message.id), None)
         if at is not None:
             self.questions[at] = question
         else:
@@ -307,21 +308,20 @@ class Conversation:
         if self.question:
             self.transcript.finished += self.question.show()
 
-    def _open(self, ready: Message) -> None:
+    def _open(self, ready: protocol.Ready) -> None:
         self.transcript.end_turn()
         # Another worker has opened the session that stands above.
-        again = self.ready is None and self._thread == ready.get("thread")
+        again = self.ready is None and self._thread == ready.thread
         self.ready = ready
-        self._enter(str(ready.get("thread", "")))
-        self._begun = self._begun or bool(ready.get("resumed"))
-        self.status |= {key: ready.get(key) for key in ("model", "mode", "branch", "name")}
-        for past in () if again else ready.get("history", ()):
-            self._say(_PAST.get(str(past.get("who")), "dim"), str(past.get("text", "")))
+        self._enter(ready.thread)
+        self._begun = self._begun or ready.resumed
+        for past in () if again else ready.history:
+            self._say(_PAST[past.who], past.text)
         self._say("dim", "\n".join(describe_session(ready)))
-        for notice in ready.get("notices", ()):
-            self._say("notice", str(notice))
+        for notice in ready.notices:
+            self._say("notice", notice)
         held, self._held, self.queued = self._held, [], []
-        if ready.get("waiting") and not held:
+        if ready.waiting and not held:
             self._say("notice", "The last step was interrupted. Send an empty line to go on with it.")
         for text, attachments in held:
             if not self.submit(text, attachments):
@@ -336,37 +336,40 @@ class Conversation:
             self.clock.begin_session()
         self._thread = thread
 
-    def _queue(self, texts: list[str]) -> None:
+    def _queue(self, texts: Sequence[str]) -> None:
         """Show as the person's what left the queue: the agent has read it."""
         for text in self.queued[: len(self.queued) - len(texts)]:
             self._say("person", text)
-        self.queued = texts
+        self.queued = [*texts]
         self._kept = len(texts)
 
-    def _idle(self, message: Message) -> None:
+    def _idle(self, message: protocol.Idle) -> None:
         self.working = False
         self.transcript.end_turn()
-        end, error = message.get("end"), message.get("error")
+        error = message.error
         # What keeps a text from being taken may end the turn as well, and is said once.
-        if (end != "done" or error) and error != self._noted:
-            kind: Kind = "error" if end == "failed" else "notice"
-            words = {"stopped": "Stopped. What is done is kept.", "limited": "Stopped at a limit."}
-            self._say(kind, str(error or words.get(str(end), f"The turn has ended: {end}")))
+        if (message.end != "done" or error) and error != self._noted:
+            kind: Kind = "error" if message.end == "failed" else "notice"
+            self._say(kind, error or _ENDS[message.end])
 
-    def _result(self, message: Message) -> None:
-        name, attachments = self._asked.get(int(message.get("id") or 0), ("", ()))
-        if text := message.get("text"):
-            self._say("markdown", str(text))
-        if error := message.get("error"):
-            self._say("notice", str(error))
-        if ansi := message.get("ansi"):
-            self._say("preformatted", str(ansi))
-        if choices := message.get("choices"):
-            self.picker = Picker(f"/{name}", read_rows(choices), lambda value: self.command(name, value))
-        if message.get("edit"):
-            self._ask(read_question(message))
-        if send := message.get("send"):
-            self.submit(f" {send}" if str(send).startswith("/") else str(send), attachments)
+    def _result(self, result: protocol.Result) -> None:
+        name, attachments = self._asked.get(result.id, ("", ()))
+        if result.text:
+            self._say("markdown", result.text)
+        if result.error:
+            self._say("notice", result.error)
+        if result.ansi:
+            self._say("preformatted", result.ansi)
+        if result.choices:
+            rows = [
+                protocol.Choice(each.value, one_line(each.label), one_line(each.detail), each.usable)
+                for each in result.choices
+            ]
+            self.picker = Picker(f"/{name}", rows, lambda value: self.command(name, value))
+        if result.draft:
+            self._ask(result.draft)
+        if result.send:
+            self.submit(f" {result.send}" if result.send.startswith("/") else result.send, attachments)
 
     def _own_command(self, name: str, arguments: str) -> None:
         match name:
@@ -379,7 +382,7 @@ class Conversation:
             case _ if arguments:
                 self._say("notice", f"{arguments!r} is no theme; write {', '.join(THEMES)}")
             case _:
-                rows = [Row(each, each) for each in THEMES]
+                rows = [protocol.Choice(each, each) for each in THEMES]
                 self.picker = Picker("/theme", rows, lambda theme: self.command("theme", theme))
 
     def _say(self, kind: Kind, text: str) -> None:

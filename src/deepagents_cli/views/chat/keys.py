@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.buffer import Buffer
 
     from deepagents_cli.views.chat.conversation import Conversation
-    from deepagents_cli.views.chat.layout import Entry, Mode
+    from deepagents_cli.views.chat.layout import Entry, Focus
 
 
 class Keyed(Protocol):
@@ -27,7 +27,7 @@ class Keyed(Protocol):
     def input(self) -> Buffer: ...
 
     @property
-    def mode(self) -> Mode: ...
+    def mode(self) -> Focus: ...
 
     def interrupt(self) -> None: ...
 

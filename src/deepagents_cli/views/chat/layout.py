@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from deepagents_cli.views.chat.conversation import Conversation
     from deepagents_cli.views.chat.drawing import Drawing
 
-Mode: TypeAlias = Literal["input", "picker", "entry"]
+Focus: TypeAlias = Literal["input", "picker", "entry"]
 
 _MENU: Final = 8
 _INPUT_ROWS: Final = 10
@@ -64,7 +64,7 @@ class Shown(Protocol):
     def input(self) -> Buffer: ...
 
     @property
-    def mode(self) -> Mode: ...
+    def mode(self) -> Focus: ...
 
     @property
     def is_asked(self) -> bool: ...

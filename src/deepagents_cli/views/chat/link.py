@@ -1,47 +1,29 @@
-"""Start the worker and exchange messages with it, without ever waiting for it."""
+"""Exchange messages with the process of a worker, without ever waiting for it."""
 
 from __future__ import annotations
 
 import os
 import subprocess
-import sys
-import time
 from asyncio import AbstractEventLoop
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from deepagents_cli.project.state import state_dir
-from deepagents_cli.protocol import Message, read, write
+from deepagents_cli.protocol import Close, Idle, Open, ToScreen, ToWorker, read_for_screen, write
+from deepagents_cli.views.chat.process import WorkerProcess
 
 _CHUNK: Final = 1 << 16
 _TAIL_LINES: Final = 8
 _PATIENCE: Final = 5.0
 """Seconds that the worker has to write what it holds when the conversation ends."""
-_LOGS_KEPT: Final = 7 * 86_400
-"""Seconds."""
 
 
 class Link:
-    """The worker's process; what it writes to standard error goes to a log."""
+    """The messages to the process of a worker, which is to open a thread, and from it."""
 
-    def __init__(self, command: Sequence[str], log: Path, *shared: int) -> None:
-        self._log = log
-        # Each on its own: directories above the last one would be readable for everybody.
-        for place in (log.parent.parent, log.parent):
-            place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _remove_old(log.parent)
-        with open(log, "wb", opener=_open_private) as errors:
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                # Ctrl-C in an editor, which runs on the same terminal, is not for the worker.
-                start_new_session=True,
-                pass_fds=shared,
-            )
+    def __init__(self, process: WorkerProcess, opening: Open) -> None:
+        self._process, self._log = process.popen, process.log
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._to, self._from = self._process.stdin.fileno(), self._process.stdout.fileno()
@@ -53,16 +35,17 @@ class Link:
         """How much of the log tells of turns that have ended, and how each did was shown."""
         self._loop: AbstractEventLoop | None = None
         self.ended = False
+        self.send(replace(opening, terminal=process.terminal))
 
     def attach(
-        self, loop: AbstractEventLoop, take: Callable[[Message], None], end: Callable[[], None]
+        self, loop: AbstractEventLoop, take: Callable[[ToScreen], None], end: Callable[[], None]
     ) -> None:
         """Hand each message to `take` as it comes, and call `end` when the worker is gone."""
         self._loop = loop
         loop.add_reader(self._from, self._read, take, end)
         self._flush()
 
-    def send(self, **message: Any) -> None:
+    def send(self, message: ToWorker) -> None:
         """Send a message as soon as the worker takes it; to a worker that is gone, nothing is sent."""
         self._unsent += write(message)
         self._flush()
@@ -75,7 +58,7 @@ class Link:
             self._loop.remove_writer(self._to)
         self._loop = None
         try:
-            self._process.communicate(self._unsent + write({"do": "close"}), _PATIENCE)
+            self._process.communicate(self._unsent + write(Close()), _PATIENCE)
         except (subprocess.TimeoutExpired, OSError):
             self._process.terminate()
             self._wait_or_kill()
@@ -97,7 +80,7 @@ class Link:
             self._process.kill()
             self._process.wait()
 
-    def _read(self, take: Callable[[Message], None], end: Callable[[], None]) -> None:
+    def _read(self, take: Callable[[ToScreen], None], end: Callable[[], None]) -> None:
         try:
             piece = os.read(self._from, _CHUNK)
         except BlockingIOError:
@@ -109,10 +92,10 @@ class Link:
             return
         *lines, self._unread = (self._unread + piece).split(b"\n")
         for line in lines:
-            if message := read(line):
-                if message.get("is") == "idle":
-                    self._known = self._log.stat().st_size
-                take(message)
+            message = read_for_screen(line)
+            if isinstance(message, Idle):
+                self._known = self._log.stat().st_size
+            take(message)
 
     def _flush(self) -> None:
         try:
@@ -129,31 +112,6 @@ class Link:
             self._loop.remove_writer(self._to)
 
 
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
-
-
-def _remove_old(logs: Path) -> None:
-    """Remove the logs of workers that failed long ago."""
-    for log in logs.glob("worker-*.log"):
-        with suppress(OSError):
-            if time.time() - log.stat().st_mtime > _LOGS_KEPT:
-                log.unlink()
-
-
-def writable_in(opening: Mapping[str, Any]) -> list[Path]:
+def writable_in(opening: Open) -> list[Path]:
     """Return the directories that were named for the agent to change."""
-    return [Path(each) for each in opening["options"].get("write") or ()]
-
-
-def start_worker(command: Sequence[str], opening: Mapping[str, Any], *, raw: bool = False) -> Link:
-    """Start a worker and have it open a thread.
-
-    With `raw`, it is given the terminal, to put that back if this process is killed.
-    """
-    terminal = [os.dup(sys.stdin.fileno())] if raw else []
-    link = Link(command, state_dir() / "logs" / f"worker-{os.getpid()}.log", *terminal)
-    link.send(do="open", terminal=next(iter(terminal), None), **opening)
-    for each in terminal:
-        os.close(each)
-    return link
+    return opening.options["write"]

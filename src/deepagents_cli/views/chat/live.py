@@ -31,7 +31,7 @@ def draw_live(talk: Conversation, renderer: Renderer, rows: int) -> list[str]:
     if piece := transcript.open_piece(max(min(rows, TEXT_LINES), 1)):
         lines += [*renderer.piece(piece), ""]
     # What waits for the person does not run, and the question shows the call that it is about.
-    asked = talk.question.message.get("call_id") if talk.question else None
+    asked = talk.question.call_id if talk.question else None
     mark = renderer.look.dot if talk.question else spin(renderer.look)
     below = [*_calls(transcript, renderer, mark, asked), *_tree(transcript, renderer, mark)]
     below += _background(talk, renderer, mark)

@@ -2,34 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from deepagents_cli.text import one_line
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One choice."""
-
-    value: str
-    label: str
-    detail: str = ""
-    usable: bool = True
-
-
-def read_rows(choices: Sequence[Mapping[str, Any]]) -> list[Row]:
-    """Read the choices of a `result`."""
-    return [
-        Row(
-            str(each.get("value", "")),
-            one_line(str(each.get("label", ""))),
-            one_line(str(each.get("detail") or "")),
-            bool(each.get("usable", True)),
-        )
-        for each in choices
-    ]
+from deepagents_cli.protocol import Choice
 
 
 @dataclass(slots=True)
@@ -37,17 +13,17 @@ class Picker:
     """Holds the rows, the filter and the row that the arrows are on."""
 
     title: str
-    rows: Sequence[Row]
+    rows: Sequence[Choice]
     picked: Callable[[str], object]
     filter: str = ""
     at: int = 0
-    _found: list[Row] = field(default_factory=list[Row])
+    _found: list[Choice] = field(default_factory=list[Choice])
 
     def __post_init__(self) -> None:
         self.type("")
 
     @property
-    def found(self) -> Sequence[Row]:
+    def found(self) -> Sequence[Choice]:
         """The rows that hold every word of the filter."""
         return self._found
 
@@ -69,12 +45,12 @@ class Picker:
             ahead.sort(key=lambda at: abs(at - self.at))
             self.at = ahead[min(abs(by), len(ahead)) - 1]
 
-    def current(self) -> Row | None:
+    def current(self) -> Choice | None:
         """Return the row that Enter takes; `None` where it cannot be used."""
         row = self._found[self.at] if self.at < len(self._found) else None
         return row if row and row.usable else None
 
-    def window(self, most: int) -> Sequence[tuple[Row, bool]]:
+    def window(self, most: int) -> Sequence[tuple[Choice, bool]]:
         """Return the rows around the present one, at most so many, and whether each is it."""
         first = max(0, min(self.at - most // 2, len(self._found) - most))
         return [(row, at == self.at) for at, row in enumerate(self._found)][first : first + most]

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from shutil import get_terminal_size
@@ -15,12 +15,14 @@ from typing import Any, Final
 
 from deepagents_cli.errors import Exit
 from deepagents_cli.project.settings import merge, read_user
+from deepagents_cli.protocol import Open, ToScreen
 from deepagents_cli.terminal import READING, take_typed_ahead
 from deepagents_cli.text import one_line
 from deepagents_cli.views.chat.composer import Composer
 from deepagents_cli.views.chat.conversation import Conversation
-from deepagents_cli.views.chat.link import Link, start_worker, writable_in
+from deepagents_cli.views.chat.link import Link, writable_in
 from deepagents_cli.views.chat.picker import Picker
+from deepagents_cli.views.chat.process import WorkerProcess
 from deepagents_cli.views.chat.questions import WORDS, Pending
 from deepagents_cli.views.chat.render import Renderer
 from deepagents_cli.views.chat.theme import find_look
@@ -32,10 +34,10 @@ _LONG: Final = 2.0
 _WIDTH: Final = 80
 
 
-def talk(opening: Mapping[str, Any], worker: Sequence[str]) -> int:
+def talk(opening: Open, worker: Sequence[str]) -> int:
     """Talk by lines until the person leaves; return the exit code."""
-    link = start_worker(worker, opening)
-    return asyncio.run(_Plain(link, Path(opening["directory"]), writable_in(opening)).run())
+    link = Link(WorkerProcess(worker), opening)
+    return asyncio.run(_Plain(link, Path(opening.directory), writable_in(opening)).run())
 
 
 class _Plain:
@@ -78,7 +80,7 @@ class _Plain:
             if self._talk.way_on:
                 self._print(f"Go on with: {self._talk.way_on}")
 
-    def _take(self, message: Mapping[str, Any]) -> None:
+    def _take(self, message: ToScreen) -> None:
         queued = list(self._talk.queued)
         was_working = self._talk.working
         self._talk.take(message)
@@ -124,7 +126,7 @@ class _Plain:
         if question.is_text:
             self._print("Answer:")
         else:
-            named = {key: str(each["label"]) for key, each in question.answers.items()} | WORDS
+            named = {key: each.label for key, each in question.answers.items()} | WORDS
             self._print(", ".join(f"{one_line(named[key])} ({key})" for key in question.offered) + "?")
 
     def _list_rows(self) -> None:

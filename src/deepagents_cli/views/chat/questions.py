@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias, cast
+from pathlib import Path
+from typing import Final
 
+from deepagents_cli.protocol import Ask, Choice, Draft, Editable, Question, Trust
 from deepagents_cli.text import clean, one_line
+from deepagents_cli.values import Scope
 from deepagents_cli.views.chat.transcript import Block, Kind
 
-Subject: TypeAlias = Literal["ask", "question", "trust", "write"]
 _SHOWN_LINES: Final = 500
 _BLOCK_LINES: Final = 100
 _CHOICES: Final = {"approve": "y", "reject": "n", "edit": "e", "respond": "r"}
@@ -25,7 +27,7 @@ EXPLAINED: Final = {
     "a": "do it, and do not ask again for such calls; you choose which, and for how long",
     "v": "show the lines that were left out; what was not shown cannot be agreed to",
 }
-SCOPES: Final = {
+SCOPES: Final[Mapping[Scope, str]] = {
     "session": "in this session",
     "directory": "in this directory",
     "everywhere": "everywhere",
@@ -36,8 +38,7 @@ SCOPES: Final = {
 class Pending:
     """A question that waits; `shown` counts the lines of its details that were shown."""
 
-    subject: Subject
-    message: Mapping[str, Any]
+    message: Ask | Question | Trust | Draft
     title: str
     details: Sequence[str]
     kind: Kind = "dim"
@@ -45,9 +46,9 @@ class Pending:
     may: Sequence[str] = ()
 
     @property
-    def id(self) -> Any:
-        """The id that the worker knows it by."""
-        return self.message.get("id")
+    def call_id(self) -> str | None:
+        """The call that waits for the answer."""
+        return self.message.call_id if isinstance(self.message, Ask) else None
 
     @property
     def unseen(self) -> int:
@@ -57,18 +58,18 @@ class Pending:
     @property
     def lets_work_go_on(self) -> bool:
         """Whether no call waits for the answer: a file is proposed, or a host was wanted."""
-        return self.subject == "write" or (self.subject == "ask" and not self.message.get("call_id"))
+        return isinstance(self.message, Draft | Ask) and not self.call_id
 
     @property
     def is_text(self) -> bool:
         """Whether it is answered by a text, and not by a key."""
-        return self.subject == "question" and not self.answers
+        return isinstance(self.message, Question) and not self.answers
 
     @property
-    def answers(self) -> Mapping[str, Mapping[str, Any]]:
+    def answers(self) -> Mapping[str, Choice]:
         """The answers that a tool offers, by the key that gives each."""
-        offered = self.message.get("choices") if self.subject == "question" else None
-        return {str(number): each for number, each in enumerate(offered or (), 1)}
+        offered = self.message.choices if isinstance(self.message, Question) else ()
+        return {str(number): each for number, each in enumerate(offered, 1)}
 
     def show(self) -> list[Block]:
         """Return the next lines of its details as blocks, the title before the first."""
@@ -90,7 +91,7 @@ class Pending:
         if self.unseen:
             # A payload could stand behind any number of dull lines.
             return {key: LABELS[key] for key in ("v", *self.may, "?") if key in "vnr?"}
-        named = {key: f"[{key}] {one_line(str(each['label']))}" for key, each in self.answers.items()}
+        named = {key: f"[{key}] {one_line(each.label)}" for key, each in self.answers.items()}
         return named | {key: LABELS[key] for key in (*self.may, "?")}
 
     def read_key(self, line: str) -> str | None:
@@ -101,7 +102,7 @@ class Pending:
 
     def explain(self, stop_key: str) -> Block:
         """Say what each key does."""
-        answers = {key: one_line(f"{each['label']}: {each['detail']}") for key, each in self.answers.items()}
+        answers = {key: one_line(f"{each.label}: {each.detail}") for key, each in self.answers.items()}
         meant = EXPLAINED | ({"r": "answer with a text of your own"} if answers else {}) | answers
         lines = [f"{key}\t{meant[key]}" for key in self.offered if key != "?"]
         lines.append(f"{stop_key}\trefuse, and stop the present step")
@@ -109,48 +110,45 @@ class Pending:
 
     def edited_text(self) -> tuple[str, str]:
         """Return the text to be edited, and how its file ends."""
-        edit = cast("Mapping[str, Any]", self.message.get("edit") or {})
-        path = str(edit.get("path", ""))
-        suffix = edit.get("suffix") or (f".{path.rpartition('.')[2]}" if "." in path else ".txt")
-        return str(edit.get("text", "")), one_line(str(suffix)).replace("/", "")
+        match self.message:
+            case Draft(text=text, path=path):
+                return text, Path(path).suffix or ".txt"
+            case Ask(edit=Editable(text=text, suffix=suffix)):
+                return text, one_line(suffix).replace("/", "")
+            case _:
+                return "", ".txt"
 
 
-def read_question(message: Mapping[str, Any]) -> Pending:
-    """Read an `ask`, a `question`, a `trust`, or a `result` that proposes a file."""
-    match message.get("is"):
-        case "ask":
+def read_question(message: Ask | Question | Trust | Draft) -> Pending:
+    """Return what a person sees of a question, and which keys answer it."""
+    match message:
+        case Ask():
             return _read_ask(message)
-        case "question":
-            who = one_line(str(message.get("agent") or "The agent"))
-            lines = clean(str(message.get("text", ""))).split("\n")
-            if message.get("choices"):
+        case Question():
+            who, lines = one_line(message.agent or "The agent"), clean(message.text).split("\n")
+            if message.choices:
                 # So far only plans come with choices.
-                return Pending("question", message, f"{who} proposes a plan", lines, kind="markdown", may="r")
-            return Pending("question", message, f"{who} asks:", lines)
-        case "trust":
-            title = f"Do you trust {one_line(str(message.get('directory', '')))}? It brings what can run:"
-            items = [f"{each['kind']} {each['name']}: {each['what']}" for each in message.get("items", ())]
-            return Pending("trust", message, title, clean("\n".join(items)).split("\n"), may="yn")
-        case _:
-            edit = cast("Mapping[str, Any]", message.get("edit") or {})
-            lines = clean(str(edit.get("text", ""))).split("\n")
-            lost = int(edit.get("replaces") or 0)
+                return Pending(message, f"{who} proposes a plan", lines, kind="markdown", may="r")
+            return Pending(message, f"{who} asks:", lines)
+        case Trust():
+            title = f"Do you trust {one_line(message.directory)}? It brings what can run:"
+            items = [f"{each.kind} {each.name}: {each.what}" for each in message.items]
+            return Pending(message, title, clean("\n".join(items)).split("\n"), may="yn")
+        case Draft():
+            lost = message.replaces
             instead = f" It replaces the {lost:,} bytes that are there." if lost else ""
-            title = f"Write {one_line(str(edit.get('path', '')))}?{instead}"
-            return Pending("write", message, title, lines, may="yne")
+            title = f"Write {one_line(message.path)}?{instead}"
+            return Pending(message, title, clean(message.text).split("\n"), may="yne")
 
 
-def _read_ask(message: Mapping[str, Any]) -> Pending:
-    who = one_line(str(message.get("agent") or "The agent"))
-    title = f"{who} {one_line(str(message.get('title', '')))}"
-    keys = [_CHOICES[each] for each in message.get("choices", ()) if each in _CHOICES]
-    if not message.get("edit"):
-        keys = [key for key in keys if key != "e"]
-    if message.get("rules") and "y" in keys:
-        keys.append("a")
-    language = str(message.get("language"))
+def _read_ask(message: Ask) -> Pending:
+    keys = {_CHOICES[each] for each in message.choices}
+    if message.edit is None:
+        keys.discard("e")
+    if message.rules and "y" in keys:
+        keys.add("a")
     # A line may hold several, and each of them is counted.
-    details = clean("\n".join(map(str, message.get("details", ())))).split("\n")
-    kind = cast("Kind", language) if language in ("diff", "sh", "json") else "dim"
-    order = sorted(set(keys), key="ynera".index)
-    return Pending("ask", message, title, details if any(details) else [], kind, may=order)
+    details = clean("\n".join(message.details)).split("\n")
+    kind: Kind = "dim" if message.language == "text" else message.language
+    title = one_line(f"{message.agent or 'The agent'} {message.title}")
+    return Pending(message, title, details if any(details) else [], kind, may=sorted(keys, key="ynera".index))

@@ -7,7 +7,7 @@ import gc
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -17,22 +17,24 @@ from prompt_toolkit.output import ColorDepth
 
 from deepagents_cli.errors import Exit
 from deepagents_cli.project.settings import merge, read_user
+from deepagents_cli.protocol import Choice, ToScreen
 from deepagents_cli.text import one_line
+from deepagents_cli.values import Mode
 from deepagents_cli.views.chat.conversation import Conversation
 from deepagents_cli.views.chat.drawing import Drawing
 from deepagents_cli.views.chat.keyboard import open_keyboard, open_output
 from deepagents_cli.views.chat.keys import make_keys
-from deepagents_cli.views.chat.layout import Entry, Mode, View
+from deepagents_cli.views.chat.layout import Entry, Focus, View
 from deepagents_cli.views.chat.line import InputLine
 from deepagents_cli.views.chat.link import Link
 from deepagents_cli.views.chat.patience import Patience
-from deepagents_cli.views.chat.picker import Picker, Row
+from deepagents_cli.views.chat.picker import Picker
 from deepagents_cli.views.chat.questions import Pending
 from deepagents_cli.views.chat.render import Renderer, warm_up
 from deepagents_cli.views.chat.theme import ask_background, find_look
 from deepagents_cli.views.editor import edit_text, find_editor
 
-Start: TypeAlias = Callable[[str | None, str | None], Link]
+Start: TypeAlias = Callable[[str | None, Mode | None], Link]
 """Starts another worker, with the thread and the mode that are open."""
 _SPIN: Final = 0.1
 _AGAIN: Final = 2.0
@@ -86,7 +88,7 @@ class Screen:
         self._gone = False
 
     @property
-    def mode(self) -> Mode:
+    def mode(self) -> Focus:
         """What the keys are for."""
         if self.entry is not None:
             return "entry"
@@ -218,7 +220,7 @@ class Screen:
     def search_history(self) -> None:
         """Pick a text that was typed before."""
         texts = dict.fromkeys(reversed(self.input.history.get_strings()))
-        rows = [Row(text, one_line(text)) for text in texts]
+        rows = [Choice(text, one_line(text)) for text in texts]
         self.talk.picker = self._history = Picker("History", rows, self.input.type_again)
         self.changed()
 
@@ -264,7 +266,7 @@ class Screen:
             self.changed()
         asyncio.get_running_loop().call_later(_SPIN, self._spin)
 
-    def _take(self, message: Mapping[str, Any]) -> None:
+    def _take(self, message: ToScreen) -> None:
         self.talk.take(message)
         self.changed()
 
@@ -366,8 +368,8 @@ class Screen:
 
     def _begin_again(self) -> None:
         self._link.close()
-        thread = str(self.talk.ready["thread"]) if self.talk.ready else None
-        mode = self.talk.status.get("mode")
+        thread = self.talk.ready.thread if self.talk.ready else None
+        mode = self.talk.status.mode if self.talk.status else None
         # To start in mode full gives commands more than to choose it later.
         self._link = self._start(thread, mode if mode != "full" else None)
         self.talk.reopen(self._link.send)

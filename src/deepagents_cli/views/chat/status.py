@@ -2,39 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from deepagents_cli.protocol import Ready, Status
 from deepagents_cli.text import one_line
 
 
-def describe_session(ready: Mapping[str, Any]) -> list[str]:
+def describe_session(ready: Ready) -> list[str]:
     """Return the lines below which a session begins or goes on."""
     found = {
-        "Session": [ready["name"]] if ready.get("resumed") and ready.get("name") else (),
-        "Memory": ready.get("memory"),
-        "Skills": ready.get("skills"),
-        "Agents": ready.get("agents"),
+        "Session": [ready.name] if ready.resumed and ready.name else (),
+        "Memory": ready.memory,
+        "Skills": ready.skills,
+        "Agents": ready.agents,
     }
-    listed = [f"{label}: {', '.join(map(str, names))}" for label, names in found.items() if names]
-    return [f"{ready.get('model')} in {ready.get('directory')}", *listed]
+    listed = [f"{label}: {', '.join(names)}" for label, names in found.items() if names]
+    return [f"{ready.model} in {ready.directory}", *listed]
 
 
-def status_parts(status: Mapping[str, Any], seconds: float) -> list[tuple[int, str]]:
+def status_parts(status: Status | None, seconds: float) -> list[tuple[int, str]]:
     """Return the parts of the status line, each with how soon it is left out: the lowest number stays."""
-    used = int(status.get("input_tokens") or 0) + int(status.get("output_tokens") or 0)
-    context, cost, held = status.get("context"), status.get("cost"), status.get("in_context")
+    if status is None:
+        return []
+    used, cost = status.input_tokens + status.output_tokens, status.cost
     # A server of one's own need not say how much it takes.
-    filled = f"{short_number(held)} in context" if held else ""
+    filled = f"{short_number(status.in_context)} in context" if status.in_context else ""
     parts = [
-        (1, one_line(str(status.get("model") or ""))),
-        (2, f"{context:.0%} of context" if isinstance(context, int | float) else filled),
+        (1, one_line(status.model)),
+        (2, filled if status.context is None else f"{status.context:.0%} of context"),
         (4, f"{short_number(used)} tokens" if used else ""),
-        (3, f"${cost:.2f}" if isinstance(cost, int | float) and (cost >= 0.01 or not cost) else ""),
-        (3, "< $0.01" if isinstance(cost, int | float) and 0 < cost < 0.01 else ""),
+        (3, "" if cost is None else "< $0.01" if 0 < cost < 0.01 else f"${cost:.2f}"),
         (6, short_time(seconds) if seconds >= 1 else ""),
-        (5, one_line(str(status.get("branch") or ""))),
-        (0, one_line(str(status.get("mode") or ""))),
+        (5, one_line(status.branch or "")),
+        (0, status.mode),
     ]
     return [(rank, text) for rank, text in parts if text]
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
+from deepagents import events
 from deepagents_cli.text import one_line
 from deepagents_cli.views.chat.streaming import MarkdownStream, Piece
 
@@ -83,28 +84,25 @@ class Transcript:
     _failure: str = ""
     """How the main agent's model has failed, until it is known whether the turn ends by it."""
 
-    def take(self, event: Mapping[str, Any], line: str | None, details: Sequence[str] = ()) -> None:
+    def take(self, event: events.Event, line: str | None, details: Sequence[str] = ()) -> None:
         """Take an event; `line` is its call, result or notice in one line, and `details` its diff."""
-        kind = str(event.get("type"))
         failure, self._failure = self._failure, ""
         # The line about the next try says why.
-        if failure and kind != "model_retry":
+        if failure and not isinstance(event, events.ModelRetry):
             self.add("notice", failure)
-        match kind:
-            case "tool_called":
-                self._called(event, line)
-            case "tool_finished":
+        match event:
+            case events.ToolCalled():
+                self._called(event, line or event.name)
+            case events.ToolFinished():
                 self._finished(event, line, details)
-            case "plan_changed" if event.get("agent") is None:
-                self.plan = tuple((str(each["status"]), str(each["content"])) for each in event["todos"])
-            case "subagent_started" | "subagent_finished":
+            case events.PlanChanged(agent=None):
+                self.plan = tuple((each.status, each.content) for each in event.todos)
+            case events.SubagentStarted() | events.SubagentFinished():
                 self._subagent(event)
-            case "final_answer":
-                self._answered(str(event.get("text", "")))
-            case "command_output" | "command_ended":
-                self._command(kind, event)
+            case events.FinalAnswer():
+                self._answered(event.text)
             case _:
-                self._text(kind, event, line)
+                self._text(event, line)
 
     def add(self, kind: Kind, text: str, agent: str | None = None) -> None:
         """Add a finished block."""
@@ -146,36 +144,37 @@ class Transcript:
         if all(status == "completed" for status, _ in self.plan):
             self.plan = ()
 
-    def _text(self, kind: str, event: Mapping[str, Any], line: str | None) -> None:
-        if kind == "token":
-            self._token(event)
-        elif kind == "reasoning" and event.get("agent") is None:
-            self.thinking = (self.thinking + str(event.get("text", "")))[-_TAIL:]
-        elif line and kind == "model_failed" and event.get("agent") is None:
-            self.end_text()
-            self._failure = line
-        elif line:
-            self.add("notice", line, event.get("agent"))
+    def _text(self, event: events.Event, line: str | None) -> None:
+        match event:
+            case events.Token():
+                self._token(event)
+            case events.Reasoning(agent=None):
+                self.thinking = (self.thinking + event.text)[-_TAIL:]
+            case events.ModelFailed(agent=None) if line:
+                self.end_text()
+                self._failure = line
+            case events.CommandOutput():
+                self._printed(event)
+            case events.CommandEnded():
+                self._command_ended(event)
+            case _ if line:
+                self.add("notice", line, getattr(event, "agent", None))
+            case _:
+                pass
 
-    def _command(self, kind: str, event: Mapping[str, Any]) -> None:
-        if kind == "command_output":
-            self._printed(event)
-            return
-        self.background.pop(str(event.get("command_id")), None)
-        text = (
-            f"{event.get('command_id')} {event.get('command')}\nended with exit code {event.get('exit_code')}"
-        )
-        self.add("failed_call" if event.get("exit_code") else "call", text, event.get("agent"))
+    def _command_ended(self, event: events.CommandEnded) -> None:
+        self.background.pop(event.command_id, None)
+        text = f"{event.command_id} {event.command}\nended with exit code {event.exit_code}"
+        self.add("failed_call" if event.exit_code else "call", text, event.agent)
 
-    def _token(self, event: Mapping[str, Any]) -> None:
-        text = str(event.get("text", ""))
-        if (agent := event.get("agent")) is not None:
-            if running := self.subagents.get(agent):
-                running.last = (running.last + text)[-_TAIL:]
+    def _token(self, event: events.Token) -> None:
+        if event.agent is not None:
+            if running := self.subagents.get(event.agent):
+                running.last = (running.last + event.text)[-_TAIL:]
             return
         self.thinking = ""
-        self._written += text
-        self._pieces(self._stream.feed(text))
+        self._written += event.text
+        self._pieces(self._stream.feed(event.text))
 
     def _pieces(self, pieces: list[Piece]) -> None:
         for piece in pieces:
@@ -190,39 +189,32 @@ class Transcript:
         self.end_text()
         self._written = ""
 
-    def _called(self, event: Mapping[str, Any], line: str | None) -> None:
-        agent = event.get("agent")
-        if agent is None:
+    def _called(self, event: events.ToolCalled, line: str) -> None:
+        if event.agent is None:
             self.end_text()
-        if running := self.subagents.get(agent or ""):
+        elif running := self.subagents.get(event.agent):
             running.calls += 1
-            running.last = f"{line or event.get('name')}\n"
-        if event.get("name") not in _SHOWN_OTHERWISE:
-            shown = line or str(event.get("name"))
-            number = str(event.get("call_id"))
-            self.calls[number] = Call(shown, agent, self.clock())
-            self._stopped.discard(number)
-            args: Mapping[str, Any] = event.get("args") or {}
-            if args.get("background"):
-                self._background[number] = shown
+            running.last = f"{line}\n"
+        if event.name not in _SHOWN_OTHERWISE:
+            self.calls[event.call_id] = Call(line, event.agent, self.clock())
+            self._stopped.discard(event.call_id)
+            if event.args.get("background"):
+                self._background[event.call_id] = line
 
-    def _finished(self, event: Mapping[str, Any], line: str | None, details: Sequence[str]) -> None:
-        number = str(event.get("call_id"))
-        call, exit_code = self.calls.pop(number, None), event.get("exit_code")
-        failed = event.get("status") == "error" or bool(exit_code)
-        if call is None and (not failed or number in self._stopped):
+    def _finished(self, event: events.ToolFinished, line: str | None, details: Sequence[str]) -> None:
+        call, failed = self.calls.pop(event.call_id, None), event.status == "error" or bool(event.exit_code)
+        if call is None and (not failed or event.call_id in self._stopped):
             return
         printed = call.lines() if call else []
-        if len(printed) > 1 and event.get("status") != "error":
+        if len(printed) > 1 and event.status != "error":
             # The line would say again what stands below it.
-            line = f"exit code {exit_code}" if exit_code else None
-        what = call.line if call else str(event.get("name"))
-        text = "\n".join(filter(None, [what, line]))
-        self.add("failed_call" if failed else "call", text, event.get("agent"))
+            line = f"exit code {event.exit_code}" if event.exit_code else None
+        text = "\n".join(filter(None, [call.line if call else event.name, line]))
+        self.add("failed_call" if failed else "call", text, event.agent)
         if details:
             self.finished.append(Block("diff", "\n".join(details), follows=True))
         if len(printed) > 1:
-            self._keep_output(printed, event.get("agent"))
+            self._keep_output(printed, event.agent)
 
     def _keep_output(self, printed: Sequence[str], agent: str | None) -> None:
         """Keep the last lines that a command has printed."""
@@ -231,23 +223,21 @@ class Transcript:
             shown = ["...", *printed[-_KEPT_OUTPUT:]] if len(printed) > _KEPT_OUTPUT + 1 else printed
             self.finished.append(Block("output", "\n".join(shown), agent, follows=True))
 
-    def _printed(self, event: Mapping[str, Any]) -> None:
-        if command := event.get("command_id"):
-            line = f"{command} {self._background.get(str(event.get('call_id')), '')}".rstrip()
-            call = self.background.setdefault(str(command), Call(line, event.get("agent"), self.clock()))
-        else:
-            call = self.calls.get(str(event.get("call_id")))
+    def _printed(self, event: events.CommandOutput) -> None:
+        call = self.calls.get(event.call_id)
+        if event.command_id:
+            line = f"{event.command_id} {self._background.get(event.call_id, '')}".rstrip()
+            call = self.background.setdefault(event.command_id, Call(line, event.agent, self.clock()))
         if call:
-            call.add(str(event.get("text", "")))
+            call.add(event.text)
 
-    def _subagent(self, event: Mapping[str, Any]) -> None:
-        label, parent = str(event.get("label") or event.get("name")), event.get("agent")
-        if event.get("type") == "subagent_started":
-            if parent is None:
+    def _subagent(self, event: events.SubagentStarted | events.SubagentFinished) -> None:
+        label = event.label or event.name
+        if isinstance(event, events.SubagentStarted):
+            if event.agent is None:
                 self.end_text()
-            self.subagents[label] = Subagent(one_line(str(event.get("task", ""))), parent, self.clock())
+            self.subagents[label] = Subagent(one_line(event.task), event.agent, self.clock())
             return
         done = self.subagents.pop(label, None)
-        failed = event.get("status") == "error"
-        text = f"{label} {done.task if done else ''}\n{one_line(str(event.get('text', '')))}"
-        self.add("failed_call" if failed else "agent", text, parent)
+        text = f"{label} {done.task if done else ''}\n{one_line(event.text)}"
+        self.add("failed_call" if event.status == "error" else "agent", text, event.agent)

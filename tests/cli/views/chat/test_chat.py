@@ -163,7 +163,7 @@ def test_a_change_is_approved_after_it_was_edited_in_place(talk: Tmux) -> None:
     talk.type("y")
     talk.keys("Enter")
 
-    talk.wait_for('"type": "approve"')
+    talk.wait_for('"decision": "approve"')
 
 
 @needs_tmux
@@ -207,7 +207,7 @@ def test_a_sentence_is_for_the_agent_and_answers_nothing(talk: Tmux) -> None:
     talk.wait_for("^Why")
     talk.keys("Enter")
 
-    assert '"type": "reject"' in talk.wait_for('"decision":')
+    talk.wait_for('"decision": "reject"')
 
 
 @needs_tmux
@@ -225,7 +225,7 @@ def test_lines_that_were_not_shown_cannot_be_agreed_to(talk: Tmux) -> None:
     talk.type("y")
     talk.keys("Enter")
 
-    talk.wait_for('"type": "approve"')
+    talk.wait_for('"decision": "approve"')
 
 
 @needs_tmux
@@ -263,7 +263,7 @@ def test_always_is_chosen_with_its_scope(talk: Tmux) -> None:
     talk.wait_for("in this directory")
     talk.keys("Down", "Enter")
 
-    talk.wait_for('"rule": "edit_file src/", "scope":\\s+"directory"')
+    talk.wait_for(r'"scope": "directory", "rule": "edit_file\s+src/"')
 
 
 @needs_tmux

@@ -14,6 +14,8 @@ from prompt_toolkit.application import Application
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.input import DummyInput
 
+from deepagents import events
+from deepagents_cli import protocol
 from deepagents_cli.views.chat.completion import walk
 from deepagents_cli.views.chat.composer import Composer
 from deepagents_cli.views.chat.conversation import Conversation
@@ -178,10 +180,10 @@ def test_only_what_was_typed_names_files(tmp_path: Path) -> None:
 
 def test_a_failure_that_ends_the_turn_is_said_once_and_another_one_at_once() -> None:
     transcript = Transcript()
-    failed = {"type": "model_failed", "error": "OverloadedError"}
+    failed = events.ModelFailed("OverloadedError")
 
     transcript.take(failed, "the model failed: OverloadedError")
-    transcript.take({"type": "token", "text": "The other model answers."}, None)
+    transcript.take(events.Token("The other model answers."), None)
     transcript.take(failed, "the model failed: OverloadedError")
     transcript.end_turn()
 
@@ -191,9 +193,9 @@ def test_a_failure_that_ends_the_turn_is_said_once_and_another_one_at_once() -> 
 
 def test_a_call_that_was_stopped_is_shown_once() -> None:
     transcript = Transcript()
-    transcript.take({"type": "tool_called", "name": "execute", "call_id": "1"}, "execute make")
+    transcript.take(events.ToolCalled("execute", {}, "1"), "execute make")
     transcript.end_turn()
-    cut_off = {"type": "tool_finished", "name": "execute", "call_id": "1", "status": "error"}
+    cut_off = events.ToolFinished("1", "execute", "error", "")
     transcript.take(cut_off, "Error: this call was cancelled while it ran [cancelled]")
 
     assert [block.text for block in transcript.take_finished()] == ["execute make\nstopped"]
@@ -201,8 +203,8 @@ def test_a_call_that_was_stopped_is_shown_once() -> None:
 
 def test_what_a_command_has_printed_stays_when_it_is_stopped() -> None:
     transcript = Transcript()
-    transcript.take({"type": "tool_called", "name": "execute", "call_id": "1"}, "execute make")
-    transcript.take({"type": "command_output", "call_id": "1", "text": "building\n"}, None)
+    transcript.take(events.ToolCalled("execute", {}, "1"), "execute make")
+    transcript.take(events.CommandOutput("1", "building\n"), None)
     transcript.end_turn()
 
     assert [block.text for block in transcript.take_finished()] == ["execute make\nstopped", "building"]
@@ -210,11 +212,10 @@ def test_what_a_command_has_printed_stays_when_it_is_stopped() -> None:
 
 def test_subagents_of_one_name_differ_and_come_after_the_text_before_them() -> None:
     transcript = Transcript()
-    transcript.take({"type": "token", "text": "Two of them now."}, None)
+    transcript.take(events.Token("Two of them now."), None)
     for label in ("taster", "taster 2"):
-        event = {"name": "taster", "label": label, "call_id": label}
-        transcript.take({"type": "subagent_started", "task": f"for {label}", **event}, None)
-    transcript.take({"type": "subagent_finished", "status": "success", "text": "Good.", **event}, None)
+        transcript.take(events.SubagentStarted("taster", f"for {label}", label, label), None)
+    transcript.take(events.SubagentFinished("taster", "taster 2", "success", "Good.", "taster 2"), None)
 
     said = [block.text for block in transcript.take_finished()]
     assert said == ["Two of them now.", "taster 2 for taster 2\nGood."]
@@ -222,14 +223,13 @@ def test_subagents_of_one_name_differ_and_come_after_the_text_before_them() -> N
 
 def test_no_clock_runs_while_the_person_is_asked() -> None:
     now = [0.0]
-    talk = Conversation(lambda **_: None, set_theme=print, leave=print, clock=lambda: now[0])
-    talk.take({"is": "working"})
-    event = {"type": "tool_called", "name": "execute", "call_id": "1"}
-    talk.take({"is": "event", "event": event, "line": "execute make"})
+    talk = Conversation(lambda _: None, set_theme=print, leave=print, clock=lambda: now[0])
+    talk.take(protocol.Working())
+    talk.take(protocol.Happened(events.ToolCalled("execute", {}, "1"), "execute make"))
     now[0] = 2.0
-    talk.take({"is": "ask", "id": "ask-1", "title": "wants to run", "choices": ["approve"]})
+    talk.take(protocol.Ask("ask-1", "execute", "wants to run", [], ["approve"]))
     now[0] = 60.0
-    talk.take({"is": "status", "model": "a:b"})
+    talk.take(protocol.Status("a:b", "ask"))
     assert (talk.clock.worked, talk.transcript.clock()) == (2.0, 2.0)
     talk.press("y")
     now[0] = 63.0
@@ -238,13 +238,13 @@ def test_no_clock_runs_while_the_person_is_asked() -> None:
 
 
 def test_what_ends_a_turn_and_keeps_a_text_from_being_taken_is_said_once() -> None:
-    talk = Conversation(lambda **_: None, set_theme=print, leave=print)
-    talk.take({"is": "working"})
-    talk.take({"is": "refused", "texts": ["Hi."]})
-    talk.take({"is": "notice", "text": "There is no room."})
-    talk.take({"is": "idle", "end": "failed", "error": "There is no room."})
-    talk.take({"is": "working"})
-    talk.take({"is": "idle", "end": "failed", "error": "There is no room."})
+    talk = Conversation(lambda _: None, set_theme=print, leave=print)
+    talk.take(protocol.Working())
+    talk.take(protocol.Refused(["Hi."]))
+    talk.take(protocol.Notice("There is no room."))
+    talk.take(protocol.Idle("failed", "There is no room."))
+    talk.take(protocol.Working())
+    talk.take(protocol.Idle("failed", "There is no room."))
 
     said = [(block.kind, block.text) for block in talk.transcript.take_finished()]
     assert said == [("notice", "There is no room."), ("error", "There is no room.")]
@@ -253,27 +253,27 @@ def test_what_ends_a_turn_and_keeps_a_text_from_being_taken_is_said_once() -> No
 
 def test_how_long_a_turn_takes_and_a_model_is_silent_is_shown() -> None:
     now = [0.0]
-    talk = Conversation(lambda **_: None, set_theme=print, leave=print, clock=lambda: now[0])
+    talk = Conversation(lambda _: None, set_theme=print, leave=print, clock=lambda: now[0])
     drawn = Renderer(replace(find_look("none", {}), styled=False, dot="-"), 80)
 
     def last_line() -> str:
         return draw_live(talk, drawn, 10)[-1][2:]
 
-    talk.take({"is": "ready", "thread": "1"})
+    talk.take(protocol.Ready("1", "", "a:b", "."))
     now[0] = 100.0
-    talk.take({"is": "working"})
+    talk.take(protocol.Working())
     assert last_line() == "working - Esc stops"
     now[0] = 105.0
-    talk.take({"is": "event", "event": {"type": "token", "text": "Once"}})
+    talk.take(protocol.Happened(events.Token("Once")))
     now[0] = 114.0
     assert last_line() == "working - 14 s - Esc stops"
     now[0] = 170.0
     assert last_line() == "working - 1 min 10 s - nothing from the model for 1 min 05 s - Esc stops"
-    talk.take({"is": "event", "event": {"type": "tool_called", "name": "execute", "call_id": "1"}})
+    talk.take(protocol.Happened(events.ToolCalled("execute", {}, "1")))
     now[0] = 200.0
     assert last_line() == "working - 1 min 40 s - Esc stops", "a command runs, and has seconds of its own"
-    talk.take({"is": "idle", "end": "done"})
-    talk.take({"is": "working"})
+    talk.take(protocol.Idle("done"))
+    talk.take(protocol.Working())
     assert last_line() == "working - Esc stops"
 
 
@@ -287,7 +287,7 @@ def test_a_key_waits_for_one_block_and_not_for_all() -> None:
             return super().block(block)
 
     async def press_a_key() -> None:
-        talk = Conversation(lambda **_: None, set_theme=print, leave=print)
+        talk = Conversation(lambda _: None, set_theme=print, leave=print)
         for _ in range(50):
             talk.transcript.add("markdown", "| `a` | b |\n|---|---|\n" + "| `row` | words |\n" * 30)
         output = HeldOutput(io.StringIO(), lambda: Size(rows=24, columns=80))
@@ -307,8 +307,8 @@ def test_rows_that_change_are_not_drawn_while_a_window_is_dragged() -> None:
     shown: list[str] = []
 
     async def drag() -> None:
-        talk = Conversation(lambda **_: None, set_theme=print, leave=print)
-        talk.take({"is": "event", "event": {"type": "token", "text": "Once\nupon a time"}})
+        talk = Conversation(lambda _: None, set_theme=print, leave=print)
+        talk.take(protocol.Happened(events.Token("Once\nupon a time")))
         output = HeldOutput(io.StringIO(), lambda: size[0])
         app: Application[None] = Application(input=DummyInput(), output=output)
         drawn = asyncio.Event()
@@ -348,28 +348,22 @@ def test_the_end_of_a_table_is_drawn_below_its_head() -> None:
 
 
 def test_nothing_cuts_code_that_is_being_written() -> None:
-    talk = Conversation(lambda **_: None, set_theme=print, leave=print)
-    talk.take({"is": "working"})
+    talk = Conversation(lambda _: None, set_theme=print, leave=print)
+    talk.take(protocol.Working())
     for text in ("```python\nx = 1\n", "y = 2\n```\nDone."):
-        talk.take({"is": "event", "event": {"type": "token", "text": text}})
+        talk.take(protocol.Happened(events.Token(text)))
         # As where a command in the background wants a host, or a note is to be written meanwhile.
-        refused = {"type": "host_refused", "text": "example.org:80 is refused"}
-        talk.take({"is": "event", "event": refused, "line": refused["text"]})
-        talk.take({"is": "ask", "id": text, "title": "wants its commands to reach example.org"})
-    talk.take({"is": "idle", "end": "done"})
+        refused = events.HostRefused("1", "example.org:80 is refused")
+        talk.take(protocol.Happened(refused, refused.text))
+        talk.take(protocol.Ask(text, "host", "wants its commands to reach example.org", [], ["approve"]))
+    talk.take(protocol.Idle("done"))
 
     code = [block.text for block in talk.transcript.take_finished() if block.kind == "code"]
     assert code == ["x = 1\ny = 2"]
 
 
 def test_the_status_line_keeps_what_matters_most() -> None:
-    status = {
-        "model": "m:x",
-        "mode": "auto",
-        "branch": "main",
-        "context": 0.5,
-        "cost": 0.001,
-    }
+    status = protocol.Status("m:x", "auto", branch="main", context=0.5, cost=0.001)
     parts = status_parts(status, 75)
 
     assert status_line(parts, 80, "·") == "m:x · 50% of context · < $0.01 · 1 min 15 s · main · auto"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import sys
 import time
-from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+
+from deepagents import events
+from deepagents_cli import protocol
 
 _RATE = 200
 
@@ -19,211 +19,205 @@ class Worker:
 
     def __init__(self) -> None:
         self._rest = b""
-        self._number = 0
-        self.opened: Mapping[str, Any] = {}
 
     def run(self) -> None:
         """Answer until told to close."""
-        for message in self.messages():
-            if message["do"] == "close":
-                return
-            act = getattr(self, f"do_{message['do']}", None)
-            if act:
-                act(message)
+        while message := self.read():
+            match message:
+                case protocol.Close():
+                    return
+                case protocol.Open():
+                    self._open(message)
+                case protocol.Send():
+                    self._send(message)
+                case protocol.Invoke():
+                    self.write(self._command(message))
+                case protocol.Save():
+                    self.write(protocol.Result(text=f"saved {message.text!r}"))
+                case _:
+                    pass
 
-    def messages(self) -> Iterator[dict[str, Any]]:
-        """Read what comes."""
-        while line := self.read(None):
-            yield line
-
-    def read(self, timeout: float | None) -> dict[str, Any]:
-        """Read one message; nothing when none came in time, or at the end."""
+    def read(self) -> protocol.ToWorker | None:
+        """Read one message; nothing at the end."""
         while b"\n" not in self._rest:
-            ready, _, _ = select.select([0], [], [], timeout)
-            piece = os.read(0, 1 << 16) if ready else b""
+            piece = os.read(0, 1 << 16)
             if not piece:
-                return {}
+                return None
             self._rest += piece
         line, _, self._rest = self._rest.partition(b"\n")
-        return json.loads(line)
+        return protocol.read_for_worker(line)
 
-    def write(self, kind: str, **message: Any) -> None:
+    def write(self, message: protocol.ToScreen) -> None:
         """Write a message."""
-        sys.stdout.write(json.dumps({"is": kind, **message}) + "\n")
+        sys.stdout.buffer.write(protocol.write(message))
         sys.stdout.flush()
 
-    def event(self, kind: str, line: str | None = None, **event: Any) -> None:
+    def event(self, event: events.Event, line: str | None = None) -> None:
         """Write an event."""
-        self.write("event", event={"type": kind, "agent": None, **event}, line=line)
+        self.write(protocol.Happened(event, line))
 
-    def do_open(self, message: Mapping[str, Any]) -> None:
+    def _open(self, message: protocol.Open) -> None:
         """Be ready, or ask for trust first where the directory has a file `trust-me`."""
-        self.opened = message
-        if Path(message["directory"], "trust-me").exists():
-            self.write(
-                "trust",
-                directory=message["directory"],
-                items=[{"kind": "hook", "name": "evil\x1b[2J", "what": "rm -rf ~"}],
-            )
-            answer = self.read(None)
-            self.event("token", text=f"trusted: {answer['answer']}\n\n")
-        resumed = bool(message["thread"] or message["resume"])
+        if Path(message.directory, "trust-me").exists():
+            item = protocol.Runnable("hook", "evil\x1b[2J", "rm -rf ~")
+            self.write(protocol.Trust(message.directory, [item]))
+            answer = self.read()
+            assert isinstance(answer, protocol.Trusted)
+            self.event(events.Token(f"trusted: {'yes' if answer.agreed else 'no'}\n\n"))
+        resumed = bool(message.thread or message.resume)
+        past = [protocol.PastMessage("person", "earlier question"), protocol.PastMessage("agent", "*answer*")]
+        commands = [
+            protocol.CommandInfo("model", "choose a model", "NAME"),
+            protocol.CommandInfo("remember", "write to memory", "TEXT"),
+            protocol.CommandInfo("review", "review", ""),
+        ]
         self.write(
-            "ready", thread=message["thread"] or "thread-1", name="a session", model="test:model",
-            mode=message["mode"], directory=message["directory"], branch="main\x1b[31m", resumed=resumed,
-            memory=["AGENTS.md"], skills=["tidy"], agents=[], notices=[],
-            commands=[
-                {"name": "model", "description": "choose a model", "arguments": "NAME"},
-                {"name": "remember", "description": "write to memory", "arguments": "TEXT"},
-                {"name": "review", "description": "review", "arguments": ""},
-            ],
-            history=[{"who": "person", "text": "earlier question"}, {"who": "agent", "text": "*answer*"}]
-            if resumed
-            else [],
-            waiting=False,
+            protocol.Ready(
+                message.thread or "thread-1", "a session", "test:model", message.directory, resumed=resumed,
+                memory=["AGENTS.md"], skills=["tidy"], commands=commands, history=past if resumed else [],
+            )
         )  # fmt: skip
+        self.write(protocol.Status("test:model", message.mode or "ask", branch="main\x1b[31m"))
 
-    def do_send(self, message: Mapping[str, Any]) -> None:
+    def _send(self, message: protocol.Send) -> None:
         """Take a turn."""
-        self.write("working", queued=[])
-        word, _, rest = message["text"].partition(" ")
+        self.write(protocol.Working())
+        word, _, rest = message.text.partition(" ")
         end = getattr(self, f"turn_{word}", self.turn_say)(rest, message) or "done"
         self.write(
-            "status", model="test:model", mode="ask", branch="main\x1b[31m", context=0.25, window=1000,
-            input_tokens=1200, output_tokens=34, cost=0.05, name="a session",
+            protocol.Status(
+                "test:model", "ask", branch="main\x1b[31m", context=0.25, window=1000, input_tokens=1200,
+                output_tokens=34, cost=0.05, name="a session",
+            )
         )  # fmt: skip
-        self.write("idle", end=end, error=None, seconds=1.0)
+        self.write(protocol.Idle(end))
 
-    def do_command(self, message: Mapping[str, Any]) -> None:
+    def _command(self, message: protocol.Invoke) -> protocol.Result:
         """Carry out a command."""
-        result: dict[str, Any] = {"text": None, "choices": None, "ansi": None, "edit": None, "send": None}
-        if message["name"] == "model" and not message["arguments"]:
-            result["choices"] = [
-                {"value": "a:one", "label": "a:one", "detail": "fast", "usable": True},
-                {"value": "b:two", "label": "b:two", "detail": "ONE_API_KEY is not set", "usable": False},
-                {"value": "c:three", "label": "c:three", "detail": "slow", "usable": True},
+        number = message.id
+        if message.name == "model" and not message.arguments:
+            choices = [
+                protocol.Choice("a:one", "a:one", "fast"),
+                protocol.Choice("b:two", "b:two", "ONE_API_KEY is not set", usable=False),
+                protocol.Choice("c:three", "c:three", "slow"),
             ]
-        elif message["name"] == "remember":
-            result["edit"] = {"text": f"- {message['arguments']}\n", "path": "AGENTS.md"}
-        elif message["name"] == "review":
-            result["send"] = "say reviewing"
-        else:
-            result["text"] = f"did **{message['name']}** {message['arguments']}"
-        self.write("result", id=message["id"], **result)
+            return protocol.Result(number, choices=choices)
+        if message.name == "remember":
+            draft = protocol.Draft("draft-1", f"- {message.arguments}\n", "AGENTS.md")
+            return protocol.Result(number, draft=draft)
+        if message.name == "review":
+            return protocol.Result(number, send="say reviewing")
+        return protocol.Result(number, text=f"did **{message.name}** {message.arguments}")
 
-    def do_save(self, message: Mapping[str, Any]) -> None:
-        """Write the file of a proposal."""
-        self.write("result", id=message["id"], text=f"saved {message['text']!r}")
-
-    def turn_say(self, rest: str, message: Mapping[str, Any]) -> None:
+    def turn_say(self, rest: str, message: protocol.Send) -> None:
         """Answer with the text, and with the attachments."""
-        files = "".join(f"\n\nattached: {Path(path).name}" for path in message["attachments"])
-        self.event("token", text=(rest or message["text"]).replace("\\n", "\n") + files)
-        self.event("final_answer", text="")
+        files = "".join(f"\n\nattached: {Path(path).name}" for path in message.attachments)
+        self.event(events.Token((rest or message.text).replace("\\n", "\n") + files))
+        self.event(events.FinalAnswer(""))
 
-    def turn_hostile(self, rest: str, message: Mapping[str, Any]) -> None:
+    def turn_hostile(self, rest: str, message: protocol.Send) -> None:
         """Answer with what would steer a terminal, some of it spelled as Markdown spells characters."""
         link = "[a\x1b[2J](http://x\x1b]0;t\x07)"
-        self.event("token", text=f"{link} &#27;[2J &#x202e;evil `\x9b2J`\n\nthe end\n\n")
+        self.event(events.Token(f"{link} &#27;[2J &#x202e;evil `\x9b2J`\n\nthe end\n\n"))
 
-    def turn_tools(self, rest: str, message: Mapping[str, Any]) -> None:
+    def turn_tools(self, rest: str, message: protocol.Send) -> None:
         """Plan, read, fail, delegate."""
-        todos = [{"content": "look", "status": "completed"}, {"content": "mend", "status": "in_progress"}]
-        self.event("plan_changed", todos=todos)
-        self.event("tool_called", "read_file a.py", name="read_file", args={}, call_id="1")
-        self.event("tool_finished", "12 lines", name="read_file", call_id="1", status="success", text="")
-        self.event("tool_called", "execute make", name="execute", args={}, call_id="2")
-        self.event("command_output", call_id="2", text="building\n\n  linking\ta.o\n", stream="stdout")
-        self.event("tool_finished", "exit code 2: no rule", name="execute", call_id="2", status="success",
-                   text="", exit_code=2)  # fmt: skip
-        self.event("subagent_started", name="reviewer", task="look twice", call_id="3", label="reviewer")
-        self.event("subagent_finished", name="reviewer", task="", call_id="3", label="reviewer",
-                   status="success", text="all is well")  # fmt: skip
-        self.event("token", text="Finished.")
+        self.event(events.PlanChanged((events.Todo("look", "completed"), events.Todo("mend", "in_progress"))))
+        self.event(events.ToolCalled("read_file", {}, "1"), "read_file a.py")
+        self.event(events.ToolFinished("1", "read_file", "success", ""), "12 lines")
+        self.event(events.ToolCalled("execute", {}, "2"), "execute make")
+        self.event(events.CommandOutput("2", "building\n\n  linking\ta.o\n"))
+        self.event(events.ToolFinished("2", "execute", "success", "", exit_code=2), "exit code 2: no rule")
+        self.event(events.SubagentStarted("reviewer", "look twice", "3", "reviewer"))
+        self.event(events.SubagentFinished("reviewer", "3", "success", "all is well", "reviewer"))
+        self.event(events.Token("Finished."))
 
-    def turn_slow(self, rest: str, message: Mapping[str, Any]) -> str:
+    def turn_slow(self, rest: str, message: protocol.Send) -> str:
         """Work until stopped, and queue what comes."""
-        self.event("tool_called", "execute sleep", name="execute", args={}, call_id="s")
-        self.event("subagent_started", name="helper", task="dig", call_id="t", label="helper")
-        self.event("tool_called", "grep needle", name="grep", args={}, call_id="u", agent="helper")
+        self.event(events.ToolCalled("execute", {}, "s"), "execute sleep")
+        self.event(events.SubagentStarted("helper", "dig", "t", "helper"))
+        self.event(events.ToolCalled("grep", {}, "u", agent="helper"), "grep needle")
         texts: list[str] = []
-        while message := self.read(None):
-            match message["do"]:
-                case "stop":
+        while said := self.read():
+            match said:
+                case protocol.Stop():
                     return "stopped"
-                case "send":
-                    texts.append(message["text"])
-                    self.write("queued", texts=texts)
-                case "take_back":
-                    self.write("taken_back", texts=texts)
-                    self.write("queued", texts=[])
+                case protocol.Send(text=text):
+                    texts.append(text)
+                    self.write(protocol.Queued(texts))
+                case protocol.TakeBack():
+                    self.write(protocol.TakenBack(texts))
+                    self.write(protocol.Queued([]))
                     texts = []
-                case "close":
+                case protocol.Close():
                     sys.exit(0)
                 case _:
                     continue
             if texts == ["go on"]:
-                self.write("queued", texts=[])
+                self.write(protocol.Queued([]))
                 return "done"
         sys.exit(0)
 
-    def turn_ask(self, rest: str, message: Mapping[str, Any]) -> None:
+    def turn_ask(self, rest: str, message: protocol.Send) -> None:
         """Ask about an edit, and say what was decided."""
         lines = int(rest) if rest.isdigit() else 0
         self._ask([*[f" line {number}" for number in range(lines)], "@@ -1 +1 @@", "-old\x1b[2J", "+new"])
         texts: list[str] = []
         while True:
-            message = self.read(None)
-            if message["do"] == "send":
-                texts.append(message["text"])
-                self.write("queued", texts=texts)
-                continue
-            if message["do"] == "preview":
-                self._ask(["@@ -1 +1 @@", "-old", *[f"+{line}" for line in message["text"].splitlines()]],
-                          edited=True)  # fmt: skip
-                continue
-            break
+            match self.read():
+                case protocol.Send(text=text):
+                    texts.append(text)
+                    self.write(protocol.Queued(texts))
+                case protocol.Preview(text=text):
+                    self._ask(
+                        ["@@ -1 +1 @@", "-old", *[f"+{line}" for line in text.splitlines()]], edited=True
+                    )
+                case given:
+                    break
         if texts:
-            self.write("queued", texts=[])
-        said = json.dumps({key: message.get(key) for key in ("do", "decision", "remember")}, sort_keys=True)
-        self.event("token", text=f"```json\n{said}\n```\n")
+            self.write(protocol.Queued([]))
+        said = f"{type(given).__name__} {json.dumps(vars(given), default=vars)}"
+        self.event(events.Token(f"```json\n{said}\n```\n"))
 
     def _ask(self, details: list[str], *, edited: bool = False) -> None:
         self.write(
-            "ask", id="ask-1", agent=None, name="edit_file", title="wants to edit src/a.py", details=details,
-            language="diff", choices=["approve", "edit", "reject", "respond"],
-            edit={"text": "new", "suffix": ".py"}, edited=edited,
-            rules=[{"rule": "edit_file src/a.py", "label": "edits of src/a.py"},
-                   {"rule": "edit_file src/", "label": "edits below src"}],
+            protocol.Ask(
+                "ask-1", "edit_file", "wants to edit src/a.py", details,
+                ["approve", "edit", "reject", "respond"], language="diff",
+                edit=protocol.Editable("new", ".py"),
+                rules={"edit_file src/a.py": "edits of src/a.py", "edit_file src/": "edits below src"},
+                edited=edited,
+            )
         )  # fmt: skip
 
-    def turn_question(self, rest: str, message: Mapping[str, Any]) -> None:
+    def turn_question(self, rest: str, message: protocol.Send) -> None:
         """Ask for a text."""
-        self.write("question", id="q-1", agent=None, text="Which one?")
-        self.event("token", text=f"You said {self.read(None)['text']}.")
+        self.write(protocol.Question("q-1", None, "Which one?"))
+        answer = self.read()
+        assert isinstance(answer, protocol.Answer)
+        self.event(events.Token(f"You said {answer.text}."))
 
-    def turn_die(self, rest: str, message: Mapping[str, Any]) -> None:
+    def turn_die(self, rest: str, message: protocol.Send) -> None:
         """End without a word, but in the log."""
         sys.stderr.write("Traceback: out of luck\n")
         sys.stderr.flush()
         os._exit(3)
 
-    def turn_stream(self, rest: str, message: Mapping[str, Any]) -> None:
+    def turn_stream(self, rest: str, message: protocol.Send) -> None:
         """Stream tokens at a rate while a command prints ten megabytes."""
         seconds, _, kind = rest.partition(" ")
         line = "x" * 98 + "\n"
-        self.event("tool_called", "execute flood", name="execute", args={}, call_id="f")
+        self.event(events.ToolCalled("execute", {}, "f"), "execute flood")
         begin = time.monotonic()
         words = ["Some", " words", " with", " `code`", " and", " **bold**", ".", "\n\n"]
         if kind == "code":
             words = ["    total", " =", " total", " +", " compute", "(value,", " 17)", "\n"]
-            self.event("token", text="```python\ndef f():\n")
+            self.event(events.Token("```python\ndef f():\n"))
         for number in range(int(float(seconds) * _RATE)):
             time.sleep(max(begin + number / _RATE - time.monotonic(), 0))
-            self.event("token", text=words[number % len(words)])
-            self.event("command_output", call_id="f", text=line * (100_000 // (int(float(seconds)) * _RATE)),
-                       stream="stdout")  # fmt: skip
-        self.event("tool_finished", "100,000 lines", name="execute", call_id="f", status="success", text="")
+            self.event(events.Token(words[number % len(words)]))
+            self.event(events.CommandOutput("f", line * (100_000 // (int(float(seconds)) * _RATE))))
+        self.event(events.ToolFinished("f", "execute", "success", ""), "100,000 lines")
 
 
 if __name__ == "__main__":

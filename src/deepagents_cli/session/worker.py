@@ -1,0 +1,144 @@
+"""Take what a screen sends: open a directory, enter its threads, and carry out what is asked, in order."""
+
+from __future__ import annotations
+
+import logging
+from asyncio import Future, Queue, create_task, get_running_loop, sleep
+from collections.abc import Callable
+from contextlib import AsyncExitStack, ExitStack
+from time import monotonic
+from typing import Final
+
+from deepagents_cli import protocol
+from deepagents_cli.errors import (
+    CommandError,
+    Exit,
+    choose_exit_code,
+    describe_error,
+    explain_error,
+    is_for_people,
+)
+from deepagents_cli.session.asking import Say
+from deepagents_cli.session.conversation import Conversation
+from deepagents_cli.session.slash import carry_out
+from deepagents_cli.session.threads import InUse
+from deepagents_cli.session.workplace import Workplace
+
+logger = logging.getLogger(__name__)
+_MOST_SECONDS: Final = 15.0
+"""For a thread that another process is about to leave."""
+_BETWEEN: Final = 0.2
+
+
+class Worker:
+    """The worker of a screen: it opens one directory, and one of its threads at a time."""
+
+    def __init__(self, say: Say, end: Callable[[int], None]) -> None:
+        self._say = say
+        self._end = end
+        self._orders: Queue[protocol.Order] = Queue()
+        self._task = create_task(self._carry_out_orders())
+        self._trust: Future[bool] = get_running_loop().create_future()
+        self._talk: Conversation | None = None
+        self._held = ExitStack()
+        """The thread that is open, for no other process."""
+        self._places = AsyncExitStack()
+
+    def take(self, message: protocol.ToWorker) -> None:
+        """Take a message of the screen."""
+        match message:
+            case protocol.Open() | protocol.Send() | protocol.Invoke() | protocol.Save():
+                self._orders.put_nowait(message)
+            case protocol.Trusted():
+                self._trust.set_result(message.agreed)
+            case protocol.Close():
+                self._end(Exit.DONE)
+            case _ if self._talk is not None:
+                self._talk.take(message)
+            case _:
+                pass
+
+    async def close(self) -> None:
+        """Stop the turn, and finish writing."""
+        self._task.cancel()
+        if self._talk is not None:
+            await self._talk.turns.end()
+        self._held.close()
+        await self._places.aclose()
+
+    async def _carry_out_orders(self) -> None:
+        while True:
+            order = await self._orders.get()
+            try:
+                await self._carry_out(order)
+            except Exception as error:
+                # Whatever is wrong with one text or command, the person is told and the conversation goes on.
+                if not is_for_people(error):
+                    logger.exception("%r failed.", type(order).__name__)
+                if isinstance(order, protocol.Open):
+                    code = choose_exit_code(error)
+                    self._say(protocol.Failed(describe_error(error), code))
+                    self._end(code)
+                else:
+                    self._say(protocol.Notice(explain_error(error)))
+
+    async def _carry_out(self, order: protocol.Order) -> None:
+        if isinstance(order, protocol.Open):
+            await self._open(order)
+        elif self._talk is None:
+            raise CommandError("Nothing is open yet")
+        elif isinstance(order, protocol.Send):
+            await self._talk.send(order)
+        else:
+            await carry_out(self._talk, order)
+
+    async def _open(self, order: protocol.Open) -> None:
+        place = Workplace(order, lambda text: self._say(protocol.Notice(text)), self._say_status)
+        self._places.push_async_callback(place.close)
+        trust = False
+        if place.setup.items and not place.setup.trusted:
+            items = [protocol.Runnable(**each.show()) for each in place.setup.items]
+            self._say(protocol.Trust(str(place.directory), items))
+            trust = await self._trust
+        await place.open(trust=trust)
+        thread = place.threads.choose(place.directory, order.thread, latest=order.resume)
+        await self._enter_once_free(place, thread, resumed=bool(order.thread) or order.resume)
+        place.repository.look()
+
+    async def _enter_once_free(self, place: Workplace, thread: str, *, resumed: bool) -> None:
+        """Open a thread; the worker of a screen that was killed may hold it until all is saved."""
+        end: float | None = None
+        while True:
+            try:
+                await self._enter(place, thread, resumed=resumed)
+                return
+            except InUse:
+                if end is None:
+                    end = monotonic() + _MOST_SECONDS
+                    text = (
+                        "Another process works in this session. It is opened once that has ended, within "
+                        f"{_MOST_SECONDS:.0f} seconds. Ctrl-C twice leaves; for a copy to work in: "
+                        f"deepagents sessions fork {thread}"
+                    )
+                    self._say(protocol.Notice(text))
+                elif monotonic() > end:
+                    raise
+            await sleep(_BETWEEN)
+
+    async def _enter(self, place: Workplace, thread: str, *, resumed: bool) -> None:
+        """Open a thread, and tell the screen.
+
+        Raises:
+            CommandError: when another process works in it; the present one stays open then.
+        """
+        with ExitStack() as held:
+            held.enter_context(place.threads.hold(thread))
+            texts = await place.record.texts(thread)
+            self._held.close()
+            self._held = held.pop_all()
+        self._talk = Conversation(place, thread, texts, self._say, self._enter)
+        await self._talk.begin(resumed=resumed)
+
+    def _say_status(self) -> None:
+        if self._talk is not None:
+            self._talk.say_status()
