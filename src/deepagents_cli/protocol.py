@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from types import NoneType
-from typing import Any, Final, Literal, TypeAlias, get_args, get_origin, get_type_hints
+from typing import Any, Final, Literal, TypeAlias, dataclass_transform, get_args, get_origin, get_type_hints
 
 from deepagents.events import Event
 from deepagents.limits import Price
@@ -22,8 +22,15 @@ _SHOWN: Final = 200
 """Characters of a line that is not a message."""
 
 
-@dataclass(frozen=True)
-class Open:
+@dataclass_transform(frozen_default=True)
+class Value:
+    """A message, or a part of one: the classes below are frozen dataclasses."""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True)(cls)
+
+
+class Open(Value):
     """Begin: in this directory, a new thread, the one with this id, or the directory's last one.
 
     `options` are the others of the command line. `terminal` is a descriptor of a terminal that the screen has
@@ -40,15 +47,13 @@ class Open:
     terminal: int | None = None
 
 
-@dataclass(frozen=True)
-class Trusted:
+class Trusted(Value):
     """Answer `Trust`."""
 
     agreed: bool
 
 
-@dataclass(frozen=True)
-class Send:
+class Send(Value):
     """Send a text to the agent; while it works, it reads the text before its next model call.
 
     An empty one goes on with what was stopped or interrupted.
@@ -58,52 +63,42 @@ class Send:
     attachments: Sequence[str] = ()
 
 
-@dataclass(frozen=True)
-class TakeBack:
+class TakeBack(Value):
     """Take back what the agent has not read yet."""
 
 
-@dataclass(frozen=True)
-class Stop:
+class Stop(Value):
     """Stop the present step, and keep what is done."""
 
 
-@dataclass(frozen=True)
-class Remember:
-    """Keep one of the rules that an `Ask` offered."""
+class Decide(Value):
+    """Decide about a call that waits: `message` is why not, or what the agent reads in its place.
 
-    scope: Scope
-    rule: str
-
-
-@dataclass(frozen=True)
-class Decide:
-    """Decide about a call that waits: `message` is why not, or what the agent reads in its place."""
+    A `rule`, one of those that the question offered, is kept for this `scope`.
+    """
 
     ask: str
     decision: Literal["approve", "reject", "respond"]
     message: str | None = None
-    remember: Remember | None = None
+    rule: str | None = None
+    scope: Scope = "session"
 
 
-@dataclass(frozen=True)
-class Preview:
+class Preview(Value):
     """Show what a call would do with a text that the person has edited."""
 
     ask: str
     text: str
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(Value):
     """Answer a `Question`."""
 
     ask: str
     text: str
 
 
-@dataclass(frozen=True)
-class Invoke:
+class Invoke(Value):
     """Carry out a slash command; the `Result` has the same id."""
 
     id: int
@@ -111,39 +106,29 @@ class Invoke:
     arguments: str = ""
 
 
-@dataclass(frozen=True)
-class Save:
+class Save(Value):
     """Write a `Draft` as the person has left it; gives a `Result`."""
 
     draft: str
     text: str
 
 
-@dataclass(frozen=True)
-class Close:
+class Close(Value):
     """Finish writing, and end."""
 
 
-@dataclass(frozen=True)
-class CommandInfo:
-    """Describe a slash command, for help and completion."""
-
-    name: str
-    description: str
-    arguments: str
-
-
-@dataclass(frozen=True)
-class PastMessage:
+class PastMessage(Value):
     """Show a message of a thread that is resumed."""
 
     who: Literal["person", "agent", "tool"]
     text: str
 
 
-@dataclass(frozen=True)
-class Ready:
-    """Say that a thread is open, also when another one is; `waiting` where an interrupted run can go on."""
+class Ready(Value):
+    """Say that a thread is open, also when another one is; `waiting` where an interrupted run can go on.
+
+    `commands` are the slash commands by name, with what each does and what may stand behind it.
+    """
 
     thread: str
     name: str
@@ -154,31 +139,20 @@ class Ready:
     skills: Sequence[str] = ()
     agents: Sequence[str] = ()
     notices: Sequence[str] = ()
-    commands: Sequence[CommandInfo] = ()
+    commands: Mapping[str, str] = field(default_factory=dict[str, str])
     history: Sequence[PastMessage] = ()
     waiting: bool = False
 
 
-@dataclass(frozen=True)
-class Runnable:
-    """Name something that the directory brings and that can run."""
-
-    kind: str
-    name: str
-    what: str
-
-
-@dataclass(frozen=True)
-class Trust:
-    """Ask whether to use what the directory brings; once, before `Ready`."""
+class Trust(Value):
+    """Ask whether to use what the directory brings and can run; once, before `Ready`."""
 
     directory: str
-    items: Sequence[Runnable]
+    items: Sequence[str]
     id: str = "trust"
 
 
-@dataclass(frozen=True)
-class Happened:
+class Happened(Value):
     """Show an event of the run; `line` is a call, its result or a notice in one cleaned line.
 
     `details` is the diff of a call that has changed files, where the person was not asked and saw none.
@@ -189,16 +163,14 @@ class Happened:
     details: Sequence[str] = ()
 
 
-@dataclass(frozen=True)
-class Editable:
+class Editable(Value):
     """Give the part of a call that a person edits as text, and the suffix that tells an editor what it is."""
 
     text: str
     suffix: str
 
 
-@dataclass(frozen=True)
-class Ask:
+class Ask(Value):
     """Ask about a call, in one `line`, that waits for the person; again with `edited` after a `Preview`.
 
     `rules` is what "always" can mean for it: a label for each rule.
@@ -218,8 +190,7 @@ class Ask:
     edited: bool = False
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(Value):
     """Offer a row of a picker; `value` is given to the same command as its arguments."""
 
     value: str
@@ -228,8 +199,7 @@ class Choice:
     usable: bool = True
 
 
-@dataclass(frozen=True)
-class Question:
+class Question(Value):
     """Ask what a tool asks; the answer is any text, or the `value` of one of the choices."""
 
     id: str
@@ -238,8 +208,7 @@ class Question:
     choices: Sequence[Choice] = ()
 
 
-@dataclass(frozen=True)
-class Decided:
+class Decided(Value):
     """Say what was decided about a call; of those that were refused unasked too."""
 
     ask: str
@@ -249,29 +218,25 @@ class Decided:
     message: str | None
 
 
-@dataclass(frozen=True)
-class Queued:
+class Queued(Value):
     """List what waits for the agent to read it."""
 
     texts: Sequence[str]
 
 
-@dataclass(frozen=True)
-class TakenBack:
+class TakenBack(Value):
     """Return what the agent has not read, and reads no more."""
 
     texts: Sequence[str]
 
 
-@dataclass(frozen=True)
-class Refused:
+class Refused(Value):
     """Return what was sent and could not be taken."""
 
     texts: Sequence[str]
 
 
-@dataclass(frozen=True)
-class Status:
+class Status(Value):
     """Tell what the status line shows; `context` is the share of the `window` in use, by `in_context` tokens.
 
     `state` is what has changed in the repository: "clean", "2 changed, 1 untracked", `None` if not known.
@@ -290,22 +255,17 @@ class Status:
     cost: float | None = None
 
 
-@dataclass(frozen=True)
-class Notice:
+class Notice(Value):
     """Tell what the person must know, in a sentence."""
 
     text: str
 
 
-@dataclass(frozen=True)
-class Working:
-    """Say that a turn begins, with these texts."""
-
-    queued: Sequence[str] = ()
+class Working(Value):
+    """Say that a turn begins: the agent reads what was queued."""
 
 
-@dataclass(frozen=True)
-class Idle:
+class Idle(Value):
     """Say that the turn is over, after so many seconds of work."""
 
     end: End
@@ -313,8 +273,7 @@ class Idle:
     seconds: float = 0.0
 
 
-@dataclass(frozen=True)
-class Draft:
+class Draft(Value):
     """Show a whole file before it is written by `Save`; it `replaces` so many other bytes."""
 
     id: str
@@ -323,8 +282,7 @@ class Draft:
     replaces: int = 0
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(Value):
     """Return what a slash command gave: a text, a picker, formatted text, a file to agree to, a text to send.
 
     `error` is a sentence that says why it gave nothing. What `Save` gave has the id 0.
@@ -339,8 +297,7 @@ class Result:
     send: str | None = None
 
 
-@dataclass(frozen=True)
-class Failed:
+class Failed(Value):
     """Say that the worker cannot go on, and ends."""
 
     text: str

@@ -21,11 +21,11 @@ def test_a_message_is_one_line_whatever_its_text_holds() -> None:
 def test_what_a_message_is_made_of_arrives_too() -> None:
     plan = protocol.Happened(PlanChanged((Todo("look", "completed"),), agent="helper"), None, ())
     picker = protocol.Result(1, choices=(protocol.Choice("a", "A", usable=False),))
-    kept = protocol.Decide("ask-1", "approve", remember=protocol.Remember("session", "edit: a"))
+    asked = protocol.Ask("1", "ls", "wants", (), ("approve",), edit=protocol.Editable("x", ".py"))
 
     assert read_for_screen(write(plan)) == plan
     assert read_for_screen(write(picker)) == picker
-    assert read_for_worker(write(kept)) == kept
+    assert read_for_screen(write(asked)) == asked
 
 
 def test_what_a_model_gives_is_never_read_as_a_message() -> None:
@@ -44,7 +44,7 @@ def test_what_a_model_gives_is_never_read_as_a_message() -> None:
         b'{"is": "Sned", "text": "Hi."}',
         b'{"is": "Send"}',
         b'{"is": "Send", "text": "Hi.", "more": 1}',
-        b'{"is": "Decide", "ask": "1", "decision": "approve", "remember": {"is": "Send", "text": ""}}',
+        b'{"is": "Decide", "ask": "1", "decision": "approve", "remember": "edit: a"}',
     ],
 )
 def test_what_is_no_message_is_a_fault(line: bytes) -> None:

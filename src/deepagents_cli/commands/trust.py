@@ -29,7 +29,7 @@ def run(arguments: Namespace, *, model: Any = None) -> int:
     for notice in setup.notices:
         complain(notice)
     for item in setup.items:
-        sys.stdout.write("{kind} {name}: {what}\n".format(**item.show()))
+        sys.stdout.write(f"{item.show()}\n")
     if not setup.items:
         return _say(f"{directory} brings nothing that needs trust.")
     if setup.trusted:

@@ -37,11 +37,10 @@ class Item:
     name: str
     what: str
 
-    def show(self) -> dict[str, str]:
-        """Return it for a terminal, whole: what was not shown cannot be trusted. Its lines stay lines."""
+    def show(self) -> str:
+        """Describe it for a terminal, whole: what was not shown cannot be trusted. Its lines stay lines."""
         first, *others = map(one_line, clean(self.what).split("\n"))
-        what = "\n".join([first, *(f"    {each}" for each in others)])
-        return {"kind": self.kind, "name": one_line(self.name), "what": what}
+        return "\n".join([f"{self.kind} {one_line(self.name)}: {first}", *(f"    {each}" for each in others)])
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ class Asking:
         given = await self._ask_about_no_call(HOST, title, details, {rule: f"commands reach {host}"})
         agreed = given.decision == "approve"
         if agreed:
-            self._keep(rule, given.remember.scope if given.remember else "session")
+            self._keep(rule, given.scope)
         return agreed
 
     async def ask_about_file(self, name: str) -> bool:
@@ -113,8 +113,9 @@ class Asking:
         """Return the decision for the agent, and keep the rule that was chosen with it."""
         if given.decision != "approve":
             return {"type": given.decision, **({"message": given.message} if given.message else {})}
-        if given.remember:
-            self._remember(self._edited or request, given.remember)
+        offered = {each.rule for each in self._policy.rules_for(self._edited or request)}
+        if given.rule in offered:
+            self._keep(given.rule, given.scope)
         if self._edited is None:
             return {"type": "approve"}
         return {"type": "edit", "edited_action": {"name": request.name, "args": dict(self._edited.args)}}
@@ -161,11 +162,6 @@ class Asking:
     ) -> None:
         if by == "person" or made["type"] == "reject":
             self._say(protocol.Decided(ask, made["type"], by, request.name, made.get("message")))
-
-    def _remember(self, request: ApprovalRequest, remember: protocol.Remember) -> None:
-        """Keep a rule, one of those that the question offered."""
-        if remember.rule in {each.rule for each in self._policy.rules_for(request)}:
-            self._keep(remember.rule, remember.scope)
 
     def _keep(self, rule: str, scope: Scope) -> None:
         try:

@@ -1,4 +1,4 @@
-"""Hold one open thread: its agent, its turns, and what the person types for it."""
+"""Keep one thread open: its agent, its turns, and what the person types for it."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ class Turns:
     async def _turn(self) -> End:
         self._began, self._thinking = monotonic(), 0.0
         self._written, self._reached = "", False
-        self._say(Working(self._inbox.texts))
+        self._say(Working())
         end, error = await self._work()
         if self._stopping:
             end, error = "stopped", None

@@ -97,7 +97,7 @@ class Worker:
         self._places.push_async_callback(place.close)
         trust = False
         if place.setup.items and not place.setup.trusted:
-            items = [protocol.Runnable(**each.show()) for each in place.setup.items]
+            items = [each.show() for each in place.setup.items]
             self._say(protocol.Trust(str(place.directory), items))
             trust = await self._trust
         await place.open(trust=trust)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from deepagents_cli.protocol import Remember
 from tests.cli.approval.test_sandbox import needs_sandbox
 from tests.cli.openai_server import OpenAIServer, Reply, Request, call
 from tests.cli.session.conftest import Worker
@@ -27,8 +26,8 @@ def test_always_covers_what_was_chosen_and_an_edit_that_cannot_be_made_is_correc
     below = f"edits: {directory}"
     assert asked["rules"][below] == "changes of all files in the directory"
 
-    remember = Remember("directory", below)
-    worker.send("decide", ask=asked["id"], decision="approve", remember=remember)
+    remember = {"scope": "directory", "rule": below}
+    worker.send("decide", ask=asked["id"], decision="approve", **remember)
     refused = worker.wait("decided", decision="reject")
     second = worker.wait("ask")
     worker.send("decide", ask=second["id"], decision="reject", message="no")
@@ -144,8 +143,8 @@ def test_a_host_that_was_not_named_is_asked_about_once_the_command_has_ended(
         "wants its commands to reach ham.example",
         ["approve", "reject"],
     )
-    remember = Remember("everywhere", next(iter(ham["rules"])))
-    worker.send("decide", ask=ham["id"], decision="approve", remember=remember)
+    remember = {"scope": "everywhere", "rule": next(iter(ham["rules"]))}
+    worker.send("decide", ask=ham["id"], decision="approve", **remember)
     spam = worker.wait("ask")
     worker.send("decide", ask=spam["id"], decision="reject")
 

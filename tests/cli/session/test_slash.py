@@ -39,7 +39,7 @@ def test_what_is_here_is_listed_and_notes_are_written_once_they_were_seen(
     ready = worker.open()
     assert ready["memory"] == ["AGENTS.md"]
     assert (ready["skills"], ready["agents"]) == (["cook"], ["taster"])
-    assert "greet" in [each["name"] for each in ready["commands"]]
+    assert "greet" in ready["commands"]
 
     assert f"`{project}/AGENTS.md`, 21 bytes" in worker.command("memory")["text"]
     cook = project / ".deepagents" / "skills" / "cook" / "SKILL.md"
@@ -85,7 +85,7 @@ def test_hostile_descriptions_steer_no_terminal(worker: Worker, directory: Path)
         path.write_text(f"---\nname: cook\ndescription: {json.dumps(evil)}\n---\nCook.")
 
     ready = worker.open()
-    shown = [each["description"] for each in ready["commands"] if each["name"] == "cook"]
+    shown = [ready["commands"]["cook"]]
     shown += [worker.command(name)["text"] for name in ("skills", "agents")]
 
     assert len(shown) == 3
@@ -324,7 +324,7 @@ def test_a_command_of_a_trusted_project_is_answered_by_its_own_model_and_git_tel
     hook.chmod(0o755)
     worker.send("open", directory=str(directory), model=f"local-server:{MODEL}", mode="ask")
     asked = worker.wait("trust")
-    assert asked["items"] == [{"kind": "command", "name": "/ask", "what": "model local-server:other"}]
+    assert asked["items"] == ["command /ask: model local-server:other"]
     worker.send("trust", agreed=True)
     worker.wait("ready")
 

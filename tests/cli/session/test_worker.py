@@ -16,7 +16,6 @@ from threading import Event
 
 import pytest
 
-from deepagents_cli.protocol import Remember
 from tests.cli.openai_server import OpenAIServer, Reply, call
 from tests.cli.session.conftest import TERMINAL, StartWorker, Worker
 
@@ -34,7 +33,7 @@ def test_a_change_is_asked_about_and_made_as_it_was_edited(
     assert (ready["model"], ready["resumed"]) == ("local-server:scripted", False)
 
     worker.say("Write a file.")
-    assert worker.wait("working")["queued"] == ["Write a file."]
+    worker.wait("working")
     asked = worker.wait("ask")
     assert (asked["name"], asked["title"]) == ("write_file", "wants to write new.md")
     assert "+hello" in asked["details"]
@@ -42,8 +41,8 @@ def test_a_change_is_asked_about_and_made_as_it_was_edited(
     again = worker.wait("ask")
     assert (again["id"], again["edited"]) == (asked["id"], True)
     assert "+good morning" in again["details"]
-    remember = Remember("session", next(iter(again["rules"])))
-    worker.send("decide", ask=asked["id"], decision="approve", remember=remember)
+    remember = {"scope": "session", "rule": next(iter(again["rules"]))}
+    worker.send("decide", ask=asked["id"], decision="approve", **remember)
     second = worker.wait("ask")
     worker.send("decide", ask=second["id"], decision="reject", message="not this")
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from deepagents_cli.errors import CommandError, explain_error, is_for_people
 from deepagents_cli.project.commands import FileCommand
-from deepagents_cli.protocol import CommandInfo, Invoke, Result, Save
+from deepagents_cli.protocol import Invoke, Result, Save
 from deepagents_cli.session.agents import expand_command
 from deepagents_cli.session.slash import project, threads, usage
 from deepagents_cli.session.slash.parts import SlashCommand, Talk
@@ -22,15 +22,13 @@ COMMANDS: Mapping[str, SlashCommand] = {
 }
 
 
-def list_commands(brought: Mapping[str, FileCommand]) -> list[CommandInfo]:
+def list_commands(brought: Mapping[str, FileCommand]) -> dict[str, str]:
     """Describe all commands for help and completion; those of files come last, and replace none."""
-    own = [CommandInfo(each.name, each.description, each.arguments) for each in COMMANDS.values()]
-    further = [
-        CommandInfo(one_line(name), one_line(each.description), one_line(each.hint))
-        for name, each in brought.items()
-        if name not in COMMANDS
-    ]
-    return own + further
+    own = {each.name: [each.description, each.arguments] for each in COMMANDS.values()}
+    further = {
+        one_line(name): [one_line(each.description), one_line(each.hint)] for name, each in brought.items()
+    }
+    return {name: ": ".join(filter(None, texts)) for name, texts in {**own, **further, **own}.items()}
 
 
 async def carry_out(talk: Talk, order: Invoke | Save) -> None:

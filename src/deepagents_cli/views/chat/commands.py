@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
-from deepagents_cli.protocol import CommandInfo
 from deepagents_cli.views.chat.transcript import Block
 
 OWN_COMMANDS: Final = {
@@ -34,13 +33,6 @@ def read_command(text: str) -> tuple[str, str] | None:
     if not text.startswith("/") or not name or "/" in name:
         return None
     return _ALIASES.get(name, name), "".join(arguments).strip()
-
-
-def list_commands(offered: Sequence[CommandInfo]) -> dict[str, str]:
-    """Return all commands, with what each does and what may stand behind it."""
-    return OWN_COMMANDS | {
-        each.name: ": ".join(filter(None, [each.description, each.arguments])) for each in offered
-    }
 
 
 def show_help(commands: Mapping[str, str]) -> list[Block]:

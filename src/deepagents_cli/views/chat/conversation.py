@@ -14,7 +14,7 @@ from deepagents_cli.project.state import is_kept
 from deepagents_cli.text import one_line
 from deepagents_cli.values import Scope
 from deepagents_cli.views.chat.clock import WorkClock
-from deepagents_cli.views.chat.commands import OWN_COMMANDS, list_commands, read_command, show_help
+from deepagents_cli.views.chat.commands import OWN_COMMANDS, read_command, show_help
 from deepagents_cli.views.chat.picker import Picker
 from deepagents_cli.views.chat.questions import SCOPES, Pending, read_question
 from deepagents_cli.views.chat.status import describe_session
@@ -74,7 +74,7 @@ class Conversation:
     @property
     def commands(self) -> dict[str, str]:
         """All slash commands, with what they do."""
-        return list_commands(self.ready.commands if self.ready else ())
+        return {**OWN_COMMANDS, **(self.ready.commands if self.ready else {})}
 
     @property
     def silence(self) -> float:
@@ -275,8 +275,7 @@ class Conversation:
             self.picker = Picker("For how long?", rows, lambda scope: keep(rule, scope))
 
         def keep(rule: str, chosen: str) -> None:
-            remember = protocol.Remember(scopes[chosen], rule)
-            self._decide(protocol.Decide(asked.id, "approve", remember=remember))
+            self._decide(protocol.Decide(asked.id, "approve", rule=rule, scope=scopes[chosen]))
 
         self.picker = Picker("Always allow what?", rules, choose_scope)
 

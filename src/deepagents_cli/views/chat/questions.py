@@ -132,8 +132,7 @@ def read_question(message: Ask | Question | Trust | Draft) -> Pending:
             return Pending(message, f"{who} asks:", lines)
         case Trust():
             title = f"Do you trust {one_line(message.directory)}? It brings what can run:"
-            items = [f"{each.kind} {each.name}: {each.what}" for each in message.items]
-            return Pending(message, title, clean("\n".join(items)).split("\n"), may="yn")
+            return Pending(message, title, clean("\n".join(message.items)).split("\n"), may="yn")
         case Draft():
             lost = message.replaces
             instead = f" It replaces the {lost:,} bytes that are there." if lost else ""

@@ -263,7 +263,7 @@ def test_always_is_chosen_with_its_scope(talk: Tmux) -> None:
     talk.wait_for("in this directory")
     talk.keys("Down", "Enter")
 
-    talk.wait_for(r'"scope": "directory", "rule": "edit_file\s+src/"')
+    talk.wait_for(r'"rule": "edit_file src/",\s+"scope":\s+"directory"')
 
 
 @needs_tmux

@@ -59,18 +59,17 @@ class Worker:
     def _open(self, message: protocol.Open) -> None:
         """Be ready, or ask for trust first where the directory has a file `trust-me`."""
         if Path(message.directory, "trust-me").exists():
-            item = protocol.Runnable("hook", "evil\x1b[2J", "rm -rf ~")
-            self.write(protocol.Trust(message.directory, [item]))
+            self.write(protocol.Trust(message.directory, ["hook evil\x1b[2J: rm -rf ~"]))
             answer = self.read()
             assert isinstance(answer, protocol.Trusted)
             self.event(events.Token(f"trusted: {'yes' if answer.agreed else 'no'}\n\n"))
         resumed = bool(message.thread or message.resume)
         past = [protocol.PastMessage("person", "earlier question"), protocol.PastMessage("agent", "*answer*")]
-        commands = [
-            protocol.CommandInfo("model", "choose a model", "NAME"),
-            protocol.CommandInfo("remember", "write to memory", "TEXT"),
-            protocol.CommandInfo("review", "review", ""),
-        ]
+        commands = {
+            "model": "choose a model: NAME",
+            "remember": "write to memory: TEXT",
+            "review": "review",
+        }
         self.write(
             protocol.Ready(
                 message.thread or "thread-1", "a session", "test:model", message.directory, resumed=resumed,
