@@ -1,4 +1,4 @@
-"""Exchange messages with the process of a worker, without ever waiting for it."""
+"""Send messages to the process of a worker and take its own, without ever waiting for it."""
 
 from __future__ import annotations
 

@@ -175,8 +175,8 @@ class Worker:
                     break
         if texts:
             self.write(protocol.Queued([]))
-        said = f"{type(given).__name__} {json.dumps(vars(given), default=vars)}"
-        self.event(events.Token(f"```json\n{said}\n```\n"))
+        said = json.dumps({key: value for key, value in vars(given).items() if value})
+        self.event(events.Token(f"```json\n{type(given).__name__} {said}\n```\n"))
 
     def _ask(self, details: list[str], *, edited: bool = False) -> None:
         self.write(
