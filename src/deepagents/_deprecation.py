@@ -80,8 +80,7 @@ def legacy(module: str) -> Callable[[str], Any]:
     """Make the `__getattr__` of a module with older names: public ones warn, private ones are silent."""
 
     def load(name: str) -> Any:
-        # The table names modules of every layer, so it is imported only when an older name is asked for.
-        rows = import_module("deepagents._compat").LEGACY_NAMES[module]
+        rows = load_legacy().LEGACY_NAMES[module]
         if name not in rows:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         home, _, today = rows[name].partition(":")
@@ -91,6 +90,24 @@ def legacy(module: str) -> Callable[[str], Any]:
         return getattr(import_whole(home), today)
 
     return load
+
+
+def legacy_method(name: str) -> Callable[..., Any]:
+    """Make the method of a backend that goes by another name today."""
+
+    def method(backend: Any, *args: Any, **options: Any) -> Any:
+        return load_legacy("backends").call_older(backend, name, *args, **options)
+
+    method.__name__ = name
+    return method
+
+
+def load_legacy(part: str = "") -> Any:
+    """Import what knows older names.
+
+    That is only done when one is asked for: it knows modules of every layer.
+    """
+    return import_module(f"deepagents._compat{part and f'.{part}'}")
 
 
 def _is_import_system_asking() -> bool:

@@ -91,6 +91,11 @@ def name(path: str) -> str:
     return path.rpartition("/")[2]
 
 
+def without_slash(path: str) -> str:
+    """Return the path of an entry as rules know it."""
+    return path.rstrip("/") or "/"
+
+
 def is_within(path: str, root: str) -> bool:
     """Return whether a normalised path is `root` or lies below it, by whole components."""
     base = root.rstrip("/")

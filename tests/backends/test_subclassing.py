@@ -196,3 +196,15 @@ def test_paths_lead_where_a_subclass_says(call_mode: CallMode, tmp_path: Path) -
     found = call_mode.call(Files(Linked(FilesystemBackend(tmp_path), {})), "do", resolve)
 
     assert found == ["/secret/a", "/secret/a", "/b"]
+
+
+def test_a_method_that_was_replaced_on_an_object_is_called(tmp_path: Path) -> None:
+    backend: Any = FilesystemBackend(tmp_path)
+
+    def write(file_path: str, content: str, **options: Any) -> WriteResult:
+        return FilesystemBackend.write(backend, file_path, content.upper(), **options)
+
+    backend.write = write
+    Files(backend).do(lambda files: files.write("/a", "one", None))
+
+    assert (tmp_path / "a").read_text() == "ONE"

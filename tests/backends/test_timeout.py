@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from deepagents import FilesystemMiddleware, create_deep_agent
-from deepagents._async import IOCall
+from deepagents._async import Coro, IOCall
 from deepagents.backends import CompositeBackend, StateBackend
 from deepagents.backends.handle import FileCalls
 from deepagents.backends.protocol import BackendProtocol, GrepResult, ReadResult
@@ -23,6 +23,15 @@ from tests.backends.test_call import Files
 from tests.conftest import CallMode
 
 SHORT = 0.02
+
+
+def waiting_for(work: Callable[[], Awaitable[str]]) -> Callable[[], Coro[str]]:
+    """Make code whose one I/O call waits for something that only an event loop can do."""
+
+    async def code() -> str:
+        return await IOCall(lambda: "never", work)
+
+    return code
 
 
 class Wedged(BackendProtocol):
@@ -119,7 +128,7 @@ async def test_cancelling_the_wait_cancels_what_is_awaited() -> None:
             raise
         return "never"
 
-    bounded = bound(IOCall(lambda: "never", work), "read", 60, [])
+    bounded = bound(waiting_for(work), "read", 60, [])
     waiting = asyncio.ensure_future(bounded.wait())
     await started.wait()
     waiting.cancel()
@@ -135,7 +144,7 @@ async def test_an_overdue_call_is_cancelled_and_leaves_no_task() -> None:
         return "never"
 
     with pytest.raises(BackendError, match="timed out"):
-        await bound(IOCall(lambda: "never", work), "read", SHORT, []).wait()
+        await bound(waiting_for(work), "read", SHORT, []).wait()
     await asyncio.sleep(0)
 
     assert asyncio.all_tasks() == {asyncio.current_task()}
@@ -151,7 +160,7 @@ async def test_cancelling_does_not_wait_without_end_for_what_will_not_stop() -> 
         await stop.wait()
         return "at last"
 
-    bounded = bound(IOCall(lambda: "never", stubborn), "read", SHORT * 50, [])
+    bounded = bound(waiting_for(stubborn), "read", SHORT * 50, [])
     waiting = asyncio.ensure_future(bounded.wait())
     await started.wait()
     waiting.cancel()
@@ -170,7 +179,7 @@ async def test_how_an_overdue_call_ends_is_not_logged(caplog: pytest.LogCaptureF
         raise ValueError("postgres://user:password@host")
 
     with suppress(BackendError):
-        await bound(IOCall(lambda: "never", fail_late), "read", SHORT, []).wait()
+        await bound(waiting_for(fail_late), "read", SHORT, []).wait()
     go_on.set()
     for _ in range(3):
         await asyncio.sleep(0)

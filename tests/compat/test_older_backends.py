@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from operator import itemgetter
+from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_core.messages import ToolMessage
 
 from deepagents import create_deep_agent
-from deepagents.backends import BackendProtocol, StateBackend
+from deepagents.backends import BackendProtocol, FilesystemBackend, StateBackend
 from deepagents.backends.composite import CompositeBackend
 from deepagents.backends.protocol import (
     EditResult,
@@ -201,6 +203,22 @@ def test_the_older_names_can_be_called_on_any_backend(call_mode: CallMode) -> No
         listed(call_mode, "ls_info", "/gone")
     with warned("glob_info"), pytest.raises(NotImplementedError, match=r"does not implement glob\(\)"):
         listed(call_mode, "glob_info", "*")
+
+
+class Sorted(FilesystemBackend):
+    """Builds on a method of ours by its older name."""
+
+    def glob_info(self, pattern: str, path: str = "/") -> list[FileInfo]:
+        return sorted(super().glob_info(pattern, path), key=itemgetter("path"))
+
+
+def test_a_subclass_of_ours_may_build_on_an_older_name(tmp_path: Path) -> None:
+    for name in ("b", "a"):
+        (tmp_path / name).touch()
+
+    with warned("glob_info"):
+        found = Sorted(tmp_path).glob_info("*")
+    assert [each["path"] for each in found] == ["/a", "/b"]
 
 
 class RawLists:

@@ -14,7 +14,7 @@ from deepagents import _models
 from deepagents._agent import arguments
 from deepagents._deprecation import warn_caller
 from deepagents._state.schema import DeepAgentState, continuing
-from deepagents.backends._resolve import is_factory
+from deepagents.backends.foreign.forms import is_factory
 from deepagents.backends.handle import open_backend
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.backends.state import StateBackend

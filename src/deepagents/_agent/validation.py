@@ -12,7 +12,7 @@ from langchain.agents.middleware import AgentMiddleware
 from deepagents._agent.build import APPROVAL, ASYNC_SUBAGENTS, FILES, LIMITS, SUBAGENTS, Build
 from deepagents._agent.plan import AgentPlan
 from deepagents._deprecation import did_you_mean, warn_caller
-from deepagents.backends._resolve import is_factory
+from deepagents.backends.foreign.forms import is_factory
 from deepagents.backends.handle import open_backend
 from deepagents.errors import ConfigError, ProfileError, StackError
 from deepagents.middleware._base import BaseMiddleware, Middleware

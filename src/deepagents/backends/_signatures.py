@@ -10,7 +10,7 @@ from typing import Any
 
 from deepagents._deprecation import warn_caller
 
-_PROTOCOL = ("deepagents.backends.protocol", "deepagents.backends._older")
+_PROTOCOL = "deepagents.backends.protocol"
 _PACKAGE = "deepagents."
 _OPTIONS = (
     *("allowed", "expected_version", "max_count", "regex", "context_lines"),
@@ -53,7 +53,7 @@ class Signature:
 class MethodFacts:
     """Facts about a method of a class of backends and its awaiting twin: how each is called.
 
-    `blocking` and `awaiting` are `None` where the newest definition has only the other form: a newer `write`
+    `blocking` and `awaiting` are `None` where the newest class has only the other form: a newer `write`
     serves awaiting callers too, in a thread, and a newer `awrite` serves no blocking caller. `options` are
     those that every form takes, of which older backends lack some. With `is_described`, the class that says
     what the backend can do has this definition, and no older one.
@@ -62,8 +62,6 @@ class MethodFacts:
     blocking: Signature | None
     awaiting: Signature | None
     options: frozenset[str]
-    only_blocking: bool
-    is_ours: bool
     is_described: bool
     enforces: bool
 
@@ -73,22 +71,16 @@ class MethodFacts:
 def method_facts(kind: type[Any], method: str) -> MethodFacts:
     """Return how a method of a class of backends is called."""
     twin = f"a{method}"
-    newest = next((each for each in kind.__mro__ if _defines(each, method, twin)), None)
-    blocks = newest is None or method in vars(newest)
-    # The awaiting form of the protocol itself runs the blocking one, whichever that is.
-    by_default = not overrides(kind, twin)
-    awaits = newest is None or twin in vars(newest) or by_default
-    own = tuple(name for name in (method, twin) if overrides(kind, name)) or (method,)
-    forms = tuple(signature_of(kind, name) for name in own)
-    newer = [name for name in own if newest is not None and name in vars(newest)]
+    newest = _newest(kind, method)
+    own = [name for name in (method, twin) if overrides(kind, name)] or [method]
+    forms = [signature_of(kind, name) for name in own]
+    newer = {name: signature_of(kind, name) for name in own if newest and name in vars(newest)}
     return MethodFacts(
-        blocking=signature_of(kind, method) if blocks else None,
-        awaiting=signature_of(kind, twin) if awaits else None,
+        blocking=newer.get(method) if newest else forms[0],
+        awaiting=newer.get(twin),
         options=frozenset(each for each in _OPTIONS if all(_takes(form, each) for form in forms)),
-        only_blocking=newest is not None and blocks and (by_default or not awaits),
-        is_ours=newest is not None and newest.__module__.startswith(_PACKAGE),
         is_described=newest is None or issubclass(_definer(kind, "capabilities") or kind, newest),
-        enforces=any("allowed" in signature_of(kind, name).names for name in newer)
+        enforces=any("allowed" in form.names for form in newer.values())
         and all(form.takes("allowed") for form in forms),
     )
 
@@ -98,8 +90,28 @@ def _takes(form: Signature, option: str) -> bool:
     return option in form.names if option == "on_output" else form.takes(option)
 
 
-def _defines(kind: type, *methods: str) -> bool:
-    return kind.__module__ not in _PROTOCOL and not vars(kind).keys().isdisjoint(methods)
+def _newest(kind: type, method: str) -> type | None:
+    """Return the class that last wrote a method or its twin; the protocol does not count."""
+    names = {method, f"a{method}"}
+    return next(
+        (each for each in kind.__mro__ if each.__module__ != _PROTOCOL and names & vars(each).keys()), None
+    )
+
+
+def is_written_anew(kind: type, method: str) -> bool:
+    """Return whether a class of other people last wrote a method or its twin."""
+    newest = _newest(kind, method)
+    return newest is not None and not newest.__module__.startswith(_PACKAGE)
+
+
+def appends(kind: type) -> bool:
+    """Return whether a class adds to files itself.
+
+    An `append` that it only inherits would bypass a `write` of its own.
+    """
+    appending, writing = _newest(kind, "append"), _newest(kind, "write")
+    order = kind.__mro__
+    return appending is not None and (writing is None or order.index(appending) <= order.index(writing))
 
 
 @lru_cache(maxsize=1024)
@@ -123,7 +135,7 @@ def signature_of(kind: type[Any], name: str) -> Signature:
 def overrides(kind: type, method: str) -> bool:
     """Return whether a class has a method of its own, and not only the protocol's default."""
     definer = _definer(kind, method)
-    return definer is not None and definer.__module__ not in _PROTOCOL
+    return definer is not None and definer.__module__ != _PROTOCOL
 
 
 def _definer(kind: type, method: str) -> type | None:

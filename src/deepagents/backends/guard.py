@@ -9,12 +9,13 @@ from typing import Any, Final
 
 from langgraph.errors import GraphBubbleUp
 
+from deepagents._paths import parent
 from deepagents._text import truncate
 from deepagents.backends import operations as ops
 from deepagents.backends._refusals import Denied
 from deepagents.backends.capabilities import Capabilities
-from deepagents.backends.enforcement import is_file
 from deepagents.backends.operations import Operation, Perform
+from deepagents.backends.results import LsResult
 from deepagents.errors import BackendError, ToolFailure, UnenforceableRule
 from deepagents.permissions import Access, CommandAccess, DeleteAccess, Rules
 
@@ -163,6 +164,17 @@ def _without_text(error: BackendError, path: str) -> ToolFailure:
     return ToolFailure(
         error.code, f"old_string {how_often} in {path}, whose text the rules keep from being shown"
     )
+
+
+async def is_file(perform: Perform, path: str) -> bool:
+    """Return whether nothing can lie below a path; in doubt, something can."""
+    try:
+        if (await perform(ops.Ls(path))).entries:
+            return False
+        above: LsResult = await perform(ops.Ls(parent(path)))
+    except BackendError as error:
+        return error.code == "not_a_directory"
+    return any(each["path"] == path and not each.get("is_dir") for each in above.entries or ())
 
 
 def find_exposed_rule(capabilities: Callable[[str], Capabilities], rules: Rules) -> str | None:

@@ -9,16 +9,17 @@ from typing import Any, Final
 
 from langgraph.errors import GraphBubbleUp
 
-from deepagents._async import seconds_left
+from deepagents._async import IOCall, await_thread, seconds_left
+from deepagents._paths import name, parent, without_slash
 from deepagents.backends import operations as ops
-from deepagents.backends._resolve import is_factory, resolve_backend
-from deepagents.backends._signatures import execute_accepts_timeout, method_facts, overrides
-from deepagents.backends.call import call_methods, failure, transfer_failure
+from deepagents.backends._failures import failure, transfer_failure
+from deepagents.backends._signatures import execute_accepts_timeout, overrides
 from deepagents.backends.capabilities import Capabilities
-from deepagents.backends.enforcement import Enforcement, enforces
+from deepagents.backends.foreign import adapt, divert, find_foreign
+from deepagents.backends.foreign.forms import is_factory, resolve_backend
 from deepagents.backends.guard import CallRights, find_exposed_rule
-from deepagents.backends.operations import METHODS, Operation, Perform
-from deepagents.backends.protocol import BACKEND_TYPES, BackendProtocol, OnOutput
+from deepagents.backends.operations import Operation, Perform
+from deepagents.backends.protocol import BACKEND_TYPES, BackendProtocol, OnOutput, cap_matches
 from deepagents.backends.results import (
     CommandStatus,
     DeleteResult,
@@ -32,7 +33,7 @@ from deepagents.backends.results import (
     WriteResult,
 )
 from deepagents.backends.timeout import CallTimeout, Overdue
-from deepagents.errors import BackendError, ConfigError, ToolFailure
+from deepagents.errors import BackendError, ConfigError, RunConfigError, ToolFailure
 
 BACKEND_SECONDS: Final = 60.0
 """Seconds that one operation may take where the caller of a feature says nothing else."""
@@ -104,46 +105,71 @@ async def _raise(error: BackendError, _: Operation) -> Any:
 
 def open_layers(backend: BackendProtocol, seconds: float | None, overdue: Overdue) -> Perform:
     """Compose what stands before a backend: only those layers that it needs."""
-    kind = type(backend)
     # Asked by name: the composite package builds on this module, so it cannot be imported here.
     open_routes = getattr(backend, "_open_routes", None)
+    foreign = find_foreign(backend, is_tree=open_routes is not None)
     if open_routes is None:
-        return _layers(backend, seconds, overdue)
+        return _open_one(backend, foreign, seconds, overdue)
     routed: Perform = open_routes(seconds, overdue)
-    # A tree is not called by its public methods, except for those that a subclass has written anew.
-    methods = (*METHODS, ops.Execute.method, ops.CapturedExecute.method, ops.Resolve.method)
-    anew = frozenset(method for method in methods if not method_facts(kind, method).is_ours)
-    if not anew:
+    if not foreign:
         return routed
-    called = _layers(backend, seconds, overdue)
+    # A tree is not called by its public methods, except for those that a subclass has written anew.
+    return divert(foreign, _open_one(backend, foreign, seconds, overdue), routed)
+
+
+def _open_one(
+    backend: BackendProtocol, foreign: frozenset[str], seconds: float | None, overdue: Overdue
+) -> Perform:
+    can = can_at(backend, "/")
+    check = partial(_check, backend, can)
+    own: Any = getattr(backend, "_perform", None)
+    performing = adapt(backend, foreign, can, own, check) if foreign else check(own)
+    # What answers from memory cannot hang, and a timeout would cost it a thread for each call.
+    if not can.in_process:
+        timeout = CallTimeout(seconds, execute_accepts_timeout(type(backend)), overdue)
+        performing = partial(timeout.in_time, following=performing)
+    return performing
+
+
+def _check(backend: BackendProtocol, can: Capabilities, performing: Perform) -> Perform:
+    """Let what performs operations raise `BackendError`, whatever goes wrong, and find where paths lead."""
+    has_links = overrides(type(backend), "real_path")
+    # In a sandbox each question is a command, which costs more than the call that asks.
+    is_cheap = bool(can.host or can.in_process)
 
     async def perform(op: Operation) -> Any:
-        if op.method in anew:
-            return await called(op)
-        if isinstance(op, ops.CapturedExecute) and ops.Execute.method in anew:
-            # The inherited method would run the command past the class's own `execute`.
-            plain = ops.Execute(
-                op.command, op.timeout, op.left,
-                allowed=op.allowed, seconds=op.seconds, on_output=op.on_output,
-            )  # fmt: skip
-            return ExecuteOffloadResult(False, await called(plain))
-        return await routed(op)
+        try:
+            if not isinstance(op, ops.Resolve):
+                return check_answer(op, await performing(op))
+            if not has_links or (op.if_cheap and not is_cheap):
+                return op.path
+            return await _resolve(backend, op, can.in_process)
+        # GraphBubbleUp is how LangGraph interrupts a run; turned into an error, no person would be asked.
+        except (GraphBubbleUp, BackendError, RunConfigError):
+            raise
+        except Exception as error:
+            raise failure(op.method, error) from error
 
     return perform
 
 
-def _layers(backend: BackendProtocol, seconds: float | None, overdue: Overdue) -> Perform:
-    kind = type(backend)
-    can = can_at(backend, "/")
-    performing = call_methods(backend, can)
-    # A layer that is not needed is not there: files in memory take microseconds, layers too.
-    if not all(enforces(kind, method) for method in METHODS):
-        performing = partial(Enforcement(backend, can.in_process).enforce, following=performing)
-    # What answers from memory cannot hang, and a timeout would cost it a thread for each call.
-    if not can.in_process:
-        timeout = CallTimeout(seconds, execute_accepts_timeout(kind), overdue)
-        performing = partial(timeout.in_time, following=performing)
-    return performing
+def check_answer(op: Operation, answer: Any) -> Any:
+    """Return an answer, of which an error may be a part; raise one that is an error alone."""
+    error: str | None = getattr(answer, "error", None)
+    # Found entries must not be lost because one directory could not be read.
+    if error and not (getattr(answer, "entries", None) or getattr(answer, "matches", None)):
+        raise BackendError(getattr(answer, "code", None) or "io_error", error)
+    return cap_matches(answer, op.max_count) if isinstance(op, ops.Grep) else answer
+
+
+async def _resolve(backend: BackendProtocol, op: ops.Resolve, in_process: bool) -> str:
+    def resolve() -> str:
+        if not op.entry or op.path == "/":
+            return without_slash(backend.real_path(op.path))
+        above = without_slash(backend.real_path(parent(op.path)))
+        return f"{above.rstrip('/')}/{name(op.path)}"
+
+    return resolve() if in_process else await IOCall(resolve, lambda: await_thread(resolve))
 
 
 def can_at(backend: BackendProtocol, path: str) -> Capabilities:

@@ -432,3 +432,7 @@ METHODS: Final = tuple(
     kind.method for kind in (Ls, Read, Write, Append, Edit, Delete, Glob, Grep, Upload, Download)
 )
 """The public methods that work on files."""
+COMMAND_METHODS: Final = tuple(
+    kind.method for kind in (Execute, CapturedExecute, StartCommand, PollCommand, WriteCommand, StopCommand)
+)
+"""The public methods that work on commands."""

@@ -11,11 +11,11 @@ import asyncio
 from abc import ABC
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
-from deepagents._deprecation import legacy
-from deepagents.backends._older import OlderNames, await_blocking, call_by_older_name, lacks
-from deepagents.backends._signatures import accepts, execute_accepts_timeout, overrides
+from deepagents._async import await_thread
+from deepagents._deprecation import legacy, legacy_method, load_legacy
+from deepagents.backends._signatures import accepts, execute_accepts_timeout, overrides, signature_of
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.results import (
     FILE_NOT_FOUND,
@@ -42,6 +42,7 @@ from deepagents.backends.results import (
     ReadResult,
     WriteResult,
 )
+from deepagents.errors import AwaitableOnly
 
 __all__ = [
     "ASYNC_GLOB_TIMEOUT",
@@ -93,6 +94,10 @@ OnOutput: TypeAlias = Callable[[str, str], None]
 """Takes a piece of what a command prints, and the name of its stream: `stdout` or `stderr`."""
 
 
+OLDER_NAMES: Final = ("ls_info", "als_info", "grep_raw", "agrep_raw", "glob_info", "aglob_info")
+"""Methods that answered with lists, before `ls`, `grep` and `glob`."""
+
+
 class Allowed(Protocol):
     """Decides whether the caller may know of, or change, the file at a path."""
 
@@ -105,7 +110,7 @@ class Allowed(Protocol):
         ...
 
 
-class BackendProtocol(OlderNames, ABC):
+class BackendProtocol(ABC):
     """Files, wherever they live. Override what you can do; the rest raises `NotImplementedError`.
 
     The path, pattern or text that a method is about is given by position, all else by name: `offset`,
@@ -115,6 +120,16 @@ class BackendProtocol(OlderNames, ABC):
     pass over what is not allowed, and the rest refuses it with `permission_denied`. Ask it about paths as
     the caller sees them, and also as they are once links on the way are resolved, at the moment of use.
     """
+
+    # Methods of earlier versions. A subclass that has only these is given today's, made of its own.
+    ls_info, als_info = legacy_method("ls_info"), legacy_method("als_info")
+    grep_raw, agrep_raw = legacy_method("grep_raw"), legacy_method("agrep_raw")
+    glob_info, aglob_info = legacy_method("glob_info"), legacy_method("aglob_info")
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if any(overrides(cls, each) for each in OLDER_NAMES):
+            load_legacy("backends").adapt_older_names(cls)
 
     def capabilities(self, path: str = "/") -> Capabilities:
         """Return what this backend can do at `path`."""
@@ -131,7 +146,7 @@ class BackendProtocol(OlderNames, ABC):
 
     def ls(self, path: str) -> LsResult:
         """List one directory."""
-        return call_by_older_name(self, "ls", path)
+        raise lacks(self, "ls")
 
     async def als(self, path: str, **options: Any) -> LsResult:
         """List one directory."""
@@ -149,7 +164,7 @@ class BackendProtocol(OlderNames, ABC):
         self, pattern: str, path: str | None = None, glob: str | None = None, *, max_count: int | None = None
     ) -> GrepResult:
         """Find the lines that hold `pattern`, literally; `max_count` caps all matches together."""
-        return cap_matches(call_by_older_name(self, "grep", pattern, path=path, glob=glob), max_count)
+        raise lacks(self, "grep")
 
     async def agrep(
         self,
@@ -174,7 +189,7 @@ class BackendProtocol(OlderNames, ABC):
 
     def glob(self, pattern: str, path: str | None = None) -> GlobResult:
         """Find the files whose path matches `pattern`."""
-        return call_by_older_name(self, "glob", pattern, path=path)
+        raise lacks(self, "glob")
 
     async def aglob(self, pattern: str, path: str | None = None, **options: Any) -> GlobResult:
         """Find the files whose path matches `pattern`."""
@@ -311,3 +326,17 @@ def cap_matches(found: GrepResult, max_count: int | None) -> GrepResult:
     if max_count is None or len(matches) <= max_count:
         return found
     return replace(found, matches=list(matches[:max_count]), truncated=True)
+
+
+async def await_blocking(backend: BackendProtocol, method: str, *positional: Any, **keywords: Any) -> Any:
+    """Await a blocking method in a thread of its own; its parameters may have other names than here."""
+    called = signature_of(type(backend), method)
+    return await await_thread(lambda: called.call(getattr(backend, method), positional, keywords))
+
+
+def lacks(backend: BackendProtocol, method: str) -> NotImplementedError:
+    """Make the error for a method that a backend lacks, or has only in the form that is awaited."""
+    text = f"{type(backend).__name__} does not implement {method}()"
+    if overrides(type(backend), f"a{method}"):
+        return AwaitableOnly(f"{text}, only a{method}(): run the agent with ainvoke() or astream()")
+    return NotImplementedError(text)

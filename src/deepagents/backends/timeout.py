@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
-from deepagents._async import IOCall, as_io_call, collect_threads, start_thread
+from deepagents._async import Coro, IOCall, arun, collect_threads, run, start_thread
 from deepagents.backends.operations import Execute, Glob, Grep, Operation, Perform
 from deepagents.errors import BackendError
 
@@ -58,7 +58,7 @@ class CallTimeout:
         if seconds is None:
             return await following(op)
         overdue = self.overdue.searches if isinstance(op, (Glob, Grep)) else self.overdue.others
-        return await bound(as_io_call(partial(following, op)), op.method, seconds, overdue)
+        return await bound(partial(following, op), op.method, seconds, overdue)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +69,9 @@ class _Bound:
     seconds: float
     overdue: list[_Running]
 
-    def block(self, work: Callable[[], T]) -> T:
+    def block(self, start: Callable[[], Coro[T]]) -> T:
         self._check()
-        running = start_thread(work)
+        running = start_thread(partial(run, start()))
         try:
             return running.result(self.seconds)
         except TimeoutError:
@@ -80,11 +80,11 @@ class _Bound:
                 return running.result()
             raise self._give_up([running]) from None
 
-    async def wait(self, work: Callable[[], Awaitable[T]]) -> T:
+    async def wait(self, start: Callable[[], Coro[T]]) -> T:
         self._check()
         # Only around the start: the task copies its context there, and later threads of it are noted too.
         with collect_threads() as threads:
-            running = asyncio.ensure_future(work())
+            running = asyncio.ensure_future(arun(start()))
         try:
             await asyncio.wait({running}, timeout=self.seconds)
         except asyncio.CancelledError:
@@ -119,13 +119,13 @@ class _Bound:
         )
 
 
-def bound(call: IOCall[T], what: str, seconds: float, overdue: list[_Running]) -> IOCall[T]:
-    """Make a call that raises `BackendError` with the code `timeout` when it takes too long.
+def bound(start: Callable[[], Coro[T]], what: str, seconds: float, overdue: list[_Running]) -> IOCall[T]:
+    """Make a call that runs code, and raises `BackendError` with the code `timeout` when it takes too long.
 
     It is not tried when too many calls are `overdue`, where it is put itself when it is given up.
     """
     bounded = _Bound(what, seconds, overdue)
-    return IOCall(partial(bounded.block, call.block), partial(bounded.wait, call.wait))
+    return IOCall(partial(bounded.block, start), partial(bounded.wait, start))
 
 
 def _retrieve(running: _Running) -> None:

@@ -18,7 +18,7 @@ from deepagents._paths import is_within, normalise, refuse_home
 from deepagents._state.channels import SNAPSHOT_AFTER, GrowingChannel
 from deepagents._state.runtime import has_channel, in_graph, write_channel, writes_undone_on_failure
 from deepagents._state.schema import keep_latest, merge_latest
-from deepagents.backends._resolve import warn_form
+from deepagents.backends.foreign.forms import warn_form
 from deepagents.backends.handle import BACKEND_SECONDS, FileCalls, open_backend
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.backends.results import FileDownloadResponse

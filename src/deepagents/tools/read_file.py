@@ -9,8 +9,8 @@ from pydantic import BaseModel, Field
 
 from deepagents._paths import normalise
 from deepagents._text import number_lines, truncate, window
-from deepagents.backends._older import NumberedRead
 from deepagents.backends.filedata import file_data_to_string, file_kind
+from deepagents.backends.foreign.answers import NumberedRead
 from deepagents.backends.results import EMPTY_FILE, ReadResult, page_result
 from deepagents.errors import BackendError, ToolFailure
 from deepagents.tools._media import media_block, media_in_text, media_of, text_inside

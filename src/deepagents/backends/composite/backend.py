@@ -8,10 +8,10 @@ from functools import cached_property
 from types import CoroutineType
 from typing import Any
 
-from deepagents._paths import is_within, normalise
-from deepagents.backends._resolve import warn_form
+from deepagents._paths import is_within, normalise, without_slash
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.composite.routing import Route, Router, Routes
+from deepagents.backends.foreign.forms import warn_form
 from deepagents.backends.operations import (
     CapturedExecute,
     Execute,
@@ -96,7 +96,7 @@ class CompositeBackend(TransferBackend):
         """
         where = normalise(path)
         route = self._routes.serving(where)
-        return route.path(self._routes.backend_of(route).real_path(route.key(where))).rstrip("/") or "/"
+        return without_slash(route.path(self._routes.backend_of(route).real_path(route.key(where))))
 
     async def _execute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
         """Run a shell command on the default backend, without `timeout` where that takes none.

@@ -12,14 +12,13 @@ from langgraph.errors import GraphBubbleUp
 
 from deepagents._async import as_io_call, gather, gather_threads
 from deepagents._globs import EVERY_FILE, GlobPattern, parse_glob
-from deepagents._paths import is_within, normalise
+from deepagents._paths import is_within, normalise, without_slash
 from deepagents._state.runtime import runtime_of_run
 from deepagents.backends import operations as ops
-from deepagents.backends._resolve import is_factory, resolve_backend
-from deepagents.backends.call import check_answer, without_slash
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.composite.merging import join_files, join_lines, join_listing, move_paths
-from deepagents.backends.handle import open_layers
+from deepagents.backends.foreign.forms import is_factory, resolve_backend
+from deepagents.backends.handle import check_answer, open_layers
 from deepagents.backends.operations import Operation, Perform, as_result
 from deepagents.backends.protocol import ASYNC_GREP_TIMEOUT, BACKEND_TYPES, Allowed, BackendProtocol
 from deepagents.backends.results import (

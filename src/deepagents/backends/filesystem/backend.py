@@ -118,6 +118,8 @@ class FilesystemBackend(TransferBackend):
             case ops.Read():
                 path = self._resolve(op, op.path)
                 return reading.read(path, op.offset, op.limit, self.max_file_size_bytes, self._marks)
+            case ops.CommandOperation():
+                raise NotImplementedError(f"{type(self).__name__} does not implement {op.method}()")
             case _:
                 return self._change(op)
 

@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from langgraph.errors import GraphBubbleUp
+
 from deepagents._async import IOCall, in_thread
 from deepagents._text import split_lines
 from deepagents.backends._signatures import method_facts
-from deepagents.backends.call import call_methods
-from deepagents.backends.capabilities import Capabilities
-from deepagents.backends.operations import Execute
 from deepagents.backends.protocol import OnOutput, SandboxBackendProtocol, execute_accepts_timeout
 from deepagents.backends.results import ExecuteOffloadResult, ExecuteResponse
 from deepagents.backends.sandbox.codec import MARK, Answer, command, decode, join_chunks, pieces, unpack
@@ -42,7 +41,7 @@ class Capture:
 
     async def plain(self) -> ExecuteOffloadResult:
         """Run the command and take its output as it comes."""
-        response = await self._execute(self.command, self.on_output)
+        response = await self._execute(self.command, self.on_output, self.timeout)
         return ExecuteOffloadResult(offloaded=False, response=response)
 
     async def keep(self) -> ExecuteOffloadResult:
@@ -51,7 +50,9 @@ class Capture:
             line = self._line(self.command)
         except BackendError:
             return await self.plain()
-        response = await self._execute(line, _Pieces(self.on_output) if self.on_output else None)
+        response = await self._execute(
+            line, _Pieces(self.on_output) if self.on_output else None, self.timeout
+        )
         try:
             answer = decode(response, self.root)
         except BackendError as error:
@@ -77,12 +78,12 @@ class Capture:
         rest = "\n".join(line for line in response.output.split("\n") if MARK not in line).strip("\r\n")
         as_printed = ExecuteOffloadResult(False, replace(response, output=rest))
         try:
-            found = await call_methods(self.sandbox, Capabilities())(
-                Execute(self._line(None), left=_LOOK_SECONDS)
-            )
+            found = await self._execute(self._line(None), None, _LOOK_SECONDS)
             answer = decode(found, self.root)
-        except BackendError as error:
-            _log.warning("The output of a command could not be kept in a file: %s", error)
+        except Exception as error:
+            if isinstance(error, GraphBubbleUp):
+                raise
+            _log.warning("The output of a command could not be kept in a file", exc_info=error)
             return as_printed
         if "code" in answer.end:
             return as_printed
@@ -92,11 +93,11 @@ class Capture:
         between = "\n" if rest and before and not before.endswith(("\n", "\r")) else ""
         return replace(result, response=replace(result.response, output=f"{before}{between}{rest}"))
 
-    async def _execute(self, line: str, on_output: OnOutput | None) -> ExecuteResponse:
+    async def _execute(self, line: str, on_output: OnOutput | None, timeout: int | None) -> ExecuteResponse:
         kind = type(self.sandbox)
         options: dict[str, Any] = {}
-        if self.timeout is not None and execute_accepts_timeout(kind):
-            options["timeout"] = self.timeout
+        if timeout is not None and execute_accepts_timeout(kind):
+            options["timeout"] = timeout
         if on_output:
             options["on_output"] = on_output
 
@@ -104,7 +105,7 @@ class Capture:
             return self.sandbox.execute(line, **options)
 
         # The protocol's own `aexecute` takes none of the options that an `execute` may have.
-        if on_output and method_facts(kind, "execute").only_blocking:
+        if on_output and method_facts(kind, "execute").awaiting is None:
             return await in_thread(block)
         return await IOCall(block, lambda: self.sandbox.aexecute(line, **options))
 

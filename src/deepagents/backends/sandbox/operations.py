@@ -16,9 +16,9 @@ from deepagents._paths import normalise, parent
 from deepagents._text import EMPTY_OLD_STRING_ERROR
 from deepagents.backends import operations as ops
 from deepagents.backends._bytes import temporary_name
+from deepagents.backends._failures import transfer_failure
 from deepagents.backends._query import Query
 from deepagents.backends._refusals import Denied, stale_version, undeletable_root
-from deepagents.backends.call import transfer_failure
 from deepagents.backends.filedata import encode_text, file_kind, validate_addition
 from deepagents.backends.protocol import (
     ASYNC_GLOB_TIMEOUT,

@@ -15,8 +15,8 @@ from langchain_core.messages import AIMessage, ToolMessage
 from deepagents._deprecation import warn_legacy
 from deepagents._paths import HISTORY, CommandPaths, overlap
 from deepagents._state.runtime import writes_undone_on_failure
-from deepagents.backends._resolve import warn_form
 from deepagents.backends.capabilities import Capabilities
+from deepagents.backends.foreign.forms import warn_form
 from deepagents.backends.guard import CallRights, check_enforceable, check_matching, find_exposed_rule
 from deepagents.backends.handle import FileCalls, open_backend
 from deepagents.backends.protocol import BACKEND_TYPES

@@ -11,7 +11,7 @@ from langchain_core.messages import AnyMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 
 from deepagents._state.runtime import in_graph, read_channel, write_channel, writes_undone_on_failure
-from deepagents.backends._resolve import warn_form
+from deepagents.backends.foreign.forms import warn_form
 from deepagents.backends.handle import BACKEND_SECONDS, FileCalls, open_backend
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.backends.state import StateBackend

@@ -22,7 +22,7 @@ from deepagents._async import arun
 from deepagents._deprecation import warn_legacy
 from deepagents._state.runtime import writes_undone_on_failure
 from deepagents._text import describe_exception
-from deepagents.backends._resolve import warn_form
+from deepagents.backends.foreign.forms import warn_form
 from deepagents.backends.handle import open_backend
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.errors import ConfigError

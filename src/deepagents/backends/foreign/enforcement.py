@@ -10,12 +10,13 @@ from langgraph.errors import GraphBubbleUp
 
 from deepagents._async import IOCall, await_thread, in_thread
 from deepagents._globs import EVERY_FILE, parse_glob
-from deepagents._paths import is_within, name, normalise, parent
+from deepagents._paths import is_within, name, normalise, parent, without_slash
 from deepagents.backends import operations as ops
 from deepagents.backends._query import Query, matches_in
 from deepagents.backends._refusals import Denied
-from deepagents.backends._signatures import method_facts, overrides
-from deepagents.backends.call import appends, read_whole, without_slash
+from deepagents.backends._signatures import appends, method_facts, overrides
+from deepagents.backends.foreign.whole import read_whole
+from deepagents.backends.guard import is_file
 from deepagents.backends.operations import Operation, Perform
 from deepagents.backends.protocol import Allowed, BackendProtocol, cap_matches
 from deepagents.backends.results import (
@@ -245,17 +246,6 @@ def enforces(kind: type[BackendProtocol], method: str) -> bool:
         # Without one of its own, appending ends in an upload, which is then what has to ask.
         method = "upload_files"
     return method_facts(kind, method).enforces
-
-
-async def is_file(perform: Perform, path: str) -> bool:
-    """Return whether nothing can lie below a path; in doubt, something can."""
-    try:
-        if (await perform(ops.Ls(path))).entries:
-            return False
-        above: LsResult = await perform(ops.Ls(parent(path)))
-    except BackendError as error:
-        return error.code == "not_a_directory"
-    return any(each["path"] == path and not each.get("is_dir") for each in above.entries or ())
 
 
 def _below(path: str, base: str) -> str:

@@ -1,25 +1,20 @@
-"""Resolve whatever is given as a backend to one of today, and read what older ones answer."""
+"""Resolve whatever is given as a backend: one of today, a factory, or an object that only looks like one."""
 
 from __future__ import annotations
 
-import inspect
-import warnings
-from collections.abc import Mapping
-from dataclasses import replace
 from functools import lru_cache, wraps
 from typing import Any, Final, cast
 
 from deepagents._deprecation import already_warned, warn_legacy
-from deepagents._state.runtime import has_channel, in_graph, write_channel
-from deepagents.backends._older import OLDER_NAME, coerce, complete_transfer, is_older
-from deepagents.backends._signatures import overrides
-from deepagents.backends.operations import METHODS, Download, Execute, Operation, Upload
-from deepagents.backends.protocol import BACKEND_TYPES, BackendProtocol, SandboxBackendProtocol
-from deepagents.errors import BackendError, ConfigError
+from deepagents.backends.operations import METHODS, Execute
+from deepagents.backends.protocol import BACKEND_TYPES, OLDER_NAMES, BackendProtocol, SandboxBackendProtocol
+from deepagents.errors import ConfigError
 
-_FILES: Final = "files"
-_BLOCKING: Final = (*METHODS, Execute.method, *OLDER_NAME.values())
-_METHODS: Final = (*_BLOCKING, *(f"a{name}" for name in _BLOCKING), "capabilities", "real_path", "id")
+_BLOCKING: Final = (*METHODS, Execute.method)
+_METHODS: Final = (
+    *(*_BLOCKING, *(f"a{name}" for name in _BLOCKING)),
+    *(*OLDER_NAMES, "capabilities", "real_path", "id"),
+)
 
 
 def is_factory(backend: BACKEND_TYPES) -> bool:
@@ -61,43 +56,6 @@ def warn_factory() -> None:
     warn_legacy(
         "A backend factory is deprecated: pass the backend itself, for example backend=StateBackend()."
     )
-
-
-def as_current_result(backend: BackendProtocol, op: Operation, answer: Any) -> Any:
-    """Return an answer as today's result, and put files that it hands back into the graph's state.
-
-    Raises:
-        BackendError: `io_error` for what no version answers, and for files that there is no channel for.
-    """
-    if isinstance(op, (Upload, Download)):
-        return complete_transfer(op.method, op.files, answer)
-    if is_older(op.method, answer):
-        _warn_answer(type(backend), op.method)
-    result = coerce(op.method, answer)
-    files: object = getattr(result, "files_update", None)
-    if not isinstance(files, Mapping) or not in_graph():
-        return result
-    if not has_channel(_FILES):
-        raise BackendError(
-            "io_error",
-            f"{op.method} handed back files for the graph's state, which keeps none: let the backend's "
-            "capabilities say state_files=True.",
-        )
-    write_channel(_FILES, dict(cast("Mapping[str, Any]", files)))
-    return replace(result, files_update=None)
-
-
-@lru_cache(maxsize=256)
-def _warn_answer(kind: type[BackendProtocol], method: str) -> None:
-    """Warn once for each method of a class, at the line where it is written."""
-    text = f"{kind.__name__}.{method}() answers with a list or text: answer with a result."
-    function: Any = inspect.unwrap(getattr(kind, method if overrides(kind, method) else f"a{method}"))
-    # A compiled function has no line of its own, so the warning points at the caller.
-    code = getattr(function, "__code__", None)
-    if code is None:
-        warn_legacy(text)
-        return
-    warnings.warn_explicit(text, DeprecationWarning, code.co_filename, code.co_firstlineno, kind.__module__)
 
 
 def _is_alike(backend: object) -> bool:

@@ -1,0 +1,214 @@
+"""Read what backends of any version answer as the results of today."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, Final, cast, get_args
+
+from deepagents._deprecation import warn_legacy
+from deepagents._state.runtime import has_channel, in_graph, write_channel
+from deepagents.backends._signatures import overrides
+from deepagents.backends.operations import Download, Operation, Upload
+from deepagents.backends.protocol import BackendProtocol
+from deepagents.backends.results import (
+    DeleteResult,
+    EditResult,
+    ExecuteResponse,
+    FileDownloadResponse,
+    FileInfo,
+    FileUploadResponse,
+    GlobResult,
+    GrepResult,
+    LsResult,
+    ReadResult,
+    WriteResult,
+)
+from deepagents.errors import BackendError, ErrorCode
+
+_FILES: Final = "files"
+_CODES: Final = frozenset(get_args(ErrorCode))
+_NUMBERED: Final = re.compile(r" *(\d+)(\.\d+)?(?:\t|  )(.*)", re.DOTALL)
+
+
+@dataclass
+class NumberedRead(ReadResult):
+    """A page of a backend that numbers lines itself; `file_data` holds it without, where that is clear."""
+
+    numbered: str = ""
+
+
+_RESULTS: Final[Mapping[str, type[Any]]] = {
+    "ls": LsResult,
+    "read": ReadResult,
+    "grep": GrepResult,
+    "glob": GlobResult,
+    "write": WriteResult,
+    "append": WriteResult,
+    "edit": EditResult,
+    "delete": DeleteResult,
+    "execute": ExecuteResponse,
+}
+_TRANSFERS: Final[Mapping[str, tuple[type[Any], str]]] = {
+    "upload_files": (FileUploadResponse, "error"),
+    "download_files": (FileDownloadResponse, "content"),
+}
+
+
+def as_current_result(backend: BackendProtocol, op: Operation, answer: Any) -> Any:
+    """Return an answer as today's result, and put files that it hands back into the graph's state.
+
+    Raises:
+        BackendError: `io_error` for what no version answers, and for files that there is no channel for.
+    """
+    if isinstance(op, (Upload, Download)):
+        return complete_transfer(op.method, op.files, answer)
+    if _is_older(op.method, answer):
+        _warn_answer(type(backend), op.method)
+    result = coerce(op.method, answer)
+    files: object = getattr(result, "files_update", None)
+    if not isinstance(files, Mapping) or not in_graph():
+        return result
+    if not has_channel(_FILES):
+        raise BackendError(
+            "io_error",
+            f"{op.method} handed back files for the graph's state, which keeps none: let the backend's "
+            "capabilities say state_files=True.",
+        )
+    write_channel(_FILES, dict(cast("Mapping[str, Any]", files)))
+    return replace(result, files_update=None)
+
+
+@lru_cache(maxsize=256)
+def _warn_answer(kind: type[BackendProtocol], method: str) -> None:
+    """Warn once for each method of a class, at the line where it is written."""
+    text = f"{kind.__name__}.{method}() answers with a list or text: answer with a result."
+    function: Any = inspect.unwrap(getattr(kind, method if overrides(kind, method) else f"a{method}"))
+    # A compiled function has no line of its own, so the warning points at the caller.
+    code = getattr(function, "__code__", None)
+    if code is None:
+        warn_legacy(text)
+        return
+    warnings.warn_explicit(text, DeprecationWarning, code.co_filename, code.co_firstlineno, kind.__module__)
+
+
+def _is_older(method: str, answer: object) -> bool:
+    return method in _RESULTS and isinstance(answer, (list, tuple, str))
+
+
+def coerce(method: str, answer: Any) -> Any:
+    """Return what a method answered as the result that it answers today.
+
+    Raises:
+        BackendError: `io_error` when it is no answer of any version.
+    """
+    if method not in _RESULTS:
+        return answer
+    current = _result(method, answer) if _is_older(method, answer) else answer
+    if not hasattr(current, "output" if method == "execute" else "error"):
+        wanted = _RESULTS[method].__name__
+        raise BackendError("io_error", f"{method} answered with a {type(answer).__name__}, not a {wanted}.")
+    return _with_code(current)
+
+
+def complete_transfer(method: str, files: Any, answer: Any) -> Any:
+    """Return one answer for each file of a transfer, also for those that the backend left out.
+
+    Raises:
+        BackendError: `io_error` when these are no answers.
+    """
+    response, field = _TRANSFERS[method]
+    if not isinstance(answer, (list, tuple)):
+        raise _not_a_list(method, answer, response)
+    answers = list(cast("Iterable[Any]", answer))[: len(files)]
+    for each in answers:
+        if not (hasattr(each, "error") and hasattr(each, field)):
+            raise _not_a_list(method, each, response)
+    # Callers pair files with answers by position, so a short list would shift or lose errors.
+    for left_out in files[len(answers) :]:
+        path = left_out if isinstance(left_out, str) else left_out[0]
+        answers.append(response(path, error="io_error: the backend gave no answer for this file"))
+    return answers
+
+
+def _not_a_list(method: str, answer: object, wanted: type[Any]) -> BackendError:
+    return BackendError(
+        "io_error", f"{method} answered with a {type(answer).__name__}, not with a list of {wanted.__name__}."
+    )
+
+
+def _result(method: str, answer: Any) -> Any:
+    if isinstance(answer, str):
+        return _text_result(method, answer)
+    match method:
+        case "grep":
+            return GrepResult(matches=list(answer))
+        case "ls":
+            return LsResult(entries=_as_infos(answer))
+        case "glob":
+            return GlobResult(matches=_as_infos(answer))
+        case _:
+            return answer
+
+
+def _text_result(method: str, text: str) -> Any:
+    match method:
+        case "read":
+            return _page(text)
+        case "execute":
+            return ExecuteResponse(text)
+        case "ls":
+            return LsResult(error=text)
+        case "grep":
+            return GrepResult(error=text)
+        case "glob":
+            return GlobResult(error=text)
+        case _:
+            return text
+
+
+def _as_infos(entries: Iterable[FileInfo | str]) -> list[FileInfo]:
+    return [FileInfo(path=each) if isinstance(each, str) else each for each in entries]
+
+
+def _with_code(result: Any) -> Any:
+    error: object = getattr(result, "error", None)
+    # Backends that know no codes put them into `error`; `none` stands for results without the field.
+    if getattr(result, "code", "none") is None and error in _CODES:
+        return replace(result, code=cast("ErrorCode", error))
+    return result
+
+
+def _page(text: str) -> ReadResult:
+    if text.startswith("Error"):
+        return ReadResult(error=text)
+    rows = [_NUMBERED.fullmatch(line) for line in text.removesuffix("\n").split("\n")]
+    lines = _without_numbers([row for row in rows if row is not None])
+    if lines is None or None in rows:
+        return NumberedRead(file_data={"content": text, "encoding": "utf-8"}, numbered=text)
+    start, content = lines
+    return NumberedRead(
+        file_data={"content": "\n".join(content), "encoding": "utf-8"},
+        start_line=start,
+        end_line=start + len(content) - 1,
+        numbered=text,
+    )
+
+
+def _without_numbers(rows: list[re.Match[str]]) -> tuple[int, list[str]] | None:
+    """Join the pieces of long lines and drop the numbers, when these count up without a gap."""
+    lines: list[str] = []
+    start = int(rows[0][1]) if rows else 0
+    for row in rows:
+        due = start + len(lines)
+        if row[2] and int(row[1]) == due - 1:
+            lines[-1] += row[3]
+        elif not row[2] and int(row[1]) == due:
+            lines.append(row[3])
+        else:
+            return None
+    return (start, lines) if start > 0 else None
