@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib import import_module
+from operator import attrgetter
 from types import FrameType
 from typing import Any
 
@@ -77,17 +78,23 @@ def already_warned() -> Generator[None]:
 
 
 def legacy(module: str) -> Callable[[str], Any]:
-    """Make the `__getattr__` of a module with older names: public ones warn, private ones are silent."""
+    """Make the `__getattr__` of a module with older names: some warn, others are silent."""
 
     def load(name: str) -> Any:
-        rows = load_legacy().LEGACY_NAMES[module]
-        if name not in rows:
+        known = load_legacy()
+        moved = known.names_on(module)
+        if name == "__all__" and moved:
+            return [each for each in moved if not each.startswith("_")]
+        if name in moved:
+            home, today = moved[name]
+        elif name in known.LEGACY_NAMES.get(module, ()):
+            home, _, today = known.LEGACY_NAMES[module][name].partition(":")
+            if not _is_import_system_asking():
+                public = "" if "._" in home else f": today it is {today} of {home}"
+                warn_legacy(f"{name} is deprecated{public}.")
+        else:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        home, _, today = rows[name].partition(":")
-        if not name.startswith("_") and not _is_import_system_asking():
-            public = "" if "._" in home else f": today it is {today} of {home}"
-            warn_legacy(f"{name} is deprecated{public}.")
-        return getattr(import_whole(home), today)
+        return attrgetter(today)(import_whole(home))
 
     return load
 

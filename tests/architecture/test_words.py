@@ -158,15 +158,15 @@ VERBS = frozenset(
     re.findall(
         r"\w+",
         """
-    Add Answer Apply Arrange Ask Assemble Bound Bring Build Call Carry Change Check Choose Close Compact
-    Compare Compile Complete Compute Confine Convert Copy Count Create Cut Decide Define Delegate Delete
-    Describe Do Draw Drive Edit End Escape Expand Explain Fetch Fill Find Fit Follow Format Gather Give
-    Group Guide Handle Hide Hold Join Keep Know Let Limit List Listen Load Lock Look Make Map Mark Match
-    Measure Merge Move Note Notice Offer Open Parse Perform Post Prepare Print Put Queue Reach Read
-    Receive Recognize Record Recover Refuse Register Remember Remove Render Repair Replace Report
-    Resolve Return Review Run Save Say See Send Serve Set Shape Share Show Speak Split Stand Start Stop
-    Stream Summarize Take Tell Test Track Translate Turn Understand Undo Use Validate Visit Wait Walk
-    Warn Watch Work Wrap Write
+    Adapt Add Answer Apply Arrange Ask Assemble Bound Bring Build Call Carry Change Check Choose Close
+    Compact Compare Compile Complete Compute Confine Convert Copy Count Create Cut Decide Define Delegate
+    Delete Describe Do Draw Drive Edit End Escape Expand Explain Fetch Fill Find Fit Follow Format Gather
+    Give Group Guide Handle Hide Hold Join Keep Know Let Limit List Listen Load Lock Look Make Map Mark
+    Match Measure Merge Move Note Notice Offer Open Parse Perform Post Prepare Print Put Queue Reach Read
+    Receive Recognize Record Recover Refuse Register Remember Remove Render Repair Replace Report Resolve
+    Return Review Run Save Say See Send Serve Set Shape Share Show Speak Split Stand Start Stop Stream
+    Summarize Take Tell Test Track Translate Turn Understand Undo Use Validate Visit Wait Walk Warn Watch
+    Work Wrap Write
     """,
     )
 )

@@ -14,13 +14,12 @@ from langchain_core._api import LangChainDeprecationWarning
 from langchain_core.messages import AIMessage, HumanMessage
 
 from deepagents import FilesystemMiddleware, FilesystemPermission
-from deepagents._compat import LEGACY_NAMES
+from deepagents._compat import LEGACY_NAMES, OLDER_PATHS, names_on
 from deepagents._deprecation import legacy
 from deepagents.backends import FilesystemBackend
 
-ROWS = [(module, name) for module, names in LEGACY_NAMES.items() for name in names]
-PUBLIC = [(module, name) for module, name in ROWS if not name.startswith("_")]
-PRIVATE = [(module, name) for module, name in ROWS if name.startswith("_")]
+WARNED = [(module, name) for module, names in LEGACY_NAMES.items() for name in names]
+SILENT = [(module, name) for module in OLDER_PATHS for name in names_on(module)]
 RULE = FilesystemPermission(operations=["read"], paths=["/a"], mode="deny")
 LINES: Any = {"content": "one\ntwo", "encoding": "utf-8", "created_at": "c", "modified_at": "m"}
 
@@ -33,29 +32,30 @@ def public(module: str, name: str) -> Any:
 
 
 def today(module: str, name: str) -> Any:
-    home, _, current = LEGACY_NAMES[module][name].partition(":")
-    return getattr(import_module(home), current)
+    silent = names_on(module).get(name)
+    home, current = silent or LEGACY_NAMES[module][name].split(":")
+    return attrgetter(current)(import_module(home))
 
 
 def test_an_older_public_name_warns() -> None:
-    for module, name in PUBLIC:
+    for module, name in WARNED:
         assert public(module, name) is today(module, name)
 
 
 def test_a_private_name_is_silent() -> None:
-    for module, name in PRIVATE:
+    for module, name in SILENT:
         assert getattr(import_module(module), name) is today(module, name)
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
-    for module in LEGACY_NAMES:
+    for module in {**LEGACY_NAMES, **OLDER_PATHS}:
         with pytest.raises(AttributeError, match=f"module '{module}' has no attribute '_never'"):
             legacy(module)("_never")
 
 
 def test_an_import_warns_once_at_its_line(tmp_path: Any) -> None:
     """From a module and from a package, which the import system itself asks for the name as well."""
-    asked = dict(reversed(PUBLIC))
+    asked = dict(reversed(WARNED))
     program = tmp_path / "theirs.py"
     program.write_text("".join(f"from {module} import (\n    {name},\n)\n" for module, name in asked.items()))
     with warnings.catch_warnings(record=True, action="always") as caught:
@@ -66,7 +66,7 @@ def test_an_import_warns_once_at_its_line(tmp_path: Any) -> None:
 
 
 def test_private_names_can_be_imported_where_warnings_are_errors() -> None:
-    names = [*PRIVATE, ("deepagents.middleware._utils", "append_to_system_message")]
+    names = [*SILENT, ("deepagents.middleware._utils", "append_to_system_message")]
     with warnings.catch_warnings(action="error"):
         exec("".join(f"from {module} import {name}\n" for module, name in names), {})
 

@@ -1,7 +1,7 @@
 """Keep older names, with where what they stand for is today. They go away in 1.0.
 
-A name that used to be public warns. A private one is here because a released package imports it; that is
-silent, since the users of that package cannot change its code.
+A name that used to be public warns. Silent are names on a documented path that is not theirs any more, and
+private ones, which a released package imports: its users cannot change its code.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ _HELPERS: Final = "deepagents._compat.helpers"
 _FILES: Final = "deepagents.middleware.filesystem"
 _RUBRIC: Final = "deepagents.middleware.rubric"
 _SKILLS: Final = "deepagents.middleware.skills"
+_TOOLS: Final = "deepagents.tools"
+_UTILS: Final = "deepagents._compat.utils"
 _VIDEO: Final = "deepagents.tools._video"
 
 LEGACY_NAMES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
@@ -29,22 +31,16 @@ LEGACY_NAMES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "LINE_NUMBER_WIDTH": f"{_HELPERS}:LINE_NUMBER_WIDTH",
             "format_read_response": f"{_HELPERS}:format_read_response",
         },
-        "deepagents.backends.filesystem": {
-            "_get_backend_read_file_type": "deepagents.backends.filedata:file_kind",
-            "_raise_if_symlink_loop": f"{_HELPERS}:raise_if_symlink_loop",
-        },
         _FILES: {
-            "EXECUTION_SYSTEM_PROMPT": f"{_FILES}:EXECUTE_TOOL_DESCRIPTION",
+            "EXECUTION_SYSTEM_PROMPT": "deepagents.tools.execute:EXECUTE.description",
             "LINE_NUMBER_WIDTH": f"{_HELPERS}:LINE_NUMBER_WIDTH",
             "MAX_VIDEO_INPUT_BYTES": f"{_VIDEO}:MAX_VIDEO_INPUT_BYTES",
             "TOO_LARGE_HUMAN_MSG": f"{_FILES}.requests:NOTICE",
             "TOO_LARGE_TOOL_MSG": "deepagents.middleware._offload:NOTICE",
-            "_check_fs_permission": f"{_HELPERS}:check_fs_permission",
             "extract_video_frames": f"{_VIDEO}:extract_video_frames",
             "video_dependencies_available": f"{_VIDEO}:video_dependencies_available",
         },
         "deepagents.middleware.subagents": {
-            "_build_task_tool": "deepagents.middleware.subagents.middleware:build_task_tool",
             "create_agent": "langchain.agents:create_agent",
         },
         "deepagents.middleware.summarization": {
@@ -53,25 +49,95 @@ LEGACY_NAMES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
         _ASYNC: {
             "ASYNC_TASK_SYSTEM_PROMPT": f"{_ASYNC}.tools:ASYNC_TASK_SYSTEM_PROMPT",
         },
+    }
+)
+"""Names that were public: module, older name, and `module:name` of today. They warn."""
+
+OLDER_PATHS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
+    {
+        "deepagents.backends.utils": {
+            _UTILS: """
+                TOOL_RESULT_TOKEN_LIMIT TRUNCATION_GUIDANCE TRUNCATION_MARKER_TEMPLATE build_grep_results_dict
+                check_empty_content format_content_with_line_numbers glob_search_files grep_matches_from_files
+                normalize_read_bounds perform_string_replacement sanitize_tool_call_id slice_read_response
+                to_posix_path truncate_if_too_long validate_path _glob_search_files=glob_search_files
+            """,
+            "deepagents._globs": """
+                InvalidGlobPatternError compile_grep_include_glob=compile_glob
+                compile_recursive_glob=compile_glob _glob_anchor=anchor
+            """,
+            "deepagents._paths": "_paths_overlap=overlap",
+            "deepagents._text": "EMPTY_OLD_STRING_ERROR MAX_LINE_LENGTH",
+            "deepagents.backends.filedata": """
+                FileType=FileKind MAX_VIDEO_INPUT_BYTES create_file_data file_data_to_string update_file_data
+                _EXTENSION_TO_FILE_TYPE=KIND_OF_SUFFIX _get_backend_read_file_type=file_kind
+                _get_file_type=file_kind
+            """,
+            "deepagents.backends.results": """
+                EMPTY_CONTENT_WARNING=EMPTY_FILE FileInfo format_grep_matches regex_literal_hint
+            """,
+        },
+        "deepagents.backends.filesystem": {
+            _HELPERS: "_raise_if_symlink_loop=raise_if_symlink_loop",
+            "deepagents.backends.filedata": "_get_backend_read_file_type=file_kind",
+        },
+        "deepagents.middleware.subagents": {
+            "deepagents.middleware.subagents.middleware": "_build_task_tool=build_task_tool",
+        },
         _RUBRIC: {
-            "_MAX_TRANSCRIPT_CHARS_PER_MESSAGE": f"{_RUBRIC}.grader:MAX_MESSAGE_LENGTH",
-            "_MAX_TRANSCRIPT_MESSAGES": f"{_RUBRIC}.grader:MAX_MESSAGES",
-            "_coerce_text": f"{_RUBRIC}.grader:_text",
-            "_role_label": f"{_RUBRIC}.grader:_speaker",
-            "_sanitize_for_payload": f"{_RUBRIC}.grader:_escape_closing_tags",
+            f"{_RUBRIC}.grader": """
+                _MAX_TRANSCRIPT_CHARS_PER_MESSAGE=MAX_MESSAGE_LENGTH _MAX_TRANSCRIPT_MESSAGES=MAX_MESSAGES
+                _coerce_text=_text _role_label=_speaker _sanitize_for_payload=_escape_closing_tags
+            """,
         },
         _SKILLS: {
-            "_alist_skills_with_errors": "deepagents._compat.skills:alist_skills_with_errors",
-            "_derive_source_label": f"{_SKILLS}.load:derive_source_label",
-            "_format_skills_source_error": f"{_SKILLS}.load:format_source_error",
-            "_list_skills": "deepagents._compat.skills:list_skills",
-            "_list_skills_with_errors": "deepagents._compat.skills:list_skills_with_errors",
-            "_parse_skill_metadata": "deepagents._compat.skills:parse_skill_metadata",
-            "_pinned_skill_body": "deepagents._compat.skills:pinned_skill_body",
-            "_pinned_skill_message": f"{_SKILLS}.prompt:make_pinned_message",
-            "_skill_metadata_from_response": "deepagents._compat.skills:skill_metadata_from_response",
-            "_source_path": f"{_SKILLS}.load:source_path",
+            "deepagents._compat.skills": """
+                _alist_skills_with_errors=alist_skills_with_errors _list_skills=list_skills
+                _list_skills_with_errors=list_skills_with_errors _parse_skill_metadata=parse_skill_metadata
+                _pinned_skill_body=pinned_skill_body
+                _skill_metadata_from_response=skill_metadata_from_response
+            """,
+            f"{_SKILLS}.load": """
+                _derive_source_label=derive_source_label _format_skills_source_error=format_source_error
+                _source_path=source_path
+            """,
+            f"{_SKILLS}.prompt": "_pinned_skill_message=make_pinned_message",
+        },
+        _FILES: {
+            _HELPERS: """
+                GREP_GLOB_DESCRIPTION TOOLS_EXCLUDED_FROM_EVICTION _check_fs_permission=check_fs_permission
+            """,
+            _UTILS: "sanitize_tool_call_id validate_path",
+            "deepagents.backends.guard": "GLOB_PATHLESS_DENIED_HINT=PATHLESS_DENIED_HINT",
+            "deepagents.backends.results": "EMPTY_CONTENT_WARNING=EMPTY_FILE",
+            f"{_FILES}.middleware": "FILESYSTEM_SYSTEM_PROMPT=FILESYSTEM_PROMPT",
+            f"{_TOOLS}._tool": "NUM_CHARS_PER_TOKEN=CHARACTERS_PER_TOKEN",
+            f"{_TOOLS}.change": """
+                DELETE_TOOL_DESCRIPTION=DELETE.description EDIT_FILE_TOOL_DESCRIPTION=EDIT_FILE.description
+                WRITE_FILE_TOOL_DESCRIPTION=WRITE_FILE.description
+            """,
+            f"{_TOOLS}.execute": "EXECUTE_TOOL_DESCRIPTION=EXECUTE.description",
+            f"{_TOOLS}.read_file": """
+                DEFAULT_READ_LIMIT DEFAULT_READ_OFFSET NO_LINES_REQUESTED_WARNING=NO_LINES
+                READ_FILE_TOOL_DESCRIPTION=READ_FILE.description READ_FILE_TRUNCATION_MSG=CUT
+                READ_FILE_VIDEO_TOOL_DESCRIPTION=READ_VIDEO_FILE.description
+            """,
+            f"{_TOOLS}.search": """
+                GLOB_TIMEOUT GLOB_TOOL_DESCRIPTION=GLOB.description GLOB_TRUNCATION_NOTE GLOB_UNREADABLE_NOTE
+                GREP_OUTPUT_MODE_DESCRIPTION=GREP.description GREP_TOOL_DESCRIPTION=GREP.description
+                GREP_TRUNCATION_NOTE LIST_FILES_TOOL_DESCRIPTION=LS.description
+            """,
         },
     }
 )
-"""Module, older name, and `module:name` of today."""
+"""Names by the module where others import them, and the one where they are today: `older=today`. Silent."""
+
+
+def names_on(module: str) -> Mapping[str, tuple[str, str]]:
+    """Return the silent older names of a module, each with the module and the name of today."""
+    rows = [
+        (home, *each.partition("="))
+        for home, names in OLDER_PATHS.get(module, {}).items()
+        for each in names.split()
+    ]
+    return {name: (home, today or name) for home, name, _, today in rows}

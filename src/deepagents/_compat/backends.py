@@ -9,6 +9,7 @@ from typing import Any, Final
 from deepagents._deprecation import warn_legacy
 from deepagents.backends._signatures import signature_of
 from deepagents.backends.foreign.answers import coerce
+from deepagents.backends.operations import Glob, Grep, Ls
 from deepagents.backends.protocol import BackendProtocol, cap_matches
 from deepagents.backends.results import GlobResult, GrepResult, LsResult
 
@@ -71,28 +72,28 @@ class _MadeOfOlder:
     """The methods of today, for classes that have those of older names."""
 
     def ls(self, path: str) -> LsResult:
-        return coerce("ls", _ask(self, "ls_info", path))
+        return coerce(Ls, _ask(self, "ls_info", path))
 
     async def als(self, path: str) -> LsResult:
-        return coerce("ls", await _ask(self, "als_info", path))
+        return coerce(Ls, await _ask(self, "als_info", path))
 
     def grep(
         self, pattern: str, path: str | None = None, glob: str | None = None, *, max_count: int | None = None
     ) -> GrepResult:
-        return cap_matches(coerce("grep", _ask(self, "grep_raw", pattern, path=path, glob=glob)), max_count)
+        return cap_matches(coerce(Grep, _ask(self, "grep_raw", pattern, path=path, glob=glob)), max_count)
 
     async def agrep(
         self, pattern: str, path: str | None = None, glob: str | None = None, *, max_count: int | None = None
     ) -> GrepResult:
         answer = await _ask(self, "agrep_raw", pattern, path=path, glob=glob)
-        return cap_matches(coerce("grep", answer), max_count)
+        return cap_matches(coerce(Grep, answer), max_count)
 
     def glob(self, pattern: str, path: str | None = None) -> GlobResult:
         # Its path had a default, and `None` would be taken for a name.
-        return coerce("glob", _ask(self, "glob_info", pattern, path=path or "/"))
+        return coerce(Glob, _ask(self, "glob_info", pattern, path=path or "/"))
 
     async def aglob(self, pattern: str, path: str | None = None) -> GlobResult:
-        return coerce("glob", await _ask(self, "aglob_info", pattern, path=path or "/"))
+        return coerce(Glob, await _ask(self, "aglob_info", pattern, path=path or "/"))
 
 
 def _ask(backend: object, older: str, first: str, **keywords: Any) -> Any:

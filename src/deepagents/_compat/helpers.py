@@ -7,18 +7,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from deepagents._text import split_lines
-from deepagents.backends.filedata import file_data_to_string
-from deepagents.backends.results import FileData
-from deepagents.backends.utils import (
+from deepagents._compat.utils import (
     check_empty_content,
     format_content_with_line_numbers,
     slice_read_response,
 )
+from deepagents._text import split_lines
+from deepagents.backends.filedata import file_data_to_string
+from deepagents.backends.results import FileData
 from deepagents.permissions import FilesystemOperation, FilesystemPermission, Mode, Rules
+from deepagents.tools import FILE_TOOLS
+from deepagents.tools.search import GrepSchema
 
 FileFormat: TypeAlias = Literal["v1", "v2"]
 LINE_NUMBER_WIDTH: Final = 6
+GREP_GLOB_DESCRIPTION: Final = GrepSchema.model_fields["glob"].description
+TOOLS_EXCLUDED_FROM_EVICTION: Final = tuple(spec.name for spec in FILE_TOOLS if not spec.offload_result)
 
 
 def format_read_response(file_data: FileData, offset: int, limit: int) -> str:

@@ -264,11 +264,9 @@ class FileCalls:
         context_lines: int = 0,
     ) -> GrepResult:
         """Find lines that hold a pattern, at most so many; matches may come with an error."""
-        op = ops.Grep(
-            pattern, path, glob,
-            max_count=max_count, regex=regex or None, context_lines=context_lines or None,
-        )  # fmt: skip
-        return await self._do(op)
+        return await self._do(
+            ops.Grep(pattern, path, glob, max_count=max_count, regex=regex, context_lines=context_lines)
+        )
 
     async def download(self, path: str) -> bytes:
         """Read a file whole, as bytes."""

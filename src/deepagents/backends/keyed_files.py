@@ -96,11 +96,11 @@ class KeyedFiles(ABC):
         """Find lines, in one round trip."""
         glob = None if op.glob is None else parse_glob(op.glob)
         start = normalise(op.at)
-        Query.of(op.pattern, expression=bool(op.regex))  # before the files are fetched: is it an expression?
+        Query.of(op.pattern, expression=op.regex)  # before the files are fetched: is it an expression?
         files = await self.files()
 
         def search() -> GrepResult:
-            query = Query.of(op.pattern, expression=bool(op.regex), context=op.context_lines or 0)
+            query = Query.of(op.pattern, expression=op.regex, context=op.context_lines)
             return search_files(files, start, query, glob, op.max_count, op.allowed)
 
         # An expression can take seconds, in which an event loop must go on.

@@ -18,6 +18,7 @@ from deepagents.backends.protocol import Allowed, BackendProtocol, OnOutput
 from deepagents.backends.results import (
     DeleteResult,
     EditResult,
+    ExecuteResponse,
     FileDownloadResponse,
     FileUploadResponse,
     GlobResult,
@@ -45,7 +46,7 @@ class Operation:
 
     method: ClassVar[str]
     right: ClassVar[FilesystemOperation] = "read"
-    result: ClassVar[Callable[..., Any]]
+    result: ClassVar[Any] = None
     by_position: ClassVar[tuple[str, ...]] = ("path",)
     by_name: ClassVar[tuple[str, ...]] = ()
     optional: ClassVar[tuple[str, ...]] = ("allowed",)
@@ -149,8 +150,8 @@ class Grep(Operation):
     glob: str | None = None
     _: KW_ONLY
     max_count: int | None = None
-    regex: bool | None = None
-    context_lines: int | None = None
+    regex: bool = False
+    context_lines: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +193,7 @@ class CommandOperation(Operation):
 class Execute(CommandOperation):
     """Run a shell command; `left` is how many seconds there are at most, for backends that take a timeout."""
 
-    method = "execute"
+    method, result = "execute", ExecuteResponse
     by_position, optional = ("command",), ("timeout", "on_output", "allowed")
     command: str
     timeout: int | None = None
@@ -205,7 +206,7 @@ class Execute(CommandOperation):
 class CapturedExecute(Execute):
     """Run a shell command whose output, if it is longer than `max_inline_bytes`, stays in a file."""
 
-    method = "execute_with_offload"
+    method, result = "execute_with_offload", None
     by_position, by_name = ("command", "capture_path"), ("max_inline_bytes",)
     optional = ("timeout", "max_capture_bytes", "on_output", "allowed")
     _: KW_ONLY
@@ -325,7 +326,7 @@ class OperationBackend(BackendProtocol):
             raise ValueError(f"context_lines must not be negative, got {context_lines!r}")
         op = Grep(
             pattern, path, glob,
-            max_count=max_count, regex=regex or None, context_lines=context_lines or None, allowed=allowed,
+            max_count=max_count, regex=regex, context_lines=context_lines, allowed=allowed,
         )  # fmt: skip
         return await as_result(self._perform, op)
 

@@ -149,7 +149,7 @@ class FilesystemBackend(TransferBackend):
         if isinstance(op, ops.Glob):
             return search.glob(start, op.pattern, DEFAULT_GLOB_TIMEOUT, passed_over)
         wanted = search.Search(
-            Query.of(op.pattern, expression=bool(op.regex), context=op.context_lines or 0),
+            Query.of(op.pattern, expression=op.regex, context=op.context_lines),
             None if op.glob is None else parse_glob(op.glob),
             op.max_count,
             self.max_file_size_bytes,

@@ -16,17 +16,12 @@ from deepagents.backends._signatures import overrides
 from deepagents.backends.operations import Download, Operation, Upload
 from deepagents.backends.protocol import BackendProtocol
 from deepagents.backends.results import (
-    DeleteResult,
-    EditResult,
     ExecuteResponse,
-    FileDownloadResponse,
     FileInfo,
-    FileUploadResponse,
     GlobResult,
     GrepResult,
     LsResult,
     ReadResult,
-    WriteResult,
 )
 from deepagents.errors import BackendError, ErrorCode
 
@@ -42,21 +37,7 @@ class NumberedRead(ReadResult):
     numbered: str = ""
 
 
-_RESULTS: Final[Mapping[str, type[Any]]] = {
-    "ls": LsResult,
-    "read": ReadResult,
-    "grep": GrepResult,
-    "glob": GlobResult,
-    "write": WriteResult,
-    "append": WriteResult,
-    "edit": EditResult,
-    "delete": DeleteResult,
-    "execute": ExecuteResponse,
-}
-_TRANSFERS: Final[Mapping[str, tuple[type[Any], str]]] = {
-    "upload_files": (FileUploadResponse, "error"),
-    "download_files": (FileDownloadResponse, "content"),
-}
+_LISTS: Final[Mapping[Any, str]] = {LsResult: "entries", GrepResult: "matches", GlobResult: "matches"}
 
 
 def as_current_result(backend: BackendProtocol, op: Operation, answer: Any) -> Any:
@@ -66,10 +47,13 @@ def as_current_result(backend: BackendProtocol, op: Operation, answer: Any) -> A
         BackendError: `io_error` for what no version answers, and for files that there is no channel for.
     """
     if isinstance(op, (Upload, Download)):
-        return complete_transfer(op.method, op.files, answer)
-    if _is_older(op.method, answer):
+        return _complete_transfer(op, answer)
+    # Commands in the background are newer than any of this.
+    if op.result is None:
+        return answer
+    if isinstance(answer, (list, tuple, str)):
         _warn_answer(type(backend), op.method)
-    result = coerce(op.method, answer)
+    result = coerce(type(op), answer)
     files: object = getattr(result, "files_update", None)
     if not isinstance(files, Mapping) or not in_graph():
         return result
@@ -96,83 +80,55 @@ def _warn_answer(kind: type[BackendProtocol], method: str) -> None:
     warnings.warn_explicit(text, DeprecationWarning, code.co_filename, code.co_firstlineno, kind.__module__)
 
 
-def _is_older(method: str, answer: object) -> bool:
-    return method in _RESULTS and isinstance(answer, (list, tuple, str))
-
-
-def coerce(method: str, answer: Any) -> Any:
+def coerce(kind: type[Operation], answer: Any) -> Any:
     """Return what a method answered as the result that it answers today.
 
     Raises:
         BackendError: `io_error` when it is no answer of any version.
     """
-    if method not in _RESULTS:
-        return answer
-    current = _result(method, answer) if _is_older(method, answer) else answer
-    if not hasattr(current, "output" if method == "execute" else "error"):
-        wanted = _RESULTS[method].__name__
-        raise BackendError("io_error", f"{method} answered with a {type(answer).__name__}, not a {wanted}.")
+    wanted: Any = kind.result
+    current = answer
+    if isinstance(answer, str):
+        current = _read_text(wanted, answer)
+    elif isinstance(answer, (list, tuple)) and wanted in _LISTS:
+        current = wanted(**{_LISTS[wanted]: [_as_entry(each) for each in cast("list[Any]", answer)]})
+    if not hasattr(current, "output" if wanted is ExecuteResponse else "error"):
+        raise _unknown(kind, answer, f"not a {wanted.__name__}")
     return _with_code(current)
 
 
-def complete_transfer(method: str, files: Any, answer: Any) -> Any:
+def _read_text(wanted: Any, text: str) -> Any:
+    if wanted is ReadResult:
+        return _page(text)
+    if wanted is ExecuteResponse:
+        return ExecuteResponse(text)
+    return wanted(error=text) if wanted in _LISTS else text
+
+
+def _as_entry(entry: Any) -> Any:
+    return FileInfo(path=entry) if isinstance(entry, str) else entry
+
+
+def _complete_transfer(op: Upload | Download, answer: Any) -> list[Any]:
     """Return one answer for each file of a transfer, also for those that the backend left out.
 
     Raises:
         BackendError: `io_error` when these are no answers.
     """
-    response, field = _TRANSFERS[method]
+    kind, wanted = type(op), f"not with a list of {op.result.__name__}"
     if not isinstance(answer, (list, tuple)):
-        raise _not_a_list(method, answer, response)
-    answers = list(cast("Iterable[Any]", answer))[: len(files)]
+        raise _unknown(kind, answer, wanted)
+    answers = list(cast("Iterable[Any]", answer))[: len(op.files)]
     for each in answers:
-        if not (hasattr(each, "error") and hasattr(each, field)):
-            raise _not_a_list(method, each, response)
+        if not (hasattr(each, "error") and (isinstance(op, Upload) or hasattr(each, "content"))):
+            raise _unknown(kind, each, wanted)
     # Callers pair files with answers by position, so a short list would shift or lose errors.
-    for left_out in files[len(answers) :]:
-        path = left_out if isinstance(left_out, str) else left_out[0]
-        answers.append(response(path, error="io_error: the backend gave no answer for this file"))
-    return answers
+    error = "io_error: the backend gave no answer for this file"
+    return answers + [op.result(path, error=error) for path in op.paths[len(answers) :]]
 
 
-def _not_a_list(method: str, answer: object, wanted: type[Any]) -> BackendError:
-    return BackendError(
-        "io_error", f"{method} answered with a {type(answer).__name__}, not with a list of {wanted.__name__}."
-    )
-
-
-def _result(method: str, answer: Any) -> Any:
-    if isinstance(answer, str):
-        return _text_result(method, answer)
-    match method:
-        case "grep":
-            return GrepResult(matches=list(answer))
-        case "ls":
-            return LsResult(entries=_as_infos(answer))
-        case "glob":
-            return GlobResult(matches=_as_infos(answer))
-        case _:
-            return answer
-
-
-def _text_result(method: str, text: str) -> Any:
-    match method:
-        case "read":
-            return _page(text)
-        case "execute":
-            return ExecuteResponse(text)
-        case "ls":
-            return LsResult(error=text)
-        case "grep":
-            return GrepResult(error=text)
-        case "glob":
-            return GlobResult(error=text)
-        case _:
-            return text
-
-
-def _as_infos(entries: Iterable[FileInfo | str]) -> list[FileInfo]:
-    return [FileInfo(path=each) if isinstance(each, str) else each for each in entries]
+def _unknown(kind: type[Operation], answer: object, wanted: str) -> BackendError:
+    return BackendError("io_error", f"{kind.method} answered with a {type(answer).__name__}, {wanted}.")
 
 
 def _with_code(result: Any) -> Any:

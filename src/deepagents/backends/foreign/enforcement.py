@@ -223,7 +223,7 @@ class _NarrowedGrep:
         if not paths:
             return GrepResult(matches=[])
         answers = await self._contents(paths)
-        query = Query.of(self.op.pattern, expression=bool(self.op.regex), context=self.op.context_lines or 0)
+        query = Query.of(self.op.pattern, expression=self.op.regex, context=self.op.context_lines)
         # An expression can take seconds, in which an event loop must go on.
         matches = await in_thread(
             lambda: [match for each in answers for match in matches_in(each.content or b"", each.path, query)]

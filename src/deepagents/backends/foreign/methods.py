@@ -96,10 +96,11 @@ def _limit(op: Execute, takes_timeout: bool) -> Execute:
 def arguments_of(op: Operation, taken: Collection[str]) -> tuple[list[Any], dict[str, Any]]:
     """Return what the method of an operation is given by position and by name.
 
-    Of the options, those that are set and `taken`.
+    Of the options, those that are `taken` and say more than their default.
     """
     keywords = {each: getattr(op, each) for each in op.by_name}
     for each in op.optional:
-        if each in taken and (value := getattr(op, each)) is not None:
+        value = getattr(op, each)
+        if each in taken and value != op.__dataclass_fields__[each].default:
             keywords[each] = value
     return [getattr(op, each) for each in op.by_position], keywords

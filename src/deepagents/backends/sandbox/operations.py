@@ -158,20 +158,21 @@ class Operations:
 
     async def grep(self, op: ops.Grep) -> GrepResult:
         """Find lines."""
-        Query.of(op.pattern, expression=bool(op.regex))
+        Query.of(op.pattern, expression=op.regex)
         begin = None if op.path is None else normalise(op.path)
         only = await self._find_searchable(begin, op.allowed)
         if only == []:
             return GrepResult(matches=[])
-        context = op.context_lines or 0
         answer = await self._ask(
             "grep", path=begin, pattern=op.pattern,
             glob=None if op.glob is None else parse_glob(op.glob).describe(),
-            excluded=self.excluded, regex=bool(op.regex), context=context, only=only,
+            excluded=self.excluded, regex=op.regex, context=op.context_lines, only=only,
             max_count=op.max_count, most=_MOST_LINE_BYTES,
             seconds=DEFAULT_GREP_TIMEOUT, bound=ASYNC_GREP_TIMEOUT,
         )  # fmt: skip
-        found = results.grep_result(answer, begin or "/", _make_filter(op.allowed), context, op.pattern)
+        found = results.grep_result(
+            answer, begin or "/", _make_filter(op.allowed), op.context_lines, op.pattern
+        )
         return cap_matches(found, op.max_count)
 
     async def _find_searchable(self, start: str | None, allowed: Allowed | None) -> list[str] | None:
