@@ -93,7 +93,7 @@ def coerce(kind: type[Operation], answer: Any) -> Any:
     elif isinstance(answer, (list, tuple)) and wanted in _LISTS:
         current = wanted(**{_LISTS[wanted]: [_as_entry(each) for each in cast("list[Any]", answer)]})
     if not hasattr(current, "output" if wanted is ExecuteResponse else "error"):
-        raise _unknown(kind, answer, f"not a {wanted.__name__}")
+        raise _unknown(kind, cast("object", answer), f"not a {wanted.__name__}")
     return _with_code(current)
 
 
