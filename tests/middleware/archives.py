@@ -15,8 +15,10 @@ from langgraph.store.memory import InMemoryStore
 
 from deepagents._async import Coro, run
 from deepagents.backends import CompositeBackend, FilesystemBackend, StateBackend, StoreBackend
+from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.handle import open_backend
 from deepagents.backends.protocol import BackendProtocol
+from deepagents.backends.results import LsResult
 from deepagents.middleware.filesystem.state import FilesystemState
 from deepagents.middleware.summarization.archive import part_number
 from tests.backends.sandboxes import rooted
@@ -65,6 +67,25 @@ def _backend(kind: str, root: Path) -> BackendProtocol:
             return CompositeBackend(StateBackend(), {"/conversation_history/": FilesystemBackend(root)})
         case _:
             return FilesystemBackend(root)
+
+
+class Uploads:
+    """Files that keep what is uploaded, or take nothing."""
+
+    def __init__(self, *, takes: bool = True) -> None:
+        self.kept: dict[str, bytes] = {}
+        self.takes = takes
+
+    def capabilities(self, path: str) -> Capabilities:
+        return Capabilities()
+
+    async def ls(self, path: str) -> LsResult:
+        return LsResult(entries=[])
+
+    async def upload_all(self, files: list[tuple[str, bytes]]) -> list[bool]:
+        if self.takes:
+            self.kept.update(files)
+        return [self.takes] * len(files)
 
 
 FetchMedia = Callable[[str], bytes]

@@ -7,19 +7,21 @@ import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
 from deepagents import create_deep_agent
+from deepagents._async import run
 from deepagents.backends import FilesystemBackend
 from deepagents.backends.handle import open_backend
 from deepagents.backends.protocol import FileUploadResponse
 from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.summarization.archive import Archive, Archived
+from deepagents.middleware.summarization.media import MediaFiles
 from deepagents.testing import WindowedModel, call
-from tests.middleware.archives import Place, parse
+from tests.middleware.archives import Place, Uploads, parse
 
 PATH = "/conversation_history/one.md"
 FOLDER = "/conversation_history/media"
@@ -78,8 +80,9 @@ def add(place: Place, *messages: AnyMessage) -> Archived:
 
 
 def described(messages: Sequence[AnyMessage], path: str = PATH) -> list[AnyMessage]:
-    archive = Archive(open_backend(FilesystemBackend()).files(None), path)
-    return [archive.media.describe(each) for each in messages]
+    root = path.rpartition("/conversation_history/")[0]
+    media = MediaFiles(f"{root}/conversation_history/media", root)
+    return list(run(media.name(messages, cast(Any, Uploads()))))
 
 
 def read_back(place: Place) -> list[Any]:
@@ -185,7 +188,7 @@ def test_what_cannot_be_saved_stays_in_the_archive_whole(on_disk: Place, disk: D
     assert on_disk.do(lambda: archive.add([message], made_at=WHEN)) == Archived(PATH)
     assert len(archive.media.unsaved) == 1
     assert parse(on_disk.bytes(PATH).decode()) == [message]
-    shown = archive.media.describe(message)
+    (shown,) = on_disk.do(lambda: archive.media.name([message], on_disk.files))
     assert 'error="failed_to_offload"' in str(shown.content)
     assert CODED not in str(shown.content)
 

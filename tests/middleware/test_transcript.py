@@ -19,26 +19,11 @@ from langchain_core.messages import (
 )
 
 from deepagents._async import run
-from deepagents.backends.results import LsResult
 from deepagents.middleware.summarization.archive import write_message
 from deepagents.middleware.summarization.media import MediaFiles
-from tests.middleware.archives import parse_messages
+from tests.middleware.archives import Uploads, parse_messages
 
 PICTURE = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(range(256))).decode()
-
-
-class Uploads:
-    """Files that keep what is uploaded."""
-
-    def __init__(self) -> None:
-        self.kept: dict[str, bytes] = {}
-
-    async def ls(self, path: str) -> LsResult:
-        return LsResult(entries=[])
-
-    async def upload_all(self, files: list[tuple[str, bytes]]) -> list[bool]:
-        self.kept.update(files)
-        return [True] * len(files)
 
 
 def written(messages: list[Any], media: MediaFiles | None = None) -> str:
@@ -47,8 +32,7 @@ def written(messages: list[Any], media: MediaFiles | None = None) -> str:
 
 def back(messages: list[Any], unsaved: bool = False) -> list[BaseMessage]:
     """Write messages down, and read them again with the files that would be saved."""
-    media, files = MediaFiles("/media"), Uploads()
-    media.refused = unsaved
+    media, files = MediaFiles("/media"), Uploads(takes=not unsaved)
     written(messages, media)
     run(media.save(cast(Any, files)))
     text = written(messages, media)

@@ -39,8 +39,7 @@ from deepagents.middleware.skills.load import source_path
 from deepagents.middleware.subagents.fork import REFUSAL, ForkedContextMiddleware
 from deepagents.middleware.subagents.middleware import SUBAGENT_PROMPT, SubAgentMiddleware
 from deepagents.middleware.subagents.task import TASK, Mode, Worker
-from deepagents.middleware.summarization import create_summarization_middleware
-from deepagents.middleware.summarization.middleware import under_rules
+from deepagents.middleware.summarization import SummarizationMiddleware, create_summarization_middleware
 from deepagents.middleware.todos import TODO_PROMPT, WRITE_TODOS, TodoListMiddleware
 from deepagents.middleware.tool_exclusion import ToolExclusionMiddleware
 from deepagents.models.failures import is_overflow
@@ -285,7 +284,8 @@ def summarization(build: Build, given: Given) -> Middleware:
             given = create_summarization_middleware(
                 build.plan.model, build.plan.backend, backend_timeout=_backend_timeout(build)
             )
-    return under_rules(build.rules, given)
+    known = isinstance(given, SummarizationMiddleware) and build.rules
+    return given.with_permissions(build.rules.given) if known else given
 
 
 def fallback(build: Build, given: Given) -> Middleware | None:

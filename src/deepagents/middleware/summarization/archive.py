@@ -21,7 +21,7 @@ from deepagents._async import in_thread
 from deepagents._paths import HISTORY
 from deepagents.backends.handle import FileCalls
 from deepagents.errors import ToolFailure
-from deepagents.middleware.summarization.media import MediaFiles
+from deepagents.middleware.summarization.media import MediaFiles, are_lost, file_sizes
 from deepagents.tools._tool import artifact_name
 
 PART_BYTES: Final = 4 * 1024 * 1024
@@ -77,8 +77,11 @@ class Archive:
         """
         if not messages:
             return Archived(None)
+        if are_lost(self.files, self.path):
+            return Archived(None, "this graph keeps no files in its state; add FilesystemMiddleware")
         entries = await in_thread(lambda: list(self._write(messages)))
-        sizes = await self._part_sizes()
+        listed = await file_sizes(self.files, self.path.rpartition("/")[0])
+        sizes = {at: size or 0 for path, size in listed.items() if (at := part_number(path, self.path))}
         newest = max(sizes, default=1)
         known = await self._find_known_marks(part_number(since or "", self.path) or 1, newest, sizes)
         missing = [each for each in entries if each.mark not in known]
@@ -113,15 +116,6 @@ class Archive:
             context = "" if message.id else before
             before = _digest(f"{self.path}\n{context}\n{text}")[:12]
             yield _Entry(message, text, before)
-
-    async def _part_sizes(self) -> Mapping[int, int]:
-        """Return the bytes of each part that there is; nothing where the directory cannot be listed."""
-        try:
-            found = await self.files.ls(self.path.rpartition("/")[0])
-        except ToolFailure:
-            return {}
-        numbered = [(part_number(each["path"], self.path), each.get("size")) for each in found.entries or ()]
-        return {number: size or 0 for number, size in numbered if number}
 
     async def _find_known_marks(self, first: int, newest: int, sizes: Mapping[int, int]) -> frozenset[str]:
         """Return the marks of all messages that stand whole in these parts."""

@@ -6,8 +6,9 @@ Arguments are clipped in batches, and stay clipped: each batch changes the promp
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice, takewhile
 from typing import Any, Final, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
@@ -122,19 +123,19 @@ class Clipping:
         """
         if not is_due(self.trigger, load):
             return frozenset()
-        gains = [
-            (at, message, sum(self._gain(*each) for each in _find_written(messages, at, specs)))
+        written = [
+            (at, message.id, sum(saved for _, saved in self._clip_calls(messages, at, specs).values()))
             for at, message in enumerate(messages)
-            if isinstance(message, AIMessage) and message.id and _writes(message, specs)
+            if isinstance(message, AIMessage) and message.id and message.id not in already
         ]
-        again = any(message.id in already for _, message, _ in gains)
-        new = [(at, message.id or "", gain) for at, message, gain in gains if message.id not in already]
+        new = [each for each in written if each[2] > 0]
+        again = any(each.id in already for each in messages if isinstance(each, AIMessage))
         least = max(CHARACTERS_PER_TOKEN * self._least_gain(load.window, again=again), 1)
         # Sizes are worked out message by message, so first see whether all together would be enough.
-        if sum(gain for _, _, gain in new if gain > 0) < least:
+        if sum(saved for _, _, saved in new) < least:
             return frozenset()
         old = self._count_old(messages, sizes, load.window)
-        batch = {message_id: gain for at, message_id, gain in new if at < old and gain > 0}
+        batch = {message_id: saved for at, message_id, saved in new if at < old}
         return frozenset(batch) if sum(batch.values()) >= least else frozenset()
 
     def show(
@@ -157,7 +158,8 @@ class Clipping:
     def _clip_at(self, messages: Sequence[AnyMessage], at: int, path: str | None, specs: Specs) -> AnyMessage:
         message = messages[at]
         if isinstance(message, AIMessage):
-            return self._clip(message, list(_find_written(messages, at, specs)))
+            args = {call: args for call, (args, _) in self._clip_calls(messages, at, specs).items()}
+            return _with_calls(message, args) if args else message
         return message if path is None else point_to_file(message, path, specs)
 
     def _least_gain(self, window: int | None, *, again: bool) -> int:
@@ -185,34 +187,22 @@ class Clipping:
             at -= 1
         return at
 
-    def _clip(self, message: AIMessage, written: Sequence[tuple[ToolCall, ToolSpec]]) -> AIMessage:
-        args = {
-            call["id"]: self._clip_args(call, spec) for call, spec in written if self._gain(call, spec) > 0
-        }
-        if not args:
-            return message
-        calls = [{**call, "args": args.get(call["id"], call["args"])} for call in message.tool_calls]
-        changed: dict[str, Any] = {"tool_calls": calls}
-        # Packages of providers send a call back from any of the three forms, so all are clipped.
-        if isinstance(message.content, list):
-            changed["content"] = [_with_args(block, args) for block in message.content]
-        raw = message.additional_kwargs.get("tool_calls")
-        if isinstance(raw, list):
-            calls = [_with_args(call, args) for call in cast("list[Any]", raw)]
-            changed["additional_kwargs"] = {**message.additional_kwargs, "tool_calls": calls}
-        return message.model_copy(update=changed)
-
-    def _gain(self, call: ToolCall, spec: ToolSpec) -> int:
-        """Count the characters that clipping a call saves."""
-        long = [value for name, value in call["args"].items() if self._is_long(name, value, spec)]
-        return sum(map(len, long)) - len(long) * (_SHOWN_OF_ARGUMENT + len(self._note(call, spec)))
-
-    def _clip_args(self, call: ToolCall, spec: ToolSpec) -> dict[str, Any]:
-        note = self._note(call, spec)
-        return {
-            name: value[:_SHOWN_OF_ARGUMENT] + note if self._is_long(name, value, spec) else value
-            for name, value in call["args"].items()
-        }
+    def _clip_calls(
+        self, messages: Sequence[AnyMessage], at: int, specs: Specs
+    ) -> dict[str | None, tuple[dict[str, Any], int]]:
+        """Return the clipped arguments of a message's calls, and how many characters that saves."""
+        clipped: dict[str | None, tuple[dict[str, Any], int]] = {}
+        for call, spec in _find_written(messages, at, specs):
+            note = self._note(call, spec)
+            long = {
+                name: value[:_SHOWN_OF_ARGUMENT] + note
+                for name, value in call["args"].items()
+                if name in spec.clipped_arguments and isinstance(value, str) and len(value) > self.max_length
+            }
+            saved = sum(len(call["args"][name]) - len(value) for name, value in long.items())
+            if saved > 0:
+                clipped[call["id"]] = {**call["args"], **long}, saved
+        return clipped
 
     def _note(self, call: ToolCall, spec: ToolSpec) -> str:
         if self.text is not None:
@@ -220,30 +210,33 @@ class Clipping:
         path = spec.paths.show(spec.path_in(call["args"]) or "")
         return _POINTER.format(path=path) if path and len(path) <= self.max_length else _NO_POINTER
 
-    def _is_long(self, name: str, value: Any, spec: ToolSpec) -> bool:
-        return name in spec.clipped_arguments and isinstance(value, str) and len(value) > self.max_length
-
-
-def _writes(message: AIMessage, specs: Specs) -> bool:
-    return any((spec := specs.get(call["name"])) and spec.clipped_arguments for call in message.tool_calls)
-
 
 def _find_written(
     messages: Sequence[AnyMessage], at: int, specs: Specs
-) -> Iterator[tuple[ToolCall, ToolSpec]]:
-    """Yield the calls of a message that wrote a file: what failed to be written is nowhere else."""
-    failed: dict[str, bool] = {}
-    for following in range(at + 1, len(messages)):
-        message = messages[following]
-        if isinstance(message, AIMessage):
-            break
-        if isinstance(message, ToolMessage):
-            failed[message.tool_call_id] = message.status == "error"
-    asked = messages[at]
-    for call in asked.tool_calls if isinstance(asked, AIMessage) else ():
-        spec = specs.get(call["name"])
-        if spec and spec.clipped_arguments and failed.get(call["id"] or "") is False:
-            yield call, spec
+) -> Sequence[tuple[ToolCall, ToolSpec]]:
+    """Return the calls of a message that wrote a file: what failed to be written is nowhere else."""
+    asked = cast(AIMessage, messages[at])
+    calls = [(call, specs.get(call["name"])) for call in asked.tool_calls]
+    writing = [(call, spec) for call, spec in calls if spec and spec.clipped_arguments]
+    if not writing:
+        return ()
+    results = takewhile(lambda each: not isinstance(each, AIMessage), islice(messages, at + 1, None))
+    done = {each.tool_call_id: each.status != "error" for each in results if isinstance(each, ToolMessage)}
+    return [(call, spec) for call, spec in writing if done.get(call["id"] or "")]
+
+
+def _with_calls(message: AIMessage, args: Mapping[str | None, Mapping[str, Any]]) -> AIMessage:
+    """Return a message with other arguments in its calls."""
+    calls = [{**call, "args": args.get(call["id"], call["args"])} for call in message.tool_calls]
+    changed: dict[str, Any] = {"tool_calls": calls}
+    # Packages of providers send a call back from any of the three forms, so all are clipped.
+    if isinstance(message.content, list):
+        changed["content"] = [_with_args(block, args) for block in message.content]
+    raw = message.additional_kwargs.get("tool_calls")
+    if isinstance(raw, list):
+        calls = [_with_args(call, args) for call in cast("list[Any]", raw)]
+        changed["additional_kwargs"] = {**message.additional_kwargs, "tool_calls": calls}
+    return message.model_copy(update=changed)
 
 
 def _with_args(block: Any, args: Mapping[str | None, Mapping[str, Any]]) -> Any:

@@ -17,11 +17,10 @@ from langgraph.errors import GraphBubbleUp
 
 from deepagents._async import IOCall, as_io_call, gather, in_thread
 from deepagents._deprecation import warn_caller
-from deepagents._state.runtime import emit, has_channel, in_graph
+from deepagents._state.runtime import emit
 from deepagents._text import describe_exception
 from deepagents.backends.handle import FileCalls
-from deepagents.backends.state import CHANNEL
-from deepagents.errors import BackendError, ToolFailure
+from deepagents.errors import ToolFailure
 from deepagents.middleware._history import open_turn
 from deepagents.middleware._incremental import BoundedCache
 from deepagents.middleware._offload import large_result_path, save_text, split_content
@@ -35,7 +34,6 @@ from deepagents.middleware.summarization.context import (
     as_piece,
 )
 from deepagents.middleware.summarization.counting import ContextCounter
-from deepagents.middleware.summarization.media import may_hold_media
 from deepagents.middleware.summarization.policy import (
     AFTER_REFUSAL,
     FULL_SHARE,
@@ -226,7 +224,7 @@ class ContextCompactor:
     async def _archive_and_summarize(
         self, context: Context, evicted: Sequence[AnyMessage], archive: Archive, digest: str, insist: bool
     ) -> tuple[Archived, str | Exception]:
-        """Do both at the same time; one after the other where the summarizer is shown the files of media."""
+        """Do both at the same time; media come first, so that the summarizer is shown their files."""
         own = {each.id: each for each in context.own if each.id is not None}
         whole = [own.get(each.id, each) if each.id is not None else each for each in evicted]
         # What could not be archived before goes first.
@@ -239,18 +237,13 @@ class ContextCompactor:
             each if isinstance(each.content, str) else original
             for each, original in zip(evicted, whole, strict=True)
         ]
-        if not any(map(may_hold_media, asked)):
-            both: list[IOCall[Any]] = [
-                as_io_call(lambda: _archive(archive, messages, since)),
-                as_io_call(lambda: self._summarize(asked, digest, insist)),
-            ]
-            archived, summary = await gather(both)
-            return archived, summary
-        archived = await _archive(archive, messages, since)
-        if archived.error is not None:
-            archive.media.refused = True
-        named = await in_thread(lambda: list(map(archive.media.describe, asked)))
-        return archived, await self._summarize(named, digest, insist)
+        named = await archive.media.name(asked, archive.files)
+        both: list[IOCall[Any]] = [
+            as_io_call(lambda: _archive(archive, messages, since)),
+            as_io_call(lambda: self._summarize(named, digest, insist)),
+        ]
+        archived, summary = await gather(both)
+        return archived, summary
 
     async def _summarize(self, messages: Sequence[AnyMessage], digest: str, insist: bool) -> str | Exception:
         # The model call that a summary was made for may fail and be made again.
@@ -365,7 +358,6 @@ def _read_from(message: AnyMessage, asked: AIMessage | None, specs: Specs) -> st
 async def _archive(archive: Archive, messages: Sequence[AnyMessage], since: str | None) -> Archived:
     """Save evicted messages, with a warning where that cannot be done."""
     try:
-        _require_files_channel(archive)
         # Whatever fails in here is a warning: the state still has all messages.
         made_at = datetime.now(UTC).isoformat(timespec="seconds")
         archived = await archive.add(messages, made_at=made_at, since=since)
@@ -382,18 +374,6 @@ async def _archive(archive: Archive, messages: Sequence[AnyMessage], since: str 
         logger.warning(text)
         warn_caller(text)
     return archived
-
-
-def _require_files_channel(archive: Archive) -> None:
-    """Refuse files in a state that has no channel for them: nothing else would show that they are lost.
-
-    Raises:
-        BackendError: where the graph has no such channel.
-    """
-    if archive.files.capabilities(archive.path).state_files and in_graph() and not has_channel(CHANNEL):
-        raise BackendError(
-            "not_supported", "this graph keeps no files in its state; add FilesystemMiddleware"
-        )
 
 
 def _digest(messages: Sequence[AnyMessage]) -> str:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, cast
 
-from langchain_core.messages import AnyMessage, BaseMessage
+from langchain_core.messages import AnyMessage
 
+from deepagents._async import in_thread
+from deepagents._state.runtime import has_channel, in_graph
 from deepagents.backends.handle import FileCalls
+from deepagents.backends.state import CHANNEL
 from deepagents.errors import ToolFailure
 from deepagents.middleware._history import blob_of, blobs_below
 
@@ -51,85 +55,80 @@ class Medium:
 class MediaFiles:
     """The files for the media of some messages, each decoded once.
 
-    `folder` is for new ones; blobs below `root` hold those that moved out of messages earlier. `refused` says
-    that none of them has a file.
+    `folder` is for new ones; blobs below `root` hold those that moved out of messages earlier.
     """
 
     def __init__(self, folder: str, root: str = "/") -> None:
         self.folder = folder
         self.root = root
         self.unsaved: frozenset[str] = frozenset()
-        self.refused = False
+        self._saved: frozenset[str] = frozenset()
         self._known: dict[tuple[str, str | bytes], Medium | None] = {}
 
     def reference(self, holder: Mapping[Any, Any], key: Any) -> dict[str, str] | None:
         """Return what replaces the medium at a key in the archive; `None` without one that has a file."""
         medium = self._find(holder, key)
-        if medium is None or not self._has_file(medium):
+        if medium is None or medium.name in self.unsaved:
             return None
         before = {} if medium.before is None else {"before": medium.before}
         return {"$media": f"{self.folder}/{medium.name}", **before}
 
     async def save(self, files: FileCalls) -> None:
         """Upload with one call those found so far that are not there yet; note in `unsaved` what failed."""
-        wanted = {f"{self.folder}/{each.name}": each for each in self._known.values() if each}
-        there = await _file_sizes(files, self.folder) if wanted else {}
+        found = {each.name: each.data for each in self._known.values() if each}
+        found = {name: data for name, data in found.items() if name not in self._saved | self.unsaved}
+        there = await file_sizes(files, self.folder) if found else {}
         # Compare sizes too: a crash can leave half a file.
-        missing = {path: each for path, each in wanted.items() if there.get(path) != len(each.data)}
-        if not missing:
-            return
-        try:
-            done = await files.upload_all([(path, each.data) for path, each in missing.items()])
-        except ToolFailure:
-            done = [False] * len(missing)
-        failed = [each.name for each, saved in zip(missing.values(), done, strict=True) if not saved]
+        missing = {
+            name: data for name, data in found.items() if there.get(f"{self.folder}/{name}") != len(data)
+        }
+        failed = list(missing)
+        if missing and not are_lost(files, self.folder):
+            with suppress(ToolFailure):
+                done = await files.upload_all([(f"{self.folder}/{name}", missing[name]) for name in missing])
+                failed = [name for name, saved in zip(missing, done, strict=True) if not saved]
         self.unsaved |= frozenset(failed)
+        self._saved |= found.keys() - self.unsaved
 
-    def describe(self, message: AnyMessage) -> AnyMessage:
-        """Return a message with a tag instead of each medium, for a reader that cannot see media."""
-        update: dict[str, Any] = {}
-        for part in ("content", "additional_kwargs", "artifact"):
-            before = getattr(message, part, None)
-            after = self._describe(before)
-            if after != before:
-                update[part] = after
-        return message.model_copy(update=update) if update else message
+    async def name(self, messages: Sequence[AnyMessage], files: FileCalls) -> Sequence[AnyMessage]:
+        """Return messages with a tag instead of each medium, for a reader that cannot see media."""
+        if all(isinstance(each.content, str) for each in messages):
+            return messages
+        await in_thread(lambda: list(map(self._describe_message, messages)))
+        await self.save(files)
+        return await in_thread(lambda: list(map(self._describe_message, messages)))
+
+    def _describe_message(self, message: AnyMessage) -> AnyMessage:
+        described = self._describe(message.content)
+        return message if described == message.content else message.model_copy(update={"content": described})
 
     def _describe(self, value: Any) -> Any:
-        if isinstance(value, list):
-            return [self._describe_block(each) for each in cast("list[Any]", value)]
-        if isinstance(value, dict):
-            holder = cast("dict[Any, Any]", value)
-            return {key: self._tag_at(holder, key) or self._describe(each) for key, each in holder.items()}
-        return value
+        """Return a text block of tags for each block that holds media."""
+        match value:
+            case list():
+                return [self._describe(each) for each in cast("list[Any]", value)]
+            case dict():
+                holder = cast("dict[str, Any]", value)
+                tags = list(self._tags(holder))
+                if tags:
+                    return {"type": "text", "text": " ".join(tags)}
+                return {key: self._describe(each) for key, each in holder.items()}
+            case _:
+                return value
 
-    def _describe_block(self, block: Any) -> Any:
-        """Return a text block of tags for a block that is a medium."""
-        digest = blob_of(block)
-        if digest is not None:
-            kind = _kind(block.get("type"))
-            return {"type": "text", "text": f'<{kind} url="{blobs_below(self.root)}/{digest}" />'}
-        tags = list(self._own_tags(block))
-        return {"type": "text", "text": " ".join(tags)} if tags else self._describe(block)
-
-    def _own_tags(self, block: Any) -> Iterator[str]:
+    def _tags(self, holder: Mapping[Any, Any]) -> Iterator[str]:
         """Walk over the media of a block, but not over those of blocks inside it."""
-        if isinstance(block, Mapping):
-            holder = cast("Mapping[Any, Any]", block)
-            for key in holder:
-                tag = self._tag_at(holder, key)
-                yield from [tag] if tag else self._own_tags(holder[key])
-
-    def _tag_at(self, holder: Mapping[Any, Any], key: Any) -> str | None:
-        medium = self._find(holder, key)
-        if medium is None:
-            return None
-        if not self._has_file(medium):
-            return f'<{medium.kind} error="failed_to_offload" />'
-        return f'<{medium.kind} url="{self.folder}/{medium.name}" />'
-
-    def _has_file(self, medium: Medium) -> bool:
-        return not self.refused and medium.name not in self.unsaved
+        digest = blob_of(holder)
+        if digest is not None:
+            yield f'<{_kind(holder.get("type"))} url="{blobs_below(self.root)}/{digest}" />'
+        for key, value in holder.items():
+            medium = self._find(holder, key)
+            if medium is not None:
+                is_lost = medium.name in self.unsaved
+                shown = 'error="failed_to_offload"' if is_lost else f'url="{self.folder}/{medium.name}"'
+                yield f"<{medium.kind} {shown} />"
+            elif isinstance(value, Mapping):
+                yield from self._tags(cast("Mapping[Any, Any]", value))
 
     def _find(self, holder: Mapping[Any, Any], key: Any) -> Medium | None:
         value = holder[key]
@@ -139,12 +138,6 @@ class MediaFiles:
         if seen not in self._known:
             self._known[seen] = _decode(value, seen[0])
         return self._known[seen]
-
-
-def may_hold_media(message: BaseMessage) -> bool:
-    """Return whether there is anywhere in a message where media could be."""
-    extra: Any = message.additional_kwargs or getattr(message, "artifact", None)
-    return bool(extra) or not isinstance(message.content, str)
 
 
 def _decode(value: str | bytes, media_type: str) -> Medium | None:
@@ -191,7 +184,12 @@ def _kind(name: Any) -> str:
     return name if name in ("image", "audio", "video") else "file"
 
 
-async def _file_sizes(files: FileCalls, folder: str) -> dict[str, int | None]:
+def are_lost(files: FileCalls, path: str) -> bool:
+    """Return whether files go to a state that has no channel for them: nothing else would show that."""
+    return files.capabilities(path).state_files and in_graph() and not has_channel(CHANNEL)
+
+
+async def file_sizes(files: FileCalls, folder: str) -> dict[str, int | None]:
     """Return the sizes of the files in a directory; nothing where it cannot be listed."""
     try:
         found = await files.ls(folder)

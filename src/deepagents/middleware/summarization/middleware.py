@@ -26,7 +26,7 @@ from deepagents.backends.foreign.forms import warn_form
 from deepagents.backends.handle import open_backend
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.errors import ConfigError
-from deepagents.middleware._base import BaseMiddleware, Middleware, inner
+from deepagents.middleware._base import BaseMiddleware, inner
 from deepagents.middleware._requests import (
     Request,
     Response,
@@ -155,16 +155,13 @@ class SummarizationMiddleware(BaseMiddleware):
         _require_known_window(self.model, self._compactor.trigger, self._compactor.keep)
 
     def with_permissions(self, permissions: Sequence[FilesystemPermission]) -> Self:
-        """Return a copy under these rules; rules of its own stay."""
-        if not permissions or self._compactor.rules:
-            return self
+        """Return a copy whose summaries name no archive that these rules forbid to read."""
         clone = copy(self)
-        clone.take_permissions(permissions)
+        # Rules of its own stay.
+        vars(clone)["_compactor"] = replace(
+            self._compactor, rules=self._compactor.rules or Rules(permissions)
+        )
         return clone
-
-    def take_permissions(self, permissions: Sequence[FilesystemPermission]) -> None:
-        """Keep archives that these rules forbid to read out of summaries."""
-        self._compactor = replace(self._compactor, rules=Rules(permissions))
 
     async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
         compactor = self._compactor
@@ -253,12 +250,6 @@ def create_summarization_middleware(
 def compute_summarization_defaults(model: BaseChatModel) -> SummarizationDefaults:
     """Return the settings that fit a model: shares of its input window if its profile states one."""
     return defaults_for(input_window(model))
-
-
-def under_rules(rules: Rules, middleware: Middleware) -> Middleware:
-    """Return a middleware whose summaries name no archive that its agent may not read."""
-    known = isinstance(middleware, SummarizationMiddleware)
-    return middleware.with_permissions(rules.given) if known else middleware
 
 
 class CompactConversationSchema(BaseModel):
