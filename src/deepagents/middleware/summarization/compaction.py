@@ -25,7 +25,7 @@ from deepagents.middleware._history import open_turn
 from deepagents.middleware._incremental import BoundedCache
 from deepagents.middleware._offload import large_result_path, save_text, split_content
 from deepagents.middleware.summarization.archive import Archive, Archived, archive_path
-from deepagents.middleware.summarization.clipping import Clipping, Specs, point_to_file
+from deepagents.middleware.summarization.clipping import Specs, point_to_file
 from deepagents.middleware.summarization.context import (
     CompactionState,
     Context,
@@ -33,7 +33,6 @@ from deepagents.middleware.summarization.context import (
     SummarizationEvent,
     as_piece,
 )
-from deepagents.middleware.summarization.counting import ContextCounter
 from deepagents.middleware.summarization.policy import (
     AFTER_REFUSAL,
     FULL_SHARE,
@@ -78,10 +77,8 @@ class ContextCompactor:
     model: BaseChatModel
     trigger: Trigger
     keep: Size
-    clipping: Clipping
-    counter: ContextCounter
-    reader: ContextReader
     summarizer: Summarizer
+    reader: ContextReader
     rules: Rules = field(default_factory=Rules)
     failed_at: BoundedCache[int] = field(default_factory=BoundedCache[int])
     summaries: BoundedCache[str] = field(default_factory=BoundedCache[str])
@@ -100,7 +97,7 @@ class ContextCompactor:
         own: Sequence[AnyMessage] = state.get("messages") or messages
         shown = self.reader.show(messages, memory, own=own, provider=model_provider(model), tools=tools)
         total = shown.total
-        tokens, fixed = self.counter.size(total, shown.messages, system, tools)
+        tokens, fixed = self.reader.counter.size(total, shown.messages, system, tools)
         window = input_window(model) or input_window(self.model)
         old = tokens - total.new
         # Reports can have it full at once; the next compaction waits for new text all the same.
@@ -113,7 +110,7 @@ class ContextCompactor:
     def clip(self, context: Context) -> Context:
         """Return the context with the next batch of old arguments clipped, if it is time for one."""
         clips = context.memory.clips
-        batch = self.clipping.next_batch(
+        batch = self.reader.clipping.next_batch(
             context.shown, lambda _: self._sizes(context), context.load, context.specs, clips.keys()
         )
         return self._with_clips(context, dict.fromkeys(batch)) if batch else context
@@ -275,20 +272,20 @@ class ContextCompactor:
         )
 
     def _with_clips(self, context: Context, ids: Mapping[str, str | None]) -> Context:
-        shown = self.clipping.show(context.shown, ids, context.specs)
+        shown = self.reader.clipping.show(context.shown, ids, context.specs)
         return replace(context.clip(ids, shown), tokens=self._tokens_with(context, shown))
 
     def _tokens_with(self, context: Context, messages: Sequence[AnyMessage]) -> int:
         """Return the size of the context with other messages, their estimate scaled as it is for these."""
-        return context.fixed + int(self._scale(context) * self.counter.estimate(messages))
+        return context.fixed + int(self._scale(context) * self.reader.counter.estimate(messages))
 
     def _scale(self, context: Context) -> float:
         """Return how much larger the messages are than their estimate."""
-        return (context.tokens - context.fixed) / max(self.counter.estimate(context.shown), 1)
+        return (context.tokens - context.fixed) / max(self.reader.counter.estimate(context.shown), 1)
 
     def _sizes(self, context: Context) -> list[int]:
         scale = self._scale(context)
-        return [int(scale * self.counter.estimate([each])) for each in context.shown]
+        return [int(scale * self.reader.counter.estimate([each])) for each in context.shown]
 
 
 def _fits(context: Context) -> bool:

@@ -134,22 +134,18 @@ class SummarizationMiddleware(BaseMiddleware):
         self._handle = open_backend(backend, backend_timeout)
         self.token_counter = token_counter
         warn_form(backend)
-        written_by = Summarizer.of(
-            summarizer,
-            self.model,
-            prompt=summary_prompt,
-            most_tokens=trim_tokens_to_summarize,
-            count=token_counter,
+        written_by = Summarizer(
+            self.model if summarizer is None else summarizer,
+            summary_prompt,
+            trim_tokens_to_summarize,
+            token_counter,
         )
-        counter, clipping = ContextCounter(token_counter), Clipping.of(truncate_args_settings)
         self._compactor = ContextCompactor(
             self.model,
             parse_trigger(self.trigger),
             parse_size(self.keep),
-            clipping,
-            counter,
-            ContextReader(counter, clipping),
             written_by,
+            ContextReader(ContextCounter(token_counter), Clipping.of(truncate_args_settings)),
             Rules(permissions),
         )
         _require_known_window(self.model, self._compactor.trigger, self._compactor.keep)

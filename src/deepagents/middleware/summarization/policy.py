@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Final, Literal, TypeAlias, cast
@@ -202,12 +202,12 @@ def is_due(trigger: Trigger, load: Load) -> bool:
     After a compaction the threshold is at least 15 % of the window above what was left, up to 97 % of the
     window unless more than that was left. Otherwise a large `keep` would bring a summary with every step.
     """
-    return any(_check_clauses(trigger, load, lambda size: _raise_threshold(size, load)))
+    return bool(_find_met(trigger, load))
 
 
 def is_half_due(trigger: Trigger, load: Load) -> bool:
     """Return whether a compaction that the model asks for is worth it: from half of the trigger on."""
-    return any(_check_clauses(trigger, load, lambda size: _half(size, load.window)))
+    return bool(_find_met(trigger, _double(load)))
 
 
 def least_gain(trigger: Trigger, load: Load) -> int:
@@ -215,10 +215,7 @@ def least_gain(trigger: Trigger, load: Load) -> int:
 
     It is 0 where a number of messages asks for the compaction: short messages may never hold 5 %.
     """
-    met = _check_clauses(trigger, load, lambda size: size.threshold(load.window))
-    if not any(met):
-        met = _check_clauses(trigger, load, lambda size: _half(size, load.window))
-    clauses = [clause for clause, is_met in zip(trigger, met, strict=True) if is_met] or trigger
+    clauses = _find_met(trigger, load) or _find_met(trigger, _double(load)) or trigger
     return min((_clause_gain(clause, load.window) for clause in clauses), default=0)
 
 
@@ -322,17 +319,12 @@ def _before_unseen(pieces: Sequence[Piece], boundaries: list[int]) -> list[int]:
     return boundaries
 
 
-def _check_clauses(trigger: Trigger, load: Load, threshold: Callable[[Size], int | None]) -> list[bool]:
-    def is_reached(size: Size) -> bool:
-        limit = threshold(size)
-        return limit is not None and (load.messages if size.metric == "messages" else load.tokens) >= limit
-
-    return [all(map(is_reached, clause)) for clause in trigger]
+def _find_met(trigger: Trigger, load: Load) -> Trigger:
+    return tuple(clause for clause in trigger if all(_is_reached(size, load) for size in clause))
 
 
-def _half(size: Size, window: int | None) -> int | None:
-    whole = size.threshold(window)
-    return None if whole is None else max(1, whole // 2)
+def _double(load: Load) -> Load:
+    return Load(2 * load.tokens + 1, 2 * load.messages + 1, load.window)
 
 
 def _clause_gain(clause: Sequence[Size], window: int | None) -> int:
@@ -341,12 +333,14 @@ def _clause_gain(clause: Sequence[Size], window: int | None) -> int:
     return min(int(LEAST_GAIN * size.span(window)) for size in clause)
 
 
-def _raise_threshold(size: Size, load: Load) -> int | None:
-    threshold = size.threshold(load.window)
-    if threshold is None or not load.old_messages:
-        return threshold
+def _is_reached(size: Size, load: Load) -> bool:
+    least = size.threshold(load.window)
+    if least is None:
+        return False
     if size.metric == "messages":
-        return max(threshold, load.old_messages + max(2, math.ceil(threshold / 2)))
+        raised = load.old_messages + max(2, math.ceil(least / 2))
+        return load.messages >= (max(least, raised) if load.old_messages else least)
     apart = load.old_tokens + int(SPACING * size.span(load.window))
     full = apart if load.window is None else int(FULL_SHARE * load.window)
-    return max(threshold, apart if load.old_tokens >= full else min(apart, full))
+    raised = apart if load.old_tokens >= full else min(apart, full)
+    return load.tokens >= (max(least, raised) if load.old_messages else least)

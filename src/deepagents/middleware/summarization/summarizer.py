@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, cast
 
 from langchain.agents.middleware.internal_call_transformer import internal_call_metadata
@@ -100,35 +99,28 @@ Messages to summarize:
 </messages>"""
 
 
-@dataclass(frozen=True, slots=True)
 class Summarizer:
-    """Who writes a summary, and from how much."""
+    """Who writes a summary, and from how much.
 
-    target: BaseChatModel | Runnable[Any, Any]
-    prompt: str
-    most_tokens: int | None
-    count: Callable[[Iterable[Any]], int]
+    Raises:
+        ConfigError: for a prompt without `{messages}`, or anything that cannot summarize.
+    """
 
-    @classmethod
-    def of(
-        cls,
-        given: SummarizerLike | None,
-        model: BaseChatModel,
-        *,
+    def __init__(
+        self,
+        given: SummarizerLike,
         prompt: str,
         most_tokens: int | None,
         count: Callable[[Iterable[Any]], int],
-    ) -> Summarizer:
-        """Make one of whatever a caller gave; `None` is the agent's own model.
-
-        Raises:
-            ConfigError: for a prompt without `{messages}`, or anything that cannot summarize.
-        """
+    ) -> None:
         if _MESSAGES not in prompt:
             raise ConfigError(
                 f"summary_prompt must hold {_MESSAGES}, where the messages go; got {prompt[:200]!r}"
             )
-        return cls(model if given is None else _resolve(given), prompt, most_tokens, count)
+        self.target = _resolve(given)
+        self.prompt = prompt
+        self.most_tokens = most_tokens
+        self.count = count
 
     async def check_driver(self) -> None:
         """Check that the summarizer can be asked in this kind of run.
