@@ -93,9 +93,10 @@ class ContextCompactor:
         tools: Sequence[Any] = (),
     ) -> Context:
         """Return what a request with these messages is to show, as things are."""
-        memory = CompactionState.of(state)
         own: Sequence[AnyMessage] = state.get("messages") or messages
-        shown = self.reader.show(messages, memory, own=own, provider=model_provider(model), tools=tools)
+        shown = self.reader.show(
+            messages, CompactionState.of(state), own=own, provider=model_provider(model), tools=tools
+        )
         total = shown.total
         tokens, fixed = self.reader.counter.size(total, shown.messages, system, tools)
         window = input_window(model) or input_window(self.model)
@@ -104,7 +105,7 @@ class ContextCompactor:
         if window is None or old < FULL_SHARE * window:
             old = tokens - int(total.new * (tokens - fixed) / max(total.counted, 1))
         return Context(
-            model, system, tools, own, shown.messages, memory, window, tokens, fixed, (old, shown.old)
+            model, system, tools, own, state, shown.messages, window, tokens, fixed, (old, shown.old)
         )
 
     def clip(self, context: Context) -> Context:

@@ -14,6 +14,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 from typing_extensions import TypedDict
 
 from deepagents._state.channels import SNAPSHOT_AFTER, GrowingChannel
+from deepagents._state.schema import keep_latest
 from deepagents.middleware._history import shows_media
 from deepagents.middleware._incremental import IncrementalCache
 from deepagents.middleware.summarization.clipping import Clipping, Specs
@@ -70,11 +71,6 @@ def first_session(current: str | None, new: str | None) -> str | None:
     return current or new
 
 
-def latest_clips(current: Clips | None, new: Clips | None) -> Clips | None:
-    """Keep the last of several."""
-    return new
-
-
 Ids = Annotated[
     dict[str, None], GrowingChannel(join_ids, snapshot_frequency=SNAPSHOT_AFTER), PrivateStateAttr
 ]
@@ -87,7 +83,7 @@ class SummarizationState(AgentState[Any]):
     _summarization_event: Annotated[NotRequired[SummarizationEvent | None], PrivateStateAttr, latest_event]
     _summarization_session_id: Annotated[NotRequired[str | None], PrivateStateAttr, first_session]
     _summarized_ids: NotRequired[Ids]
-    _clipped_messages: Annotated[NotRequired[dict[str, str | None] | None], PrivateStateAttr, latest_clips]
+    _clipped_messages: Annotated[NotRequired[dict[str, str | None] | None], PrivateStateAttr, keep_latest]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,15 +104,6 @@ class CompactionState:
             state.get(CLIPPED_KEY) or {},
             state.get(SUMMARIZATION_SESSION_ID_KEY),
         )
-
-    def as_state(self) -> dict[str, Any]:
-        """Return them as the state of an agent holds them."""
-        return {
-            SUMMARIZATION_EVENT_KEY: self.event,
-            SUMMARIZED_IDS_KEY: self.hidden,
-            CLIPPED_KEY: self.clips,
-            SUMMARIZATION_SESSION_ID_KEY: self.session,
-        }
 
     @property
     def kept(self) -> Sequence[str]:
@@ -247,13 +234,18 @@ class Context:
     system: SystemMessage | None
     tools: Sequence[Any]
     own: Sequence[AnyMessage]
+    state: Mapping[str, Any]
     shown: list[AnyMessage]
-    memory: CompactionState
     window: int | None
     tokens: int = 0
     fixed: int = 0
     old: tuple[int, int] = (0, 0)
     update: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def memory(self) -> CompactionState:
+        """What the state remembers of compactions, with the update."""
+        return CompactionState.of(self.state)
 
     @property
     def specs(self) -> Specs:
@@ -283,29 +275,26 @@ class Context:
 
     def clip(self, ids: Mapping[str, str | None], shown: list[AnyMessage]) -> Context:
         """Return the context with more messages clipped, which the state is to remember."""
-        clips = {**self.memory.clips, **ids}
-        memory = replace(self.memory, clips=clips)
-        return replace(self, shown=shown, memory=memory, update={**self.update, CLIPPED_KEY: clips})
+        clips = {CLIPPED_KEY: {**self.memory.clips, **ids}}
+        return replace(self, shown=shown, state={**self.state, **clips}, update={**self.update, **clips})
 
     def compact(
         self, event: SummarizationEvent, ids: Sequence[str], kept: Sequence[AnyMessage], session: str
     ) -> Context:
         """Return the context after a compaction, which the state is to remember."""
-        shown = [event["summary_message"], *kept]
-        earlier: Sequence[str] = self.update.get(SUMMARIZED_IDS_KEY, ())
-        update = {
-            **self.update,
-            SUMMARIZATION_EVENT_KEY: event,
-            SUMMARIZED_IDS_KEY: [*earlier, *ids],
-            SUMMARIZATION_SESSION_ID_KEY: session,
-        }
-        clips = self.memory.clips
-        if clips:
+        shown, memory = [event["summary_message"], *kept], self.memory
+        new: dict[str, Any] = {SUMMARIZATION_EVENT_KEY: event, SUMMARIZATION_SESSION_ID_KEY: session}
+        if memory.clips:
             left = {each.id for each in shown}
-            clips = update[CLIPPED_KEY] = {each: path for each, path in clips.items() if each in left}
-        hidden = {**self.memory.hidden, **dict.fromkeys(ids)}
-        memory = CompactionState(event, hidden, clips, session)
-        return replace(self, shown=shown, memory=memory, update=update)
+            new[CLIPPED_KEY] = {each: path for each, path in memory.clips.items() if each in left}
+        hidden = {**memory.hidden, **dict.fromkeys(ids)}
+        added = [*self.update.get(SUMMARIZED_IDS_KEY, ()), *ids]
+        return replace(
+            self,
+            shown=shown,
+            state={**self.state, **new, SUMMARIZED_IDS_KEY: hidden},
+            update={**self.update, **new, SUMMARIZED_IDS_KEY: added},
+        )
 
 
 def as_piece(message: AnyMessage, tokens: int) -> Piece:

@@ -328,8 +328,7 @@ async def _send(
     if context.shown is not request.messages:
         request = with_changes(request, messages=context.shown)
     if context.update:
-        state: Any = {**request.state, **context.memory.as_state()}
-        request = with_changes(request, state=state)
+        request = with_changes(request, state=context.state)
     try:
         return await inner(handler, request)
     except Exception as error:
