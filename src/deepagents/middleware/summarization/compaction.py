@@ -30,7 +30,6 @@ from deepagents.middleware.summarization.context import (
     CompactionState,
     Context,
     ContextReader,
-    SummarizationEvent,
     as_piece,
 )
 from deepagents.middleware.summarization.policy import (
@@ -155,20 +154,14 @@ class ContextCompactor:
         session = context.memory.session or f"session_{uuid5(self.secret, digest).hex}"
         archive = Archive(files, _archive_path(files, session))
         archived, summary = await self._archive_and_summarize(context, evicted, archive, digest, or_extract)
-        if isinstance(summary, Exception):
-            if not or_extract:
-                raise SummaryFailed(describe_exception(summary)) from summary
-            logger.warning(
-                "No summary could be had, so extracts take its place: %s", describe_exception(summary)
-            )
-            summary = extract(evicted, context.specs)
+        if isinstance(summary, SummaryFailed):
+            raise summary
         ids = [each.id for each in evicted if each.id and not is_summary(each)]
-        memory = context.memory
-        path = archived.path or (memory.event.get("file_path") if memory.event else None)
+        path = archived.path or context.memory.file_path
         message = summary_message(
             summary,
             path if path is not None and self.rules.decide("read", path) != "deny" else None,
-            find_evicted_request(context.own, {*memory.hidden, *ids}),
+            find_evicted_request(context.own, {*context.memory.hidden, *ids}),
             window=context.window,
             # The same when the call is made again, so that the state never holds two.
             message_id=f"summary-{digest[:32]}",
@@ -176,10 +169,9 @@ class ContextCompactor:
         )
         self.failed_at.pop(_conversation(context), None)
         emit("context_compacted")
-        event = _event(context, message, kept, path)
-        event["archived"] = memory.archived if archived.error is not None else len({*memory.hidden, *ids})
         tokens = self._tokens_with(context, [message, *kept])
-        return replace(context.compact(event, ids, kept, session), tokens=tokens)
+        compacted = context.compact(message, ids, kept, path, session, archived=archived.error is None)
+        return replace(compacted, tokens=tokens)
 
     async def shrink(self, context: Context, files: FileCalls) -> Context | None:
         """Return the context after it was refused, as small as needed; `None` if nothing can go.
@@ -220,16 +212,15 @@ class ContextCompactor:
         return (self._with_clips(context, moved) if moved else context), turn
 
     async def _archive_and_summarize(
-        self, context: Context, evicted: Sequence[AnyMessage], archive: Archive, digest: str, insist: bool
-    ) -> tuple[Archived, str | Exception]:
+        self, context: Context, evicted: Sequence[AnyMessage], archive: Archive, digest: str, or_extract: bool
+    ) -> tuple[Archived, str | SummaryFailed]:
         """Do both at the same time; media come first, so that the summarizer is shown their files."""
         own = {each.id: each for each in context.own if each.id is not None}
-        whole = [own.get(each.id, each) if each.id is not None else each for each in evicted]
+        whole = [own.get(each.id or "", each) for each in evicted]
         # What could not be archived before goes first.
         owed = set(list(context.memory.hidden)[context.memory.archived :])
         messages = [each for each in context.own if owed and each.id in owed]
         messages += [each for each in whole if not is_summary(each)]
-        since = context.memory.event.get("file_path") if context.memory.event else None
         # The state names media that a request may hold as bytes.
         asked = [
             each if isinstance(each.content, str) else original
@@ -237,23 +228,28 @@ class ContextCompactor:
         ]
         named = await archive.media.name(asked, archive.files)
         both: list[IOCall[Any]] = [
-            as_io_call(lambda: _archive(archive, messages, since)),
-            as_io_call(lambda: self._summarize(named, digest, insist)),
+            as_io_call(lambda: _archive(archive, messages, context.memory.file_path)),
+            as_io_call(lambda: self._summarize(named, digest, context.specs, or_extract)),
         ]
         archived, summary = await gather(both)
         return archived, summary
 
-    async def _summarize(self, messages: Sequence[AnyMessage], digest: str, insist: bool) -> str | Exception:
+    async def _summarize(
+        self, messages: Sequence[AnyMessage], digest: str, specs: Specs, or_extract: bool
+    ) -> str | SummaryFailed:
         # The model call that a summary was made for may fail and be made again.
-        known = self.summaries.get(digest)
-        if known is not None:
-            return known
+        if digest in self.summaries:
+            return self.summaries[digest]
         try:
-            summary = await self.summarizer.summarize(messages, insist=insist)
+            summary = await self.summarizer.summarize(messages, insist=or_extract)
         except Exception as error:
             if isinstance(error, GraphBubbleUp):
                 raise
-            return error
+            failure = SummaryFailed(describe_exception(error))
+            if not or_extract:
+                return failure
+            logger.warning("No summary could be had, so extracts take its place: %s", failure)
+            return extract(messages, specs)
         self.summaries[digest] = summary
         return summary
 
@@ -298,33 +294,14 @@ def _conversation(context: Context) -> str | None:
 
 
 def _archive_path(files: FileCalls, session: str) -> str:
-    thread, namespace = _location()
-    return archive_path(files.capabilities().artifacts_root, thread, session, namespace)
-
-
-def _location() -> tuple[str | None, str]:
-    """Return the thread that this code runs in, and the checkpoint namespace of the node."""
+    """Return the archive of the thread that this code runs in, or of a conversation without one."""
     try:
         configurable = get_config().get("configurable", {})
     except RuntimeError:
-        return None, ""
-    thread = configurable.get("thread_id")
-    return None if thread is None else str(thread), str(configurable.get("checkpoint_ns") or "")
-
-
-def _event(
-    context: Context, message: HumanMessage, kept: Sequence[AnyMessage], path: str | None
-) -> SummarizationEvent:
-    left = [each.id for each in kept if each.id]
-    cutoff = next((at for at, each in enumerate(context.own) if each.id in left), len(context.own))
-    event = context.memory.event
-    return {
-        # Never fewer than last time: of two compactions in one step, the one that hides more is kept.
-        "cutoff_index": max(cutoff, event["cutoff_index"] if event else 0),
-        "summary_message": message,
-        "file_path": path,
-        "kept_ids": left,
-    }
+        configurable = dict[str, Any]()
+    thread, namespace = configurable.get("thread_id"), str(configurable.get("checkpoint_ns") or "")
+    name = None if thread is None else str(thread)
+    return archive_path(files.capabilities().artifacts_root, name, session, namespace)
 
 
 def _movable(context: Context) -> list[tuple[AnyMessage, str | None]]:
@@ -363,13 +340,13 @@ async def _archive(archive: Archive, messages: Sequence[AnyMessage], since: str 
         if isinstance(error, GraphBubbleUp):
             raise
         archived = Archived(None, describe_exception(error))
+    text = None
     if archived.error is not None:
         text = _NOT_ARCHIVED.format(error=archived.error)
-        logger.error(text)
-        warn_caller(text)
     elif archive.media.unsaved:
         text = _MEDIA_LOST.format(many=len(archive.media.unsaved))
-        logger.warning(text)
+    if text:
+        logger.error(text)
         warn_caller(text)
     return archived
 

@@ -111,6 +111,11 @@ class CompactionState:
         return self.event.get("kept_ids", ()) if self.event else ()
 
     @property
+    def file_path(self) -> str | None:
+        """The part of the archive that the last compaction wrote to."""
+        return self.event.get("file_path") if self.event else None
+
+    @property
     def archived(self) -> int:
         """How many of the hidden messages are in the archive."""
         return self.event.get("archived", 0) if self.event else 0
@@ -279,19 +284,35 @@ class Context:
         return replace(self, shown=shown, state={**self.state, **clips}, update={**self.update, **clips})
 
     def compact(
-        self, event: SummarizationEvent, ids: Sequence[str], kept: Sequence[AnyMessage], session: str
+        self,
+        summary: HumanMessage,
+        ids: Sequence[str],
+        kept: Sequence[AnyMessage],
+        path: str | None,
+        session: str,
+        *,
+        archived: bool,
     ) -> Context:
         """Return the context after a compaction, which the state is to remember."""
-        shown, memory = [event["summary_message"], *kept], self.memory
+        memory = self.memory
+        hidden = {**memory.hidden, **dict.fromkeys(ids)}
+        left = [each.id for each in kept if each.id]
+        cutoff = next((at for at, each in enumerate(self.own) if each.id in left), len(self.own))
+        event: SummarizationEvent = {
+            # Never fewer than last time: of two compactions in one step, the one that hides more is kept.
+            "cutoff_index": max(cutoff, memory.event["cutoff_index"] if memory.event else 0),
+            "summary_message": summary,
+            "file_path": path,
+            "kept_ids": left,
+            "archived": len(hidden) if archived else memory.archived,
+        }
         new: dict[str, Any] = {SUMMARIZATION_EVENT_KEY: event, SUMMARIZATION_SESSION_ID_KEY: session}
         if memory.clips:
-            left = {each.id for each in shown}
-            new[CLIPPED_KEY] = {each: path for each, path in memory.clips.items() if each in left}
-        hidden = {**memory.hidden, **dict.fromkeys(ids)}
+            new[CLIPPED_KEY] = {each: clip for each, clip in memory.clips.items() if each in left}
         added = [*self.update.get(SUMMARIZED_IDS_KEY, ()), *ids]
         return replace(
             self,
-            shown=shown,
+            shown=[summary, *kept],
             state={**self.state, **new, SUMMARIZED_IDS_KEY: hidden},
             update={**self.update, **new, SUMMARIZED_IDS_KEY: added},
         )
