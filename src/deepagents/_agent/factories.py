@@ -284,8 +284,9 @@ def summarization(build: Build, given: Given) -> Middleware:
             given = create_summarization_middleware(
                 build.plan.model, build.plan.backend, backend_timeout=_backend_timeout(build)
             )
-    known = isinstance(given, SummarizationMiddleware) and build.rules
-    return given.with_permissions(build.rules.given) if known else given
+    if isinstance(given, SummarizationMiddleware) and build.rules:
+        return given.with_permissions(build.rules.given)
+    return given
 
 
 def fallback(build: Build, given: Given) -> Middleware | None:
