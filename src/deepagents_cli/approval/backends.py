@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from shlex import quote
 from shutil import which
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.filesystem import FilesystemBackend
@@ -49,6 +49,13 @@ class Files(FilesystemBackend):
     artifacts_folder = ARTIFACTS
 
 
+class Started(NamedTuple):
+    """A command in the background, and whether it began without any rules."""
+
+    command: str
+    is_free: bool
+
+
 class GuardedSandbox(LocalSandbox):
     """A sandbox in which each command finds what `access_of` its text allows.
 
@@ -64,7 +71,7 @@ class GuardedSandbox(LocalSandbox):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.started: dict[str, str] = {}
+        self.started: dict[str, Started] = {}
         """The commands that were started in the background, by their ids."""
 
     def may_reach(self, host: str) -> bool:
@@ -134,8 +141,9 @@ class GuardedSandbox(LocalSandbox):
         self, command: str, *, timeout: int | None = None, allowed: CommandAccess | None = None
     ) -> str:
         """Start a command in the background, and return its id."""
-        command_id = super().start_command(command, timeout=timeout, allowed=self.access_of(command))
-        self.started[command_id] = command
+        access = self.access_of(command)
+        command_id = super().start_command(command, timeout=timeout, allowed=access)
+        self.started[command_id] = Started(command, is_free=access is not None and not access.rules)
         return command_id
 
 

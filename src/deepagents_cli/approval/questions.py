@@ -56,7 +56,8 @@ def make_question(request: ApprovalRequest, policy: Policy) -> Question:
 
 
 def _title(request: ApprovalRequest, spec: ToolSpec | None, policy: Policy) -> str:
-    guarded = sorted(policy.find_guarded(request))
+    facts = policy.facts_of(request)
+    guarded = sorted(facts.guarded) if facts else []
     if spec and spec.effect == "run" and not spec.about_background:
         where = " in the sandbox" if policy.confined else " without the sandbox"
         where += ", in the background" * bool(request.args.get("background"))
@@ -163,9 +164,4 @@ def _text_argument(spec: ToolSpec | None, args: Mapping[str, Any]) -> str | None
 
 def decision_by(policy: Policy, request: ApprovalRequest) -> Decision | None:
     """Return what the policy decides about a call by itself; `None` where a person is to be asked."""
-    verdict = policy.judge(request)
-    if verdict.kind == "allow":
-        return {"type": "approve"}
-    # `verbatim`: no person said this, so the model must not read that one did.
-    refusal = {"type": "reject", "message": verdict.reason, "verbatim": True}
-    return refusal if verdict.kind == "refuse" else None
+    return policy.judge(request).decision

@@ -1,19 +1,42 @@
 """Keep rules of "always": which calls a person lets through from now on, exactly or by how they begin.
 
-A rule is one line of text, as it is kept in the settings: `command: git status`, `commands: git log`,
+A rule is a remembered decision of the library, about what a call does rather than about one tool. For people
+and settings it is one line of text, which is its key: `command: git status`, `commands: git log`,
 `edit: /x/a.py`, `edits: /x/src`, `delete: /x/a.py`, `read: /x/.env`, `host: example.org`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Final, Literal, NamedTuple, TypeAlias, cast, get_args
+from typing import Final, Literal, NamedTuple, TypeAlias
 
-Kind: TypeAlias = Literal["command", "commands", "edit", "edits", "delete", "read", "host"]
+from deepagents.decisions import RememberedDecision
+from deepagents_cli.values import Scope
+
+Action: TypeAlias = Literal["command", "edit", "delete", "read", "host"]
+Rule: TypeAlias = RememberedDecision
+
+SCOPES: Final[Mapping[Scope, str]] = {
+    "session": "in this session",
+    "directory": "in this directory",
+    "everywhere": "everywhere",
+}
+"""How long a rule may hold, as a person reads it; `remember` says where it is kept then."""
+_KINDS: Final[Mapping[str, tuple[Action, bool]]] = {
+    "command": ("command", False),
+    "commands": ("command", True),
+    "edit": ("edit", False),
+    "edits": ("edit", True),
+    "delete": ("delete", False),
+    "read": ("read", False),
+    "host": ("host", False),
+}
+"""With which word a rule begins: what it lets through, and whether its value is a pattern."""
 
 _RUNS_OTHERS: Final = frozenset({
     ".", "alias", "ash", "awk", "bash", "builtin", "bunx", "busybox", "bwrap", "case", "chroot", "command",
@@ -50,30 +73,8 @@ _SHORT_STEERS: Final = {"curl": "KOTo", "git": "COcoux", "make": "CEIf", "sort":
 _FIND_ACTS: Final = ("-exec", "-ok", "-delete", "-fprint", "-fls")
 _HOST: Final = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})+")
 # What stands for itself in a shell. Look-alikes, other spaces and expansions are none of it.
-_PIECE: Final = re.compile(
-    r"""(?P<space>\ +)|(?P<bare>[A-Za-z0-9_./:,@%+=~^-]+)|'(?P<single>[^']*)'|"(?P<double>[^"$`\\!]*)\"""",
-    re.VERBOSE,
-)
-
-
-class Rule(NamedTuple):
-    """A rule in its two parts."""
-
-    kind: Kind
-    value: str
-
-    def __str__(self) -> str:
-        return f"{self.kind}: {self.value}"
-
-    @property
-    def is_command(self) -> bool:
-        """Whether it is about commands."""
-        return self.kind in ("command", "commands")
-
-    @property
-    def is_relative(self) -> bool:
-        """Whether it names files from a directory, such as `./build.sh`; elsewhere these are others."""
-        return self.is_command and re.search(r"(?:^|[\s=:'\"])(?![/\s])[^\s]*/", self.value) is not None
+# It never steps back (`+`), as otherwise a long word would take for ever.
+_PLAIN: Final = re.compile(r"""(?:[A-Za-z0-9_./:,@%+=~^ -]|'[^']*+'|"[^"$`\\!]*+")*+""")
 
 
 class Offer(NamedTuple):
@@ -83,17 +84,24 @@ class Offer(NamedTuple):
     label: str
 
 
+def make_rule(kind: str, value: str) -> Rule:
+    """Make the rule that begins with this word."""
+    action, is_pattern = _KINDS[kind]
+    exact, patterns = ({}, {action: value}) if is_pattern else ({action: value}, {})
+    return RememberedDecision(f"{kind}: {value}", action, "approve", exact, patterns)
+
+
 def read_rule(text: str) -> Rule:
     """Read the text of a rule.
 
     Raises:
-        ValueError: for what is none, with the forms there are.
+        ValueError: for what is not one, with the forms there are.
     """
-    kind, colon, value = text.partition(":")
+    kind, _, value = text.partition(":")
     value = value.strip()
-    if not colon or kind not in get_args(Kind) or not value or not value.isprintable():
-        forms = ", ".join(f"'{each}: ...'" for each in get_args(Kind))
-        raise ValueError(f"{text!r} is no rule; write one of {forms}")
+    if kind not in _KINDS or not value or not value.isprintable():
+        forms = ", ".join(f"'{each}: ...'" for each in _KINDS)
+        raise ValueError(f"{text!r} is not a rule; write one of {forms}")
     if kind in ("edit", "edits", "delete", "read") and not value.startswith("/"):
         raise ValueError(f"{text!r}: the path of a rule begins with /")
     if kind == "commands" and _check_prefix(value.split(" ")) is None:
@@ -102,7 +110,12 @@ def read_rule(text: str) -> Rule:
         )
     if kind == "host" and not is_host(value):
         raise ValueError(f"{text!r}: write one host, such as example.org")
-    return Rule(cast("Kind", kind), value)
+    return make_rule(kind, value)
+
+
+def is_relative(rule: Rule) -> bool:
+    """Return whether a rule names files from a directory, such as `./build.sh`: others elsewhere."""
+    return rule.name == "command" and re.search(r"(?:^|[\s=:'\"])(?![/\s])[^\s]*/", rule.key) is not None
 
 
 def is_host(text: str) -> bool:
@@ -118,51 +131,69 @@ class Permission:
     directory: Path | None = None
 
 
-def rules_in(kept: Iterable[Permission], directory: Path, *, confined: bool = True) -> list[Rule]:
-    """Return the kept rules that hold in a directory; what is no rule lets nothing through.
+class Remembered(NamedTuple):
+    """A rule that holds in a conversation, and as what it is kept; `None` for one of this session alone."""
+
+    rule: Rule
+    kept: Permission | None = None
+
+    def describe_scope(self, directory: Path) -> str:
+        """Say how long it holds."""
+        if self.kept is None:
+            return "this session"
+        there = self.kept.directory
+        return "everywhere" if there is None else "in this directory" if there == directory else f"in {there}"
+
+
+def remember(rule: Rule, scope: Scope, directory: Path, *, confined: bool) -> Remembered:
+    """Return a rule as it is to be kept for a scope."""
+    # Without the sandbox a command can do anything, so a rule about it is not kept for later.
+    if scope == "session" or not (confined or rule.name != "command"):
+        return Remembered(rule)
+    here = scope == "directory" or is_relative(rule)
+    return Remembered(rule, Permission(rule.key, directory if here else None))
+
+
+def rules_in(kept: Iterable[Permission], directory: Path, *, confined: bool = True) -> list[Remembered]:
+    """Return the kept rules that hold in a directory; what is not a rule lets nothing through.
 
     Those about commands hold in the sandbox alone (`confined`), and those about files of a directory there.
     """
-    rules: list[Rule] = []
+    found: list[Remembered] = []
     for each in kept:
         if each.directory is None or directory.is_relative_to(each.directory):
             with suppress(ValueError):
                 rule = read_rule(each.rule)
-                holds = not rule.is_relative or each.directory == directory
-                rules += [rule] if holds and (confined or not rule.is_command) else []
-    return rules
+                holds = not is_relative(rule) or each.directory == directory
+                found += [Remembered(rule, each)] if holds and (confined or rule.name != "command") else []
+    return found
 
 
-def covers_command(rules: Sequence[Rule], command: str, *, exactly: bool) -> bool:
-    """Return whether a rule lets a command through; `exactly`: only one that is about just this command."""
-    if Rule("command", command) in rules:
-        return True
-    words = None if exactly else split_plain(command)
-    return words is not None and any(rule.kind == "commands" and _begins(words, rule.value) for rule in rules)
+def covers(rules: Iterable[Rule], action: Action, value: str, *, exactly: bool = False) -> bool:
+    """Return whether a rule lets an action through: this command, or what is done to this path or host.
 
-
-def covers_path(rules: Sequence[Rule], action: Literal["edit", "delete", "read"], path: str) -> bool:
-    """Return whether a rule lets just this path through."""
-    return Rule(action, path) in rules
-
-
-def covers_edit_below(rules: Sequence[Rule], path: str) -> bool:
-    """Return whether a rule lets edits through in a directory that holds a path."""
+    With `exactly`, only a rule that is about nothing else does.
+    """
     return any(
-        rule.kind == "edits" and PurePosixPath(path).is_relative_to(rule.value.rstrip("/") or "/")
-        for rule in rules
+        rule.covers(action, {action: value}, _is_like) for rule in rules if not (exactly and rule.patterns)
     )
+
+
+def _is_like(action: str, pattern: str, value: str) -> bool:
+    if action == "command":
+        return _begins(split_plain(value) or [], pattern)
+    return PurePosixPath(value).is_relative_to(pattern)
 
 
 def offers_for_command(command: str, *, exactly: bool) -> list[Offer]:
     """Return the rules that could let a command through from now on."""
     if not command.isprintable() or command != command.strip() or not command:
         return []
-    offers = [Offer(str(Rule("command", command)), f"`{command}`, just so")]
+    offers = [Offer(f"command: {command}", f"`{command}`, just so")]
     words = None if exactly else split_plain(command)
     prefix = _prefix_of(words) if words else None
     if prefix and words and _begins(words, prefix):
-        offers.append(Offer(str(Rule("commands", prefix)), f"commands that begin with `{prefix}`"))
+        offers.append(Offer(f"commands: {prefix}", f"commands that begin with `{prefix}`"))
     return offers
 
 
@@ -180,22 +211,7 @@ def split_plain(command: str) -> list[str] | None:
     No operators, redirections, substitutions, variables, patterns, braces, comments, escapes or lines, and
     nothing outside of quotes that is not ASCII.
     """
-    if not command.isprintable():
-        return None
-    words: list[str] = []
-    word: str | None = None
-    at = 0
-    while at < len(command):
-        piece = _PIECE.match(command, at)
-        if piece is None:
-            return None
-        at = piece.end()
-        if not piece["space"]:
-            word = (word or "") + (piece["bare"] or piece["single"] or piece["double"] or "")
-        elif word is not None:
-            words.append(word)
-            word = None
-    return words if word is None else [*words, word]
+    return shlex.split(command) if command.isprintable() and _PLAIN.fullmatch(command) else None
 
 
 def _begins(words: Sequence[str], prefix: str) -> bool:

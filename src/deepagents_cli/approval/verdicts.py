@@ -1,13 +1,15 @@
-"""Decide what becomes of a call, as far as the mode, the rules and the facts tell."""
+"""Decide what becomes of a call: by what is known of it, by the mode, and by the rules; pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Sequence
+from pathlib import PurePath
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from deepagents.tools import ToolSpec
 from deepagents_cli.approval.guarded import Kind
-from deepagents_cli.approval.rules import Rule, covers_command, covers_edit_below, covers_path
+from deepagents_cli.approval.rules import Action, Offer, Rule, covers, offers_for_command
 from deepagents_cli.values import Mode
 
 PLANNING: Final = (
@@ -15,8 +17,11 @@ PLANNING: Final = (
     "into what is there, then give the person a plan to approve: the files to change, how, and how it will "
     "be checked."
 )
+_ON_FILES: Final = {"edit": "changes", "delete": "deletions", "read": "reads"}
+EXACTLY: Final[frozenset[Kind]] = frozenset({"programs", "secrets"})
+"""What a rule about how commands begin does not cover."""
 
-Action: TypeAlias = Literal["edit", "delete", "read"]
+Decision: TypeAlias = dict[str, Any]
 
 
 class Verdict(NamedTuple):
@@ -25,62 +30,78 @@ class Verdict(NamedTuple):
     kind: Literal["allow", "ask", "refuse"]
     reason: str = ""
 
-
-class Facts(NamedTuple):
-    """What is known of a call beyond its text.
-
-    `paths` are the one that it names and the one to which that leads, as this machine calls them. `guarded`
-    is why one of them, or something that a command names, is guarded. `harmless`: a command that can change
-    nothing, because all that it reaches is read-only.
-    """
-
-    paths: tuple[str, ...] = ()
-    guarded: frozenset[Kind] = frozenset()
-    confined: bool = False
-    harmless: bool = False
+    @property
+    def decision(self) -> Decision | None:
+        """The answer to a call that waits; `None` where a person is to be asked."""
+        # `verbatim`: no person said this, so the model must not read that one did.
+        refusal = {"type": "reject", "message": self.reason, "verbatim": True}
+        return {"allow": {"type": "approve"}, "ask": None, "refuse": refusal}[self.kind]
 
 
-EXACTLY: Final[frozenset[Kind]] = frozenset({"programs", "secrets"})
-"""What a rule about how commands begin does not cover."""
 ALLOW: Final = Verdict("allow")
 ASK: Final = Verdict("ask")
 
 
-def decide(
-    spec: ToolSpec, args: Mapping[str, Any], mode: Mode, rules: Sequence[Rule], facts: Facts
-) -> Verdict:
-    """Decide about a call of a tool with these facts."""
-    if mode == "full":
-        return ALLOW
-    if spec.effect == "run":
-        return _decide_command(spec, args, mode, rules, facts)
-    action = action_of(spec)
-    if action != "read" and mode == "plan":
-        return Verdict("refuse", PLANNING)
-    paths = facts.paths
-    exactly = bool(paths) and all(covers_path(rules, action, each) for each in paths)
-    below = bool(paths) and action == "edit" and all(covers_edit_below(rules, each) for each in paths)
-    free = action == "read" or mode == "auto" or below
-    return ALLOW if exactly or (free and not facts.guarded) else ASK
+class Facts(NamedTuple):
+    """What is known of a call beyond its text.
+
+    `about` is the command; or the path that it names and those to which that leads, as this machine calls
+    them. `guarded` is why one of them, or something that a command names, is guarded. `harmless`: a command
+    changes nothing in plan mode, because all that it reaches is read-only then. What is typed into a command
+    that runs is `about` nothing that a rule could name.
+    """
+
+    action: Action
+    about: tuple[str, ...] = ()
+    guarded: frozenset[Kind] = frozenset()
+    confined: bool = False
+    harmless: bool = False
+
+    @property
+    def exactly(self) -> bool:
+        """Whether only a rule about just this lets it through."""
+        if self.action == "command":
+            # Without the sandbox, how a command begins does not bound what it does.
+            return bool(self.guarded & EXACTLY) or not self.confined
+        return bool(self.guarded)
 
 
 def action_of(spec: ToolSpec) -> Action:
-    """Return what a file tool does."""
+    """Return what a tool does."""
+    if spec.effect == "run":
+        return "command"
     return "delete" if spec.effect == "delete" else "edit" if spec.changes_files else "read"
 
 
-def _decide_command(
-    spec: ToolSpec, args: Mapping[str, Any], mode: Mode, rules: Sequence[Rule], facts: Facts
-) -> Verdict:
-    command = args.get(spec.summary_arguments[0]) if not spec.about_background else None
-    if mode == "plan" and not (facts.harmless and command is not None):
-        return Verdict("refuse", PLANNING)
-    # In plan mode it changes nothing in a repository, whatever the answer.
-    guarded = facts.guarded & {"secrets"} if mode == "plan" else facts.guarded
-    # Without the sandbox, how a command begins does not bound what it does.
-    exactly = bool(guarded & EXACTLY) or not facts.confined
-    if isinstance(command, str) and covers_command(rules, command, exactly=exactly):
+def decide(facts: Facts, mode: Mode, rules: Sequence[Rule]) -> Verdict:
+    """Decide about a call with these facts."""
+    action, about = facts.action, facts.about
+    if mode == "full":
         return ALLOW
-    if guarded:
-        return ASK
-    return ALLOW if facts.harmless or (mode == "auto" and facts.confined) else ASK
+    may_plan = action == "read" or (action == "command" and about and facts.harmless)
+    if mode == "plan" and not may_plan:
+        return Verdict("refuse", PLANNING)
+    if about and all(covers(rules, action, each, exactly=facts.exactly) for each in about):
+        return ALLOW
+    # A command that is harmless changes nothing in a repository, whatever the answer.
+    planned = mode == "plan" and action == "command"
+    guarded = facts.guarded & {"secrets"} if planned else facts.guarded
+    free = action == "read" or planned or (mode == "auto" and (facts.confined or action != "command"))
+    return ALLOW if free and not guarded else ASK
+
+
+def offers_for(facts: Facts, directory: PurePath) -> list[Offer]:
+    """Return what "always" can mean for a call of an agent in this directory."""
+    # A call by way of a link is about two paths, and the link may lead elsewhere later.
+    if len(facts.about) != 1 or not (path := facts.about[0]).isprintable():
+        return []
+    if facts.action == "command":
+        return offers_for_command(path, exactly=facts.exactly)
+    shown = os.path.relpath(path, directory)
+    offers = [Offer(f"{facts.action}: {path}", f"{_ON_FILES[facts.action]} of {shown}")]
+    if facts.action != "edit" or facts.guarded:
+        return offers
+    above = str(PurePath(path).parent)
+    if above != str(directory):
+        offers.append(Offer(f"edits: {above}", f"changes below {os.path.relpath(above, directory)}/"))
+    return [*offers, Offer(f"edits: {directory}", "changes of all files in the directory")]

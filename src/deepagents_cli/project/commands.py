@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from deepagents_cli.approval.guarded import kind_of
-from deepagents_cli.approval.rules import Rule, read_rule
+from deepagents_cli.approval.rules import Rule, make_rule, read_rule
 from deepagents_cli.errors import CommandError
 from deepagents_cli.project.markdown import MarkdownFile, find_files
 from deepagents_cli.project.project import Project, read_resolved
@@ -42,7 +42,7 @@ class FileCommand:
 
     def rules(self, directory: Path) -> list[Rule]:
         """Return what is approved in a directory."""
-        own = Rule("edits", str(directory))
+        own = make_rule("edits", str(directory))
         return [own if each == EDITS else read_rule(each) for each in self.approved]
 
     @property

@@ -98,7 +98,7 @@ def _approval(name: str, inside: str | None) -> str:
     if inside in (None, "", "*"):
         raise ValueError("name how the commands begin, as in Bash(git diff:*)")
     found = _PREFIX.fullmatch(inside or "")
-    return str(read_rule(f"commands: {found['words']}" if found else f"command: {inside}"))
+    return read_rule(f"commands: {found['words']}" if found else f"command: {inside}").key
 
 
 def _find_tools(name: str, given: str, problems: list[str]) -> tuple[str, ...] | None:

@@ -26,7 +26,7 @@ from deepagents.models.traits import is_served_here, model_identifier, model_pro
 from deepagents_cli.approval.backends import AskedShell, Files, GuardedSandbox
 from deepagents_cli.approval.guarded import OwnFiles, kind_of
 from deepagents_cli.approval.policy import Policy
-from deepagents_cli.approval.rules import Permission, read_rule, rules_in
+from deepagents_cli.approval.rules import rules_in
 from deepagents_cli.errors import CommandError, Exit, complain
 from deepagents_cli.project.agents import make_subagents
 from deepagents_cli.project.commands import FileCommand, expand
@@ -212,24 +212,18 @@ def make_policy(
     """Make what decides about calls: with the rules of this person alone, whatever a project brings."""
     path = user_file(project.home)
     kept = merge(read_user(project.home)).permissions
-
-    def drop(rule: str) -> None:
-        for each in merge(read_user(project.home)).permissions:
-            if rules_in([each], project.directory) == [read_rule(rule)]:
-                remove_permission(path, each)
-
     return Policy(
         backend,
         project.directory,
         access.mode,
-        rules=rules_in(kept, project.directory, confined=isinstance(backend, GuardedSandbox)),
+        remembered=rules_in(kept, project.directory, confined=isinstance(backend, GuardedSandbox)),
         network=bool(access.network),
         offline=not (access.network or access.asks_hosts),
         yes=yes,
         watched=is_local(model),
         own=OwnFiles(project.home, path, state_dir()),
-        keep=lambda rule, directory: add_permission(path, Permission(rule, directory)),
-        drop=drop,
+        keep=partial(add_permission, path),
+        drop=partial(remove_permission, path),
     )
 
 

@@ -13,7 +13,7 @@ from langgraph.types import Command
 
 from deepagents_cli.approval.backends import GuardedSandbox
 from deepagents_cli.approval.policy import Policy
-from deepagents_cli.approval.rules import Rule, is_host
+from deepagents_cli.approval.rules import is_host
 
 Result: TypeAlias = ToolMessage | Command[Any]
 _MOST: Final = 8
@@ -55,7 +55,7 @@ class Hosts(AgentMiddleware[Any, Any, Any]):
         """Return whether the person allowed a host; called by the threads of the sandbox."""
         if self._policy.mode == "plan":
             return False
-        if Rule("host", host) in self._policy.rules:
+        if self._policy.allows("host", host):
             return True
         may_ask = self._policy.mode != "full" and len(self._wanted) < _MOST
         if may_ask and host not in self._declined and is_host(host):
@@ -69,7 +69,7 @@ class Hosts(AgentMiddleware[Any, Any, Any]):
             while self._wanted:
                 host = next(iter(self._wanted))
                 del self._wanted[host]
-                if Rule("host", host) in self._policy.rules or await self._ask(host):
+                if self._policy.allows("host", host) or await self._ask(host):
                     allowed.append(host)
                 else:
                     self._declined.add(host)

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from deepagents_cli.approval.rules import Rule, covers_command, offers_for_command, read_rule, split_plain
+from deepagents_cli.approval.rules import (
+    covers,
+    is_relative,
+    make_rule,
+    offers_for_command,
+    read_rule,
+    split_plain,
+)
 
 
-def covers(prefix: str, command: str) -> bool:
-    return covers_command([Rule("commands", prefix)], command, exactly=False)
+def covers_prefix(prefix: str, command: str) -> bool:
+    return covers([make_rule("commands", prefix)], "command", command)
 
 
 @pytest.mark.parametrize(
     "command", ["git log", "git log --oneline -5", "git  log 'a; b'", 'git log --author="Jürgen M"']
 )
 def test_a_prefix_covers_commands_that_begin_so(command: str) -> None:
-    assert covers("git log", command)
+    assert covers_prefix("git log", command)
 
 
 @pytest.mark.parametrize(
@@ -33,7 +40,7 @@ def test_a_prefix_covers_commands_that_begin_so(command: str) -> None:
     ids=ascii,
 )  # fmt: skip
 def test_nothing_rides_on_a_prefix(command: str) -> None:
-    assert not covers("git log", command)
+    assert not covers_prefix("git log", command)
 
 
 @pytest.mark.parametrize("host", ["*", "*.example.org", "localhost", "10.0.0.1/8", "a b.org", "x.org:22"])
@@ -61,7 +68,7 @@ def test_a_rule_about_a_host_names_one(host: str) -> None:
     ],
 )
 def test_options_that_run_other_programs_are_no_arguments(prefix: str, command: str) -> None:
-    assert not covers(prefix, command)
+    assert not covers_prefix(prefix, command)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +76,7 @@ def test_options_that_run_other_programs_are_no_arguments(prefix: str, command: 
                "python3.11", "/usr/bin/node20", "perl5.36", "Rscript", "nvim", "deno"]
 )  # fmt: skip
 def test_a_prefix_that_can_run_anything_is_no_rule(prefix: str) -> None:
-    covered = covers(prefix, f"{prefix} x")
+    covered = covers_prefix(prefix, f"{prefix} x")
     offered = [each.rule for each in offers_for_command(f"{prefix} --x y", exactly=False)]
 
     assert not covered or prefix == "-"
@@ -79,8 +86,8 @@ def test_a_prefix_that_can_run_anything_is_no_rule(prefix: str) -> None:
 def test_a_command_is_covered_just_so() -> None:
     rules = [read_rule("command: make; ls")]
 
-    assert covers_command(rules, "make; ls", exactly=True)
-    assert not covers_command(rules, "make; ls x", exactly=False)
+    assert covers(rules, "command", "make; ls", exactly=True)
+    assert not covers(rules, "command", "make; ls x")
 
 
 def test_a_question_offers_the_command_and_how_it_begins() -> None:
@@ -115,4 +122,4 @@ def test_words_are_those_of_a_shell() -> None:
     ],
 )
 def test_a_rule_about_a_program_of_a_directory_is_known(rule: str, relative: bool) -> None:
-    assert read_rule(rule).is_relative is relative
+    assert is_relative(read_rule(rule)) is relative

@@ -6,12 +6,14 @@ import pytest
 
 from deepagents.tools import specs_by_name
 from deepagents_cli.approval.rules import read_rule
-from deepagents_cli.approval.verdicts import Facts, decide
+from deepagents_cli.approval.verdicts import Facts, action_of, decide
 from deepagents_cli.values import Mode
 
 SPECS = specs_by_name()
-IN = Facts(("/here/a.py",))
-CONFINED = Facts(confined=True)
+IN = Facts("read", ("/here/a.py",))
+MAKE = Facts("command", ("make",))
+CONFINED = MAKE._replace(confined=True)
+TYPED = Facts("command", confined=True)
 
 
 @pytest.mark.parametrize(
@@ -23,17 +25,17 @@ CONFINED = Facts(confined=True)
         ("write_file", IN._replace(guarded=frozenset({"git"})), ("ask", "ask", "refuse", "allow")),
         ("delete", IN._replace(guarded=frozenset({"programs"})), ("ask", "ask", "refuse", "allow")),
         ("read_file", IN._replace(guarded=frozenset({"secrets"})), ("ask", "ask", "ask", "allow")),
-        ("execute", Facts(), ("ask", "ask", "refuse", "allow")),
+        ("execute", MAKE, ("ask", "ask", "refuse", "allow")),
         ("execute", CONFINED, ("ask", "allow", "refuse", "allow")),
         ("execute", CONFINED._replace(guarded=frozenset({"git"})), ("ask", "ask", "refuse", "allow")),
-        ("write_command", CONFINED, ("ask", "allow", "refuse", "allow")),
+        ("write_command", TYPED, ("ask", "allow", "refuse", "allow")),
     ],
 )
 def test_each_mode_has_its_answer(name: str, facts: Facts, answers: tuple[str, ...]) -> None:
     modes: tuple[Mode, ...] = ("ask", "auto", "plan", "full")
-    args = {"command": "make"}
+    known = facts._replace(action=action_of(SPECS[name]))
 
-    assert tuple(decide(SPECS[name], args, each, (), facts).kind for each in modes) == answers
+    assert tuple(decide(known, each, ()).kind for each in modes) == answers
 
 
 @pytest.mark.parametrize(
@@ -45,20 +47,22 @@ def test_each_mode_has_its_answer(name: str, facts: Facts, answers: tuple[str, .
         ("edits: /her", "write_file", IN, "ask"),
         ("edits: /here", "delete", IN, "ask"),
         ("edits: /here", "write_file", IN._replace(guarded=frozenset({"secrets"})), "ask"),
-        ("edits: /here", "write_file", Facts(("/here/link", "/there/a")), "ask"),
+        ("edits: /here", "write_file", IN._replace(about=("/here/link", "/there/a")), "ask"),
         ("edit: /here/a.py", "write_file", IN._replace(guarded=frozenset({"git"})), "allow"),
-        ("command: make", "execute", Facts(), "allow"),
-        ("commands: make test", "execute", Facts(), "ask"),
+        ("command: make", "execute", MAKE, "allow"),
+        ("commands: make test", "execute", MAKE, "ask"),
     ],
 )
 def test_a_rule_lets_through_what_it_names(rule: str, name: str, facts: Facts, kind: str) -> None:
-    assert decide(SPECS[name], {"command": "make"}, "ask", [read_rule(rule)], facts).kind == kind
+    known = facts._replace(action=action_of(SPECS[name]))
+
+    assert decide(known, "ask", [read_rule(rule)]).kind == kind
 
 
 def test_how_a_command_begins_is_a_rule_in_the_sandbox_alone() -> None:
     rules = [read_rule("commands: wget")]
 
     def kind(facts: Facts) -> str:
-        return decide(SPECS["execute"], {"command": "wget -O hook x"}, "ask", rules, facts).kind
+        return decide(facts._replace(about=("wget -O hook x",)), "ask", rules).kind
 
-    assert (kind(CONFINED), kind(Facts())) == ("allow", "ask")
+    assert (kind(CONFINED), kind(MAKE)) == ("allow", "ask")

@@ -9,21 +9,16 @@ from pathlib import Path
 from typing import Final
 
 from deepagents.middleware.skills.parse import read_header, split_skill
-from deepagents.tools import ToolSpec
-from deepagents_cli.approval.policy import Policy
-from deepagents_cli.approval.rules import rules_in
-from deepagents_cli.approval.verdicts import Facts, decide
 from deepagents_cli.errors import CommandError
 from deepagents_cli.project.agents import FileAgent
 from deepagents_cli.project.checks import describe
 from deepagents_cli.project.machine import examine
 from deepagents_cli.project.project import Folder, Project, read_text
-from deepagents_cli.project.settings import KEYS, NOTHING_SET, Settings, as_text, merge, read_user, user_file
+from deepagents_cli.project.settings import KEYS, NOTHING_SET, Settings, as_text, user_file
 from deepagents_cli.project.tools import TOOLS
 from deepagents_cli.protocol import Choice, Result
 from deepagents_cli.session.proposal import Proposal
 from deepagents_cli.session.slash.parts import SlashCommand, Talk, propose
-from deepagents_cli.session.workplace import Workplace
 from deepagents_cli.text import one_line
 
 _FILE: Final = "AGENTS.md"
@@ -129,21 +124,10 @@ async def _tools(talk: Talk, arguments: str) -> Result:
     else:
         names = [str(getattr(each, "name", each)) for each in request.tools]
     words = {"allow": "", "ask": ": asks", "refuse": ": refused"}
-    specs = {name: policy.specs.get(name) for name in sorted(names)}
-    lines = [
-        f"- `{one_line(name)}`{words[_usual(each, policy)] if each else ''}" for name, each in specs.items()
-    ]
+    usual = {each: policy.usual(each) for each in sorted(names)}
+    lines = [f"- `{one_line(name)}`{words[kind]}" for name, kind in usual.items()]
     note = "" if talk.mode == "full" else " Secrets, .git and settings of editors ask in addition."
     return Result(text="\n".join([f"In mode {talk.mode}:{note}", "", *lines]))
-
-
-def _usual(spec: ToolSpec, policy: Policy) -> str:
-    """Return what becomes of an ordinary call of a tool in the present mode."""
-    watched = policy.watched and spec.asks_by_default and policy.mode != "plan"
-    harmless = policy.mode == "plan" and policy.confined and not policy.network
-    args = dict.fromkeys(spec.summary_arguments, "")
-    mode = "ask" if watched else policy.mode
-    return decide(spec, args, mode, (), Facts(confined=policy.confined, harmless=harmless)).kind
 
 
 async def _permissions(talk: Talk, arguments: str) -> Result:
@@ -155,24 +139,12 @@ async def _permissions(talk: Talk, arguments: str) -> Result:
         return Result(
             text="It is asked about again." if known else f"There is no rule {one_line(arguments)!r}."
         )
-    if not policy.rules:
+    if not policy.remembered:
         return Result(text="No call is allowed for good; choose always when you are asked.")
-    kept = await to_thread(_where_kept, talk.workplace)
-    where = {each: kept.get(each, "this session") for each in map(str, policy.rules)}
+    where = {each.rule.key: one_line(each.describe_scope(policy.directory)) for each in policy.remembered}
     # First, so that Enter alone removes nothing.
     rows = {_KEEP_ALL: "remove none"} | {rule: f"{place}; remove" for rule, place in where.items()}
     return Result(choices=[Choice(rule, one_line(rule), detail) for rule, detail in rows.items()])
-
-
-def _where_kept(place: Workplace) -> dict[str, str]:
-    """Return where the rules are kept that count here, for people; the others are the session's."""
-    kept = merge(read_user(place.project.home)).permissions
-    named = {None: "everywhere", place.directory: "in this directory"}
-    return {
-        str(rule): named.get(each.directory) or f"in {one_line(str(each.directory))}"
-        for each in kept
-        for rule in rules_in([each], place.directory)
-    }
 
 
 async def _diff(talk: Talk, arguments: str) -> Result:

@@ -1,0 +1,203 @@
+"""Find what is known of calls beyond their text: where paths lead, what is guarded, what cannot be done."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, cast
+
+from deepagents.backends.filesystem import FilesystemBackend
+from deepagents.backends.protocol import SandboxBackendProtocol
+from deepagents.errors import BackendError
+from deepagents.events import ApprovalRequest
+from deepagents.tools import ToolSpec, specs_by_name
+from deepagents.tools.preview import Preview, preview_change
+from deepagents_cli.approval.backends import GuardedSandbox
+from deepagents_cli.approval.guarded import (
+    Kind,
+    OwnFiles,
+    OwnRules,
+    is_kept_from_tools,
+    kind_below,
+    kind_obeyed,
+    kind_of,
+    needs_of,
+)
+from deepagents_cli.approval.rules import program_of
+from deepagents_cli.approval.verdicts import EXACTLY, Facts, action_of
+
+_LARGEST_PREVIEW: Final = 10_000_000
+
+
+@dataclass
+class Reach:
+    """The files and commands that an agent's calls reach, as this machine names them.
+
+    `network`: whether commands in the sandbox reach any of it. `own` is what this program obeys and keeps.
+    """
+
+    backend: FilesystemBackend
+    directory: Path
+    network: bool = field(default=False, kw_only=True)
+    own: OwnFiles | None = field(default=None, kw_only=True)
+    specs: Mapping[str, ToolSpec] = field(default_factory=specs_by_name, kw_only=True)
+
+    @property
+    def sandbox(self) -> GuardedSandbox | None:
+        """The sandbox in which commands run, if they run in one."""
+        return self.backend if isinstance(self.backend, GuardedSandbox) else None
+
+    @property
+    def confined(self) -> bool:
+        """Whether commands run in the sandbox."""
+        return self.sandbox is not None
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The directories in which confined commands find files."""
+        return self.sandbox.given if self.sandbox else ()
+
+    @property
+    def places(self) -> tuple[Path, ...]:
+        """The directories that the agent was given."""
+        return (*map(Path, self.given),) or (self.directory,)
+
+    @cached_property
+    def own_rules(self) -> OwnRules:
+        """The rules about what this program obeys and keeps."""
+        return self.own.rules(self.places) if self.own else ()
+
+    def find_facts(self, spec: ToolSpec, args: Mapping[str, Any], led_to: str | None = None) -> Facts:
+        """Find what is known of a call now; `led_to` is where its path led when it was made."""
+        action, harmless = action_of(spec), self.confined and not self.network
+        if spec.effect == "run":
+            texts = [str(args.get(each, "")) for each in spec.summary_arguments]
+            about = () if spec.about_background else (*texts[:1],)
+            return Facts(action, about, self._find_needs(spec, args, texts), self.confined, harmless)
+        path = self.path_of(spec, args)
+        if path is None:
+            return Facts(action)
+        named = tuple(dict.fromkeys([path, led_to or path, self._leads_to(spec, path)]))
+        paths = tuple(map(self._machine, named))
+        writes, own = spec.changes_files, self.own_rules
+        kinds: list[Kind | None] = [kind_of(each, writes=writes, own=own) for each in (*named, *paths)]
+        if writes:
+            kinds.extend(kind_obeyed(each, self.places) for each in paths)
+        if spec.effect == "delete":
+            kinds.extend(kind_below(each, own) for each in paths)
+        guarded = frozenset(each for each in kinds if each is not None)
+        return Facts(action, paths, guarded, self.confined)
+
+    def find_started(self, args: Mapping[str, Any]) -> str | None:
+        """Return the command in the background that a call is about; it keeps the rights that it has."""
+        started = self.sandbox.started.get(str(args.get("command_id"))) if self.sandbox else None
+        return started.command if started else None
+
+    def find_refusal(self, spec: ToolSpec, args: Mapping[str, Any]) -> str | None:
+        """Return the error that a call meets whatever a person answers, as far as names tell."""
+        try:
+            if spec.about_background and self.backend.capabilities().background:
+                commands = cast("SandboxBackendProtocol", self.backend)
+                commands.poll_command(str(args["command_id"]))
+            elif spec.effect == "run" and self.sandbox:
+                self.sandbox.check_program(program_of(str(args[spec.summary_arguments[0]])))
+            named = args.get(spec.path_argument) if spec.path_argument else None
+            if isinstance(named, str):
+                self._check_path(spec, args, named)
+        except BackendError as error:
+            return f"Error: {error.text} [{error.code}]"
+        return None
+
+    def preview(self, request: ApprovalRequest) -> tuple[bytes | None, Preview] | None:
+        """Return what a file holds, and what a call would make of it; `None` for what changes no content."""
+        spec = self.specs.get(request.name)
+        path = None if spec is None else self.path_of(spec, request.args)
+        if spec is None or path is None or not spec.changes_files:
+            return None
+        if spec.effect == "delete":
+            there = os.path.lexists(self._machine(path))
+            problem = None if there else f"Error: File '{path}' not found [file_not_found]"
+            return None, Preview(failure=problem)
+        try:
+            found = self.backend.read(path, 0, 1)
+            (held,) = self.backend.download_files([path])
+        except BackendError as error:
+            return None, Preview(failure=f"Error: {error.text} [{error.code}]")
+        if found.error and found.code != "file_not_found":
+            return None, Preview(failure=f"Error: {found.error} [{found.code}]")
+        arguments = {**request.args, cast("str", spec.path_argument): path}
+        preview = preview_change(spec, arguments, held.content)
+        is_shown = len(held.content or b"") <= _LARGEST_PREVIEW or preview.failure
+        return (held.content, preview) if is_shown else None
+
+    def place_of(self, request: ApprovalRequest) -> str | None:
+        """Return where on this machine the file of a call is."""
+        spec = self.specs.get(request.name)
+        path = None if spec is None else self.path_of(spec, request.args)
+        return None if path is None else self._machine(path)
+
+    def path_of(self, spec: ToolSpec, args: Mapping[str, Any]) -> str | None:
+        """Return the path that a call names, as the backend calls it."""
+        given = args.get(spec.path_argument) if spec.path_argument else None
+        if not isinstance(given, str):
+            return None
+        try:
+            return self._as_own(spec, args, given)
+        except BackendError:
+            return None
+
+    def needs(self, command: str) -> frozenset[Kind]:
+        """Return what a command names of what is guarded."""
+        return needs_of(command, self.given)
+
+    def _find_needs(self, spec: ToolSpec, args: Mapping[str, Any], texts: list[str]) -> frozenset[Kind]:
+        needs = frozenset[Kind]().union(*map(self.needs, texts))
+        started = self.sandbox and self.sandbox.started.get(str(args.get("command_id")))
+        if not spec.about_background or not started:
+            return needs
+        needs |= self.needs(started.command)
+        return needs | EXACTLY if started.is_free else needs
+
+    def _check_path(self, spec: ToolSpec, args: Mapping[str, Any], named: str) -> None:
+        path = self._as_own(spec, args, named)
+        if path is None:
+            raise BackendError("invalid_path", f"{named!r} is no path of a file here; write one without '..'")
+        try:
+            real = self._real_path(spec, path)
+        except BackendError as error:
+            # A new file may lie in new directories.
+            if error.code != "file_not_found" or not spec.changes_files or spec.effect == "delete":
+                raise
+            real = path
+        if is_kept_from_tools(self._machine(real), self.own_rules):
+            raise BackendError("permission_denied", f"'{path}' is of this program's own conversations")
+        if not spec.changes_files and not os.path.lexists(self._machine(real)):
+            raise BackendError("file_not_found", f"File '{path}' not found")
+        if spec.effect == "delete" and self._machine(real) in map(str, self.places):
+            raise BackendError("invalid_path", f"'{path}' is a directory that was given, and is not deleted")
+        if spec.changes_files and self.sandbox:
+            self.sandbox.check_change(real)
+
+    def _as_own(self, spec: ToolSpec, args: Mapping[str, Any], named: str) -> str | None:
+        own = self.backend.capabilities().command_paths.own(named)
+        return spec.path_in({**args, cast("str", spec.path_argument): own})
+
+    def _leads_to(self, spec: ToolSpec, path: str) -> str:
+        try:
+            return self._real_path(spec, path)
+        except BackendError:
+            return path
+
+    def _real_path(self, spec: ToolSpec, path: str) -> str:
+        above, _, name = path.rpartition("/")
+        # A deletion removes a link itself.
+        if spec.effect == "delete" and path not in map(str, self.places):
+            return f"{self.backend.real_path(above or '/').rstrip('/')}/{name}"
+        return self.backend.real_path(path)
+
+    def _machine(self, path: str) -> str:
+        """Return how this machine calls a path of the backend."""
+        return path if self.confined else os.path.normpath(f"{self.directory}/{path.lstrip('/')}")
