@@ -20,6 +20,7 @@ TESTED_BY: dict[str, str] = {
     "deepagents_cli/project/markdown.py": "cli/test_commands.py",
     "deepagents_cli/project/setup.py": "cli/test_trust.py",
     "deepagents_cli/approval/backends.py": "cli/test_sandbox.py",
+    "deepagents_cli/approval/facts.py": "cli/test_policy.py",
     "deepagents_cli/approval/questions.py": "cli/test_approval.py",
     "deepagents_cli/values.py": "cli/test_limits.py",
     "deepagents_local/catalog.py": "local/test_weights.py",

@@ -88,7 +88,7 @@ class Reach:
             kinds.extend(kind_obeyed(each, self.places) for each in paths)
         if spec.effect == "delete":
             kinds.extend(kind_below(each, own) for each in paths)
-        guarded = frozenset(each for each in kinds if each is not None)
+        guarded: frozenset[Kind] = frozenset(each for each in kinds if each is not None)
         return Facts(action, paths, guarded, self.confined)
 
     def find_started(self, args: Mapping[str, Any]) -> str | None:

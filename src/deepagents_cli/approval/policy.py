@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 from pydantic import ValidationError
 
@@ -41,7 +41,8 @@ _FREER: Final[Sequence[Mode]] = ("plan", "ask", "auto", "full")
 _DECISIONS: Final = ("approve", "edit", "reject", "respond")
 
 
-class _Seen(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Seen:
     """A call that an agent made: what the agent may do at most, where its path led then, whether it waits."""
 
     most: Mode = "full"
@@ -115,14 +116,14 @@ class Policy(Reach):
         named, led_to = link_of(request.state, call_id)
         seen = _Seen(most, led_to if named == self.path_of(spec, call["args"]) else None)
         waits = self._decide(spec, call["args"], seen)[0].kind != "allow"
-        self._seen[call_id] = seen._replace(waits=waits)
+        self._seen[call_id] = replace(seen, waits=waits)
         return waits
 
     def judge(self, request: ApprovalRequest) -> Verdict:
         """Decide about a call that waits: what cannot be done is refused, and only the rest asks a person."""
         spec, seen = self.specs.get(request.name), self._seen.get(request.tool_call_id, _Seen())
         # Also one that an earlier process asked about.
-        self._seen[request.tool_call_id] = seen._replace(waits=True)
+        self._seen[request.tool_call_id] = replace(seen, waits=True)
         if spec is None:
             return ALLOW if self.mode == "full" else ASK
         verdict, facts = self._decide(spec, request.args, seen)

@@ -10,7 +10,9 @@ from deepagents.middleware.approval.files import find_links as find_links
 from deepagents.middleware.approval.files import find_named_path as find_named_path
 from deepagents.middleware.approval.files import link_of as link_of
 from deepagents.middleware.approval.files import was_asked as was_asked
+from deepagents.middleware.approval.memory import REMEMBERED as REMEMBERED
 from deepagents.middleware.approval.memory import RememberedDecisions
+from deepagents.middleware.approval.memory import remembering_for as remembering_for
 from deepagents.middleware.approval.middleware import HELD as HELD
 from deepagents.middleware.approval.middleware import ApprovalMiddleware as ApprovalMiddleware
 from deepagents.middleware.approval.middleware import wrap_langchain as wrap_langchain

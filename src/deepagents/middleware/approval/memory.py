@@ -20,13 +20,11 @@ from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.config import get_config
 from langgraph.graph import END
-from langgraph.types import Command
 
 from deepagents._async import IOCall, sync_and_async
 from deepagents._globs import anchor
 from deepagents.decisions import RememberedDecision, are_equal, canonical
 from deepagents.errors import ConfigError
-from deepagents.middleware._requests import TASK_NAME, ToolResult
 from deepagents.middleware.approval.files import Call, Specs, find_named_path, link_of, waits
 from deepagents.permissions import FilesystemPermission, Rules
 from deepagents.tools._tool import failure_message
@@ -247,32 +245,27 @@ def make_rejection(decision: RememberedDecision, call: Call) -> ToolMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class _TaskDecisions:
-    """What is remembered for the subagent that a call of `task` starts, and what it learns."""
+class _Task:
+    """What is remembered for the subagent of a task, and what it learns; `caller` is where it was called."""
 
     subagent: str
-    thread: str | None
-    depth: int
+    caller: Sequence[str]
     known: Sequence[RememberedDecision]
     learned: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
 
 
-_TASK: ContextVar[_TaskDecisions | None] = ContextVar("deepagents_task_decisions", default=None)
+_TASK: ContextVar[_Task | None] = ContextVar("deepagents_task_decisions", default=None)
 
 
 @contextmanager
-def passing_decisions(state: Mapping[str, Any], call: Call) -> Generator[Records]:
-    """Let the subagent that this call starts know its decisions; yield what it learns."""
-    subagent = call["args"].get("subagent_type") if call["name"] == TASK_NAME else None
-    task = None
-    if isinstance(subagent, str):
-        theirs = (each for each in find_decisions(state) if each.subagents[:1] == (subagent,))
-        known = [replace(each, subagents=each.subagents[1:]) for each in theirs]
-        task = _TaskDecisions(subagent, *_running_in(), known)
-    # Set to `None` for other tools: an agent that one of them runs must not take over these decisions.
+def remembering_for(subagent: str, state: Mapping[str, Any]) -> Generator[Records]:
+    """Let a subagent that runs in this context know its decisions; yield what it learns, for its caller."""
+    theirs = (each for each in find_decisions(state) if each.subagents[:1] == (subagent,))
+    known = [replace(each, subagents=each.subagents[1:]) for each in theirs]
+    task = _Task(subagent, _find_graphs(), known)
     token = _TASK.set(task)
     try:
-        yield task.learned if task else {}
+        yield task.learned
     finally:
         _TASK.reset(token)
 
@@ -290,34 +283,17 @@ def report_decisions(state: Mapping[str, Any]) -> None:
         task.learned.update(_write(replace(each, subagents=(task.subagent, *each.subagents)) for each in own))
 
 
-def with_learned(result: ToolResult, learned: Records) -> ToolResult:
-    """Return the result so that the agent keeps what was learned while the call ran."""
-    if not learned:
-        return result
-    if isinstance(result, ToolMessage):
-        return Command(update={"messages": [result], REMEMBERED: dict(learned)})
-    update: object = result.update
-    if not isinstance(update, dict):
-        return result
-    return replace(result, update={**cast("dict[str, Any]", update), REMEMBERED: dict(learned)})
-
-
-def _own_task() -> _TaskDecisions | None:
+def _own_task() -> _Task | None:
     """Return the task that this very agent works on; none for an agent that a tool of the subagent calls."""
     task = _TASK.get()
-    if task is None:
-        return None
-    thread, depth = _running_in()
-    return task if (thread, depth) == (task.thread, task.depth + 1) else None
+    return task if task and [*task.caller] == _find_graphs()[:-1] else None
 
 
-def _running_in() -> tuple[str | None, int]:
-    """Return the thread, and how many graphs run one below the other."""
+def _find_graphs() -> list[str]:
+    """Return the graphs that run one below the other, each as the step of it that is being done."""
     try:
-        given: Mapping[str, Any] = get_config().get("configurable", {})
+        namespace: str = get_config().get("configurable", {}).get("checkpoint_ns") or ""
     except RuntimeError:
-        return None, 0
-    namespace: str = given.get("checkpoint_ns") or ""
-    # LangGraph adds a number where one node calls several graphs; it is no graph.
-    parts = [part for part in namespace.split("|") if part and not part.isdecimal()]
-    return given.get("thread_id"), len(parts)
+        return []
+    # LangGraph adds a number where one node calls several graphs; it is not a graph.
+    return [part for part in namespace.split("|") if part and not part.isdecimal()]

@@ -36,10 +36,8 @@ from deepagents.middleware.approval.memory import (
     find_decision,
     find_decisions,
     make_rejection,
-    passing_decisions,
     records_of,
     report_decisions,
-    with_learned,
 )
 from deepagents.middleware.approval.questions import (
     EDITED,
@@ -269,9 +267,7 @@ class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]
             lambda: langchain.wrap_tool_call(request, handler),
             lambda: langchain.awrap_tool_call(request, handler),
         )
-        with passing_decisions(request.state, call) as learned:
-            result = await run
-        return with_learned(result, learned)
+        return await run
 
 
 def wrap_langchain(approval: Middleware) -> Middleware:

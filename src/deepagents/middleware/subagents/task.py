@@ -35,6 +35,7 @@ from deepagents._state.schema import SHARED, Sharing
 from deepagents._text import describe_exception
 from deepagents.errors import ConfigError, ToolFailure
 from deepagents.middleware._requests import TASK_NAME
+from deepagents.middleware.approval import REMEMBERED, remembering_for
 from deepagents.middleware.subagents.fork import FORKED, REFUSAL, make_forked_history
 from deepagents.middleware.subagents.merge import diff_state, same
 from deepagents.models.endings import Break, break_of, describe_break
@@ -221,13 +222,16 @@ async def _task(context: Delegation, description: str, subagent_type: str) -> To
         # In a thread: to compile an agent would hold up all other tasks of the event loop.
         runnable = await in_thread(lambda: worker.runnable(wanted))
     state = context.initial_state(worker, description)
-    result = await _run(runnable, worker.name, state, context.runtime)
+    with remembering_for(worker.name, context.runtime.state) as learned:
+        result = await _run(runnable, worker.name, state, context.runtime)
     report = render_report(worker.name, result, given=state["messages"])
     returned = {key: value for key, value in result.items() if context.sharing(key).back}
     update = diff_state(
         context.select_shared_state(), returned, running_channels(), getattr(runnable, "channels", {})
     )
     report += _warn_of_conflicts(update, str(context.runtime.tool_call_id))
+    if learned and REMEMBERED in running_channels():
+        update = {**update, REMEMBERED: dict(learned)}
     if kind := _find_break(result):
         report += f"\n\n[This is not all of it: the answer of the subagent {describe_break(kind)}.]"
         return ToolOutput(report, update=update, code="incomplete_answer")
