@@ -9,6 +9,7 @@ import asyncio
 import html
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from itertools import chain
 from threading import Lock
 from typing import Any, Final, NotRequired, TypeVar
 from weakref import WeakKeyDictionary
@@ -22,13 +23,21 @@ from typing_extensions import TypedDict
 from deepagents._async import IOCall, await_thread, start_thread
 from deepagents._text import truncate
 from deepagents.errors import ErrorCode, ToolFailure
-from deepagents.middleware.async_subagents.spec import AsyncAgent, PlainId, RunStatus
+from deepagents.middleware.async_subagents.spec import (
+    UNFINISHED,
+    AsyncAgent,
+    AsyncTask,
+    PlainId,
+    RunStatus,
+    TaskStatus,
+    as_mapping,
+)
 
 T = TypeVar("T")
 
 
 class Run(TypedDict):
-    """A run; only one of this process can be `lost`."""
+    """A run."""
 
     run_id: PlainId
     status: RunStatus
@@ -63,6 +72,8 @@ _ADVICE: Final = (
     "the url, graph_id, headers or API key of its spec be wrong."
 )
 
+_GENERIC_ERROR: Final = "The task failed; its server does not say why."
+_NEVER_BEGAN: Final = "The task never began: start it again if it is still needed."
 _NO_URL: Final = (
     "no url configured for {!r}: without one, an async subagent is reached inside the server that runs this "
     "agent, and only when the agent is awaited (ainvoke, astream). Give its spec a url to use it here."
@@ -143,6 +154,25 @@ class RemoteClient:
         """Cancel a run."""
         await self._ask(_ANY, lambda client: client.runs.cancel(thread_id, run_id))
 
+    async def status(self, task: AsyncTask) -> TaskStatus:
+        """Return how a task stands: one request while it runs, two or three when it has ended."""
+        thread_id, run_id = task["thread_id"], task["run_id"]
+        if task["status"] == "cancelled":
+            return TaskStatus("cancelled", run_id)
+        run = await self.get_run(thread_id, run_id) if run_id else None
+        # An interrupted run may have been replaced by an update, whose run is then the newest of the thread.
+        if run is None or run["status"] == "interrupted":
+            run = await self.get_newest_run(thread_id)
+        if run is None:
+            return TaskStatus("error", run_id, error=_NEVER_BEGAN)
+        if run["status"] in UNFINISHED or run["status"] == "timeout":
+            return TaskStatus(run["status"], run["run_id"])
+        thread = await self.get_thread(thread_id)
+        # A newer run is under way or has failed, and that is the one that counts.
+        if run["status"] == "success" and thread.get("status") in ("busy", "error"):
+            run = await self.get_newest_run(thread_id) or run
+        return _combine(run, thread)
+
     async def _ask(self, form: TypeAdapter[T], question: Callable[[Any], Any]) -> T:
         def block() -> Any:
             if self.agent.url is None:
@@ -180,6 +210,38 @@ class RemoteClient:
             return RemoteFailure("timeout", f"no answer within {self._seconds:g} s. {_ADVICE}")
         happened = f"cannot be reached, hung up, or sent no JSON ({type(error).__name__})"
         return RemoteFailure("remote_failed", f"the server {happened}. {_ADVICE}")
+
+
+def _combine(run: Run, thread: Thread) -> TaskStatus:
+    values, interrupts = as_mapping(thread.get("values")), _interrupts_of(thread)
+    run_id: str = run["run_id"]
+    match run["status"], thread.get("status"):
+        # The protocol reports a run that stopped to ask a person as a success on an interrupted thread.
+        case (("success" | "interrupted"), "interrupted") if interrupts or run["status"] == "success":
+            return TaskStatus("waiting", run_id, values, interrupts)
+        case "interrupted", _:
+            return TaskStatus("cancelled", run_id)
+        case ("pending" | "running") as status, _:
+            return TaskStatus(status, run_id)
+        case "success", "busy":
+            return TaskStatus("running", run_id)
+        case ("error", _) | (_, "error"):
+            return TaskStatus("error", run_id, error=_error_of(thread))
+        case status, _:
+            return TaskStatus(status, run_id, values)
+
+
+def _interrupts_of(thread: Thread) -> tuple[Mapping[str, Any], ...]:
+    found = chain.from_iterable((thread.get("interrupts") or {}).values())
+    return tuple({"id": each.get("id"), "value": each.get("value")} for each in found)
+
+
+def _error_of(thread: Thread) -> str:
+    given = thread.get("error")
+    parts = (
+        [given] if isinstance(given, str) else [as_mapping(given).get(key) for key in ("error", "message")]
+    )
+    return ": ".join(str(part) for part in parts if part) or _GENERIC_ERROR
 
 
 def _to_wire(message: BaseMessage | dict[str, Any]) -> dict[str, Any]:

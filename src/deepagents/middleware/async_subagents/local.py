@@ -1,4 +1,4 @@
-"""Run tasks in this process, and answer about them in the words of the Agent Protocol.
+"""Run tasks in this process, and answer about them as a server does.
 
 A task works as its caller does: in a thread of its own when that blocks, in a task of the same event loop
 when that awaits. Its conversation is a thread in the caller's checkpointer, which may outlive the process;
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import uuid4
 
 from langchain_core.messages import AIMessage
@@ -28,10 +28,16 @@ from deepagents._state.runtime import (
     runtime_of_run,
 )
 from deepagents.middleware._history import is_from_person
-from deepagents.middleware.async_subagents.client import RemoteFailure, Run, Thread
+from deepagents.middleware.async_subagents.client import Clients, RemoteClient, RemoteFailure, Run
 from deepagents.middleware.async_subagents.local_runs import LocalRun, StreamOfCaller, runs_of_process
 from deepagents.middleware.async_subagents.messages import Input, content_blocks
-from deepagents.middleware.async_subagents.spec import AsyncAgent, as_mapping
+from deepagents.middleware.async_subagents.spec import (
+    UNDER_WAY,
+    AsyncAgent,
+    AsyncTask,
+    TaskStatus,
+    as_mapping,
+)
 from deepagents.middleware.limits import open_background, save_background
 from deepagents.models.endings import break_of, describe_break
 
@@ -56,40 +62,15 @@ class LocalClient:
         """Go on with a thread that waits for a person, with the answers by the ids of the questions."""
         return await self._begin(thread_id, Command(resume=dict(answers)), options)
 
-    async def get_run(self, thread_id: str, run_id: str) -> Run:
-        """Return a run. One that another process began is `lost`, unless its thread shows that it is over."""
-        known = self._runs.find(thread_id, run_id)
-        if known:
+    async def status(self, task: AsyncTask) -> TaskStatus:
+        """Return how a task stands."""
+        if task["status"] == "cancelled":
+            return TaskStatus("cancelled", task["run_id"])
+        if known := self._runs.newest(task["thread_id"]):
             _take_over(known)
-            return _show(known)
-        state = await self._read(thread_id)
-        rests = not state.tasks or any(task.interrupts for task in state.tasks)
-        is_over = rests and (state.metadata or {}).get("run_id") == run_id
-        return {"run_id": run_id, "status": "success" if is_over else "lost"}
-
-    async def get_newest_run(self, thread_id: str) -> Run | None:
-        """Return the newest run of a thread, `None` when this process knows of none."""
-        known = self._runs.newest(thread_id)
-        return _show(known) if known else None
-
-    async def get_thread(self, thread_id: str) -> Thread:
-        """Return how a thread stands, its result, and the questions that it waits with."""
-        newest = self._runs.newest(thread_id)
-        if newest and not newest.is_over:
-            return {"status": "busy"}
-        if newest and newest.status == "error":
-            return {"status": "error", "error": newest.error}
-        state = await self._read(thread_id)
-        questions = {
-            task.id: [{"id": each.id, "value": each.value} for each in task.interrupts]
-            for task in state.tasks
-            if task.interrupts
-        }
-        last = next(reversed(as_mapping(state.values).get("messages") or ()), None)
-        if last is not None and (kind := break_of(last)):
-            return {"status": "error", "error": f"The answer {describe_break(kind)}: {last.text}"}
-        status = "interrupted" if questions else "idle"
-        return {"status": status, "interrupts": questions, "values": _find_result(state.values)}
+            if known.status in UNDER_WAY or known.status == "error":
+                return TaskStatus(known.status, known.run_id, error=known.error)
+        return _status_at_rest(await self._read(task["thread_id"]), known, task["run_id"])
 
     async def cancel_run(self, thread_id: str, run_id: str) -> None:
         """Stop a run.
@@ -98,7 +79,7 @@ class LocalClient:
             RemoteFailure: for one that is not under way here.
         """
         known = self._runs.find(thread_id, run_id)
-        if known is None or known.is_over:
+        if known is None or known.status not in UNDER_WAY:
             raise RemoteFailure("remote_failed", f"run {run_id!r} is not under way", 404)
         known.stop()
 
@@ -127,7 +108,7 @@ class LocalClient:
         stops = options.get("multitask_strategy") == "interrupt"
         self._runs.add(thread_id, made, stop_others=stops)
         await made.start()
-        return _show(made)
+        return {"run_id": made.run_id, "status": made.status}
 
     async def _bind(self) -> Any:
         """Return the agent's graph, which has the caller's checkpointer and store unless it has its own."""
@@ -164,6 +145,14 @@ class LocalClient:
         return await IOCall(block, wait)
 
 
+TaskClient: TypeAlias = RemoteClient | LocalClient
+
+
+def open_client(agent: AsyncAgent, clients: Clients, seconds: float) -> TaskClient:
+    """Return what answers about tasks of an agent: its server within these seconds, or this process."""
+    return LocalClient(agent, clients) if agent.make else RemoteClient(agent, clients, seconds)
+
+
 def _take_over(known: LocalRun) -> None:
     """Show a run on the stream of the main agent's present run, and let it spend from the limits of that."""
     known.stream.follow()
@@ -171,8 +160,22 @@ def _take_over(known: LocalRun) -> None:
         save_background(known.budget)
 
 
-def _show(known: LocalRun) -> Run:
-    return {"run_id": known.run_id, "status": known.status}
+def _status_at_rest(state: StateSnapshot, known: LocalRun | None, run_id: str) -> TaskStatus:
+    """Return how a task stands that does not work here; its thread tells of one of another process."""
+    run_id = known.run_id if known else run_id
+    questions = tuple({"id": each.id, "value": each.value} for each in state.interrupts)
+    is_over = (questions or not state.tasks) and (state.metadata or {}).get("run_id") == run_id
+    if known.status == "lost" if known else not is_over:
+        return TaskStatus("interrupted", run_id)
+    values = as_mapping(state.values)
+    if questions:
+        return TaskStatus("waiting", run_id, values, questions)
+    if known and known.status == "interrupted":
+        return TaskStatus("cancelled", run_id)
+    last = next(reversed(values.get("messages") or ()), None)
+    if last is not None and (kind := break_of(last)):
+        return TaskStatus("error", run_id, error=f"The answer {describe_break(kind)}: {last.text}")
+    return TaskStatus("success", run_id, _find_result(values))
 
 
 def _as_graph(runnable: Runnable[Any, Any]) -> Any:
@@ -184,13 +187,12 @@ def _as_graph(runnable: Runnable[Any, Any]) -> Any:
     return builder.compile()
 
 
-def _find_result(values: Any) -> dict[str, Any]:
+def _find_result(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return what an agent answered, as the last message of its thread: a structured answer as JSON."""
-    held = as_mapping(values)
-    structured = held.get("structured_response")
+    structured = values.get("structured_response")
     if structured is not None:
         return {"messages": [{"content": to_json(structured, serialize_unknown=True).decode()}]}
-    messages: Sequence[Any] = held.get("messages") or ()
+    messages: Sequence[Any] = values.get("messages") or ()
     # What stands before the task or its last update is another answer, or that of the agent it is a fork of.
     since = takewhile(lambda message: not is_from_person(message), reversed(messages))
     answers = (each.content for each in since if isinstance(each, AIMessage))

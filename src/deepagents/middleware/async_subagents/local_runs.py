@@ -20,7 +20,7 @@ from deepagents._async import IOCall, arun, run, start_thread
 from deepagents._state.run_end import RunEnd, run_end
 from deepagents._state.runtime import outside_of_runs, running_stream
 from deepagents._text import describe_exception
-from deepagents.middleware.async_subagents.spec import UNDER_WAY, RunStatus
+from deepagents.middleware.async_subagents.spec import RunStatus
 from deepagents.middleware.limits import Budget, counting
 
 _MOST_KEPT: Final = 1_000
@@ -111,11 +111,6 @@ class LocalRun:
         if task and task.get_loop().is_closed():
             self._finish("lost")
         return self.ended.done()
-
-    @property
-    def is_over(self) -> bool:
-        """Whether it has ended, or is about to because it was stopped."""
-        return self.status not in UNDER_WAY
 
     def start(self) -> IOCall[None]:
         """Make the call that starts it."""

@@ -39,6 +39,7 @@ ShownMessages: TypeAlias = Callable[[Mapping[str, Any]], Sequence[Any]]
 """Returns the messages of a state as the agent's model sees them."""
 
 _EVENT: Final = TypeAdapter(TaskEvent)
+_MAX_ERROR: Final = 4_000
 _MAX_RESULT: Final = 80_000
 _MEDIA: Final = ("image", "image_url", "audio", "input_audio", "video", "file")
 _CUT: Final = "\n... [cut; check_async_task returns the whole answer]"
@@ -47,13 +48,9 @@ _LEFT: Final = (
     "The process that worked on it has ended before it did. What it had done is kept: update_async_task lets "
     "it go on from there."
 )
-_NOTES: Final = {
-    "pending": "It has not begun yet. Do not wait for it: its result will be announced.",
-    "waiting": "It waits for a person. Tell the user what it asks, and do not answer it yourself.",
-    "interrupted": _LEFT,
-}
 _HEADER: Final = "[System notification about an async task. The user did not write this.]"
 _NEXT: Final = {
+    "pending": "It has not begun yet. Do not wait for it: its result will be announced.",
     "success": "The user has not seen this result: use it, and pass on what matters.",
     "error": "Tell the user, or start it again with start_async_task if that may help.",
     "timeout": "It ran out of time. Tell the user, or start a smaller task.",
@@ -62,6 +59,7 @@ _NEXT: Final = {
     "waiting": "It waits for a person: tell the user what it asks, and do not answer yourself. "
     "update_async_task would drop the question.",
 }
+_NOTED: Final = ("pending", "waiting", "interrupted")
 _SUPERSEDED: Final = (
     "This is about an earlier run of the task, which your update has replaced. It is not the result of the "
     "update: that will be announced by itself."
@@ -181,12 +179,15 @@ def render_status(task: AsyncTask, found: TaskStatus) -> Content:
         if _has_media(blocks):
             return [{"type": "text", "text": to_json(shown)}, *blocks]
         shown["result"] = _text_of(blocks) or _NO_OUTPUT
-    note = {"note": _NOTES[found.status]} if found.status in _NOTES else {}
+    note = {"note": _NEXT[found.status]} if found.status in _NOTED else {}
     return to_json({**shown, **_details_of(found), **note})
 
 
 def _details_of(found: TaskStatus) -> dict[str, Any]:
-    details = {"error": {"error": found.error}, "waiting": {"interrupts": list(found.interrupts)}}
+    details = {
+        "error": {"error": truncate(found.error, _MAX_ERROR)},
+        "waiting": {"interrupts": list(found.interrupts)},
+    }
     return details.get(found.status, {})
 
 

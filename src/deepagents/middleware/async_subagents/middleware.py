@@ -23,7 +23,7 @@ from deepagents.middleware.async_subagents.client import (
     RemoteFailure,
     make_malformed_failure,
 )
-from deepagents.middleware.async_subagents.local import LocalClient
+from deepagents.middleware.async_subagents.local import LocalClient, open_client
 from deepagents.middleware.async_subagents.local_runs import stop_runs
 from deepagents.middleware.async_subagents.messages import (
     ShownMessages,
@@ -48,7 +48,6 @@ from deepagents.middleware.async_subagents.spec import (
     update_task,
     validate_specs,
 )
-from deepagents.middleware.async_subagents.status import fetch_status, open_client
 from deepagents.middleware.async_subagents.tools import ASYNC_TASK_SYSTEM_PROMPT, TaskContext, make_tools
 from deepagents.tools._tool import Runtime
 
@@ -185,7 +184,7 @@ class AsyncSubAgentMiddleware(BaseMiddleware):
         if not waiting or not self._announces or not is_saved():
             return None
         clients = [LocalClient(self._agents[task["agent_name"]], self._clients) for task in waiting]
-        found = [await fetch_status(client, task) for client, task in zip(clients, waiting, strict=True)]
+        found = [await client.status(task) for client, task in zip(clients, waiting, strict=True)]
         # All are asked, also if one was settled meanwhile: LangGraph tells answers apart by their order.
         answers = [interrupt(as_question(task, each)) for task, each in zip(waiting, found, strict=True)]
         changes: dict[str, AsyncTask] = {}
@@ -218,7 +217,7 @@ class AsyncSubAgentMiddleware(BaseMiddleware):
         agent = self._agents[task["agent_name"]]
         client = open_client(agent, self._clients, _POLL_BUDGET)
         try:
-            news = _as_news(task, await fetch_status(client, task), asks=self._is_local(task) and is_saved())
+            news = _as_news(task, await client.status(task), asks=self._is_local(task) and is_saved())
         except (RemoteFailure, RecursionError) as error:
             # An answer may be nested too deep to be shown.
             failure = error if isinstance(error, RemoteFailure) else make_malformed_failure()

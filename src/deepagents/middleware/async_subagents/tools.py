@@ -20,7 +20,7 @@ from deepagents.middleware.async_subagents.client import (
     RemoteFailure,
     make_malformed_failure,
 )
-from deepagents.middleware.async_subagents.local import LocalClient
+from deepagents.middleware.async_subagents.local import LocalClient, TaskClient, open_client
 from deepagents.middleware.async_subagents.messages import (
     ShownMessages,
     escape,
@@ -38,7 +38,6 @@ from deepagents.middleware.async_subagents.spec import (
     new_task,
     update_task,
 )
-from deepagents.middleware.async_subagents.status import TaskClient, fetch_status, open_client
 from deepagents.tools._tool import Content, Runtime, ToolOutput, ToolSpec, make_tool
 
 _MAX_SUPERSEDED: Final = 50
@@ -192,7 +191,7 @@ async def _start(context: TaskContext, description: str, subagent_type: str) -> 
 async def _check(context: TaskContext, task_id: str) -> ToolOutput:
     task, client = context.find(task_id)
     with _explain("Failed to get run status"):
-        found = await fetch_status(client, task)
+        found = await client.status(task)
     return _output(render_status(task, found), update_task(task, found.status, found.run_id))
 
 
@@ -229,7 +228,7 @@ async def _cancel(context: TaskContext, task_id: str) -> ToolOutput:
     # A task that waits for a person has no run that could be cancelled.
     if task["status"] != "waiting":
         with _explain("Failed to cancel run"):
-            found = await fetch_status(client, task)
+            found = await client.status(task)
             if found.status not in UNFINISHED:
                 text = f"Task {task['task_id']} had already ended: {found.status}."
                 return _output(text, update_task(task, found.status, found.run_id))
@@ -244,7 +243,7 @@ async def _list(context: TaskContext, status_filter: str | None = None) -> ToolO
     async def ask(task: AsyncTask) -> tuple[str, str] | None:
         # Nothing is recorded here: a task that has ended is still announced with its result.
         try:
-            found = await fetch_status(context.open_client(task["agent_name"]), task)
+            found = await context.open_client(task["agent_name"]).status(task)
         except ToolFailure as failure:
             _log.warning("the status of a task of %r is not known: %s", task["agent_name"], failure.text)
             return None
