@@ -9,12 +9,11 @@ from uuid import UUID
 
 from starlette.requests import Request
 
-from deepagents_server.api.bodies import read_json, replay
 from deepagents_server.api.common import SERVER, serving
-from deepagents_server.auth import User
+from deepagents_server.auth import Handlers, User
 from deepagents_server.errors import ApiError
 from deepagents_server.loopback import OWNER
-from deepagents_server.serialize import dump
+from deepagents_server.serialize import dump, load
 from deepagents_server.server import Server
 
 Asks = tuple[
@@ -26,36 +25,38 @@ _OF_RUN: Final = ("assistant_id", "metadata", "multitask_strategy", "if_not_exis
 _NAMESPACE: Final = {"search": "namespace_prefix", "list_namespaces": "prefix"}
 
 
+def decides(request: Request) -> bool:
+    """Tell whether handlers say what a request may do."""
+    handlers = serving(request).handlers
+    # A run asks for its owner; what that owner may do was asked when the run was made.
+    return OWNER not in request.scope and handlers is not None and handlers.decides
+
+
 async def permit(
-    request: Request, asks: Asks, also_asks: Asks | None = None, *, several: bool = False
-) -> Request:
-    """Ask the handlers; return the request as they leave it, with the rows that they leave.
+    request: Request, body: Any, asks: Asks, also_asks: Asks | None, *, several: bool
+) -> tuple[Request, Any]:
+    """Ask the handlers; return request and body as they leave them, with the rows that they leave.
 
     With `several`, the body is a list, and they are asked about each part of it.
 
     Raises:
         ApiError: if they refuse it.
     """
-    server = serving(request)
-    # A run asks for its owner; what that owner may do was asked when the run was made.
-    if OWNER in request.scope or not (server.handlers and server.handlers.decides):
-        return request
-    resource, action = asks
-    body = await read_json(request)
+    server, user = serving(request), cast(User, request.user)
+    handlers, (resource, action) = cast(Handlers, server.handlers), asks
     # Elsewhere a list means nothing: an empty one must not leave handlers unasked.
     is_list = several and isinstance(body, list)
-    parts: list[Any] = cast(list[Any], body) if is_list else [body]
     changed: list[Any] = []
     wanted: dict[str, Any] | None = None
+    parts: list[Any] = cast(list[Any], body) if is_list else [body]
     for each in parts:
         given = cast(dict[str, Any], each) if isinstance(each, dict) else {}
         # A body names threads in a batch only; elsewhere, a handler would believe what is never read.
         thread_id = given.get("thread_id") if is_list else None
         value = _value(request, resource, action, given, thread_id)
-        user = cast(User, request.user)
-        granted = await server.handlers.allow(user, resource, action, value)
+        granted = await handlers.allow(user, resource, action, value)
         if also_asks:
-            await server.handlers.allow(user, *also_asks, {"metadata": {}})
+            await handlers.allow(user, *also_asks, {"metadata": {}})
         wanted = wanted if granted is None else {**(wanted or {}), **granted}
         plain = each is None or isinstance(each, dict)
         changed.append(_body(given, value, resource, action) if plain else each)
@@ -63,7 +64,8 @@ async def permit(
     if resource == "store" and action == "get":
         scope["query_string"] = _query(request, changed[0])
     sent = changed if is_list else changed[0]
-    return Request(scope, replay(request, b"" if body is None and not sent else dump(sent)))
+    # What handlers put in is to be JSON too.
+    return Request(scope), None if body is None and not sent else load(dump(sent))
 
 
 async def ask_handlers(
@@ -77,10 +79,11 @@ async def ask_handlers(
         ApiError: if they refuse it.
     """
     server = serving(request)
-    if OWNER in request.scope or not (server.handlers and server.handlers.decides):
+    if not decides(request):
         return server, dict(given)
     value = _value(request, resource, action, given, given.get("thread_id"))
-    wanted = await server.handlers.allow(cast(User, request.user), resource, action, value)
+    handlers = cast(Handlers, server.handlers)
+    wanted = await handlers.allow(cast(User, request.user), resource, action, value)
     narrowed = server.of(server.scope.narrow(resource, wanted))
     return narrowed, _body(given, value, resource, action)
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, TypeVar, cast
 from uuid import UUID
 
 import orjson
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError
 from starlette.requests import ClientDisconnect, Request
-from starlette.types import Message
 
 from deepagents_server.database.filters import clean_metadata
 from deepagents_server.errors import ApiError
@@ -134,20 +133,6 @@ def merge_metadata(server: Server, held: Mapping[str, Any], given: Metadata | No
     if len(dump(merged)) > server.max_body:
         raise ApiError(413, f"The metadata may have {server.max_body:,} bytes.")
     return merged
-
-
-def replay(request: Request, body: bytes) -> Callable[[], Awaitable[Message]]:
-    """Give a body that was read to who reads it again."""
-    first = True
-
-    async def receive() -> Message:
-        nonlocal first
-        if first:
-            first = False
-            return {"type": "http.request", "body": body, "more_body": False}
-        return await request.receive()
-
-    return receive
 
 
 def _has_many_values(body: bytes) -> bool:

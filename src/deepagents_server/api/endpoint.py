@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
-from deepagents_server.api.access import Asks, permit
+from deepagents_server.api.access import Asks, decides, permit
 from deepagents_server.api.bodies import check_body, read_json
 from deepagents_server.api.common import nothing
 from deepagents_server.api.parameters import Parameter, read_path
@@ -88,28 +88,28 @@ class Endpoint:
         Raises:
             ApiError: if the caller may not, or gives what has no such form.
         """
-        request = await self.permit(request)
+        request, read = await self.permit(request)
         if isinstance(self.body, Mapping):
-            return await self.handler(request, await read_json(request), **request.path_params)
-        body: list[Any] = []
-        if self.body:
-            body = [check_body(self.body, await read_json(request), needed=self.needs_body)]
-        named = read_path(request.path_params)
+            return await self.handler(request, read, **request.path_params)
+        body = [check_body(self.body, read, needed=self.needs_body)] if self.body else []
+        named: dict[str, Any] = {**read_path(request.path_params)}
         query = request.query_params
-        read = {key: each.read(key, query.getlist(key)) for key, each in self.query.items() if key in query}
+        named |= {key: each.read(key, query.getlist(key)) for key, each in self.query.items() if key in query}
         if self.header and (sent := request.headers.get(self.header)) is not None:
-            read[self.header.replace("-", "_")] = sent
-        return await self.handler(request, *body, **named, **read) or nothing()
+            named[self.header.replace("-", "_")] = sent
+        return await self.handler(request, *body, **named) or nothing()
 
-    async def permit(self, request: Request) -> Request:
-        """Ask the handlers of `auth`; return the request as they leave it.
+    async def permit(self, request: Request) -> tuple[Request, Any]:
+        """Ask the handlers of `auth`; return the request as they leave it, and what its body says.
 
         Raises:
-            ApiError: if they refuse it.
+            ApiError: if they refuse it, or the body is too large or not JSON.
         """
-        if not isinstance(self.asks, tuple):
-            return request
-        return await permit(request, self.asks, self.also_asks, several=self.several)
+        asks = self.asks if isinstance(self.asks, tuple) and decides(request) else None
+        read = await read_json(request) if self.body or asks else None
+        if asks is None:
+            return request, read
+        return await permit(request, read, asks, self.also_asks, several=self.several)
 
 
 def routes_of(endpoints: Iterable[Endpoint]) -> list[BaseRoute]:

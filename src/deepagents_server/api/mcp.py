@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from importlib import import_module
 from importlib.metadata import version
@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Receive, Send
+from starlette.types import Message, Receive, Send
 from starlette.types import Scope as Asgi
 
 from deepagents_server.api.access import ask_handlers
 from deepagents_server.api.assistants import json_schema, of_graphs
-from deepagents_server.api.bodies import replay
 from deepagents_server.api.common import serving
 from deepagents_server.api.endpoint import JSON_OR_STREAM, Endpoint
 from deepagents_server.api.forms import as_text, make_form, read_form
@@ -91,7 +90,21 @@ class _Exchange(Response):
         most = serving(self._request).max_body
         manager = StreamableHTTPSessionManager(protocol, stateless=True, max_request_body_size=most)
         async with manager.run():
-            await manager.handle_request(scope, replay(self._request, self._message), send)
+            await manager.handle_request(scope, _replay(self._request, self._message), send)
+
+
+def _replay(request: Request, body: bytes) -> Callable[[], Awaitable[Message]]:
+    """Give a body that was read to who reads it again."""
+    first = True
+
+    async def receive() -> Message:
+        nonlocal first
+        if first:
+            first = False
+            return {"type": "http.request", "body": body, "more_body": False}
+        return await request.receive()
+
+    return receive
 
 
 async def _list_tools(request: Request, _: Context, __: Any) -> types.ListToolsResult:

@@ -87,8 +87,8 @@ class _Conversation:
     async def _subscribe(self, number: int, params: Any) -> None:
         if len(self._subscriptions) >= _MOST:
             raise ApiError(422, f"A connection has at most {_MOST} subscriptions; end one, or open another.")
-        request = await EVENTS.permit(_request(self._socket, dump(params)))
-        given = check_body(EventsBody, await read_json(request))
+        request, read = await EVENTS.permit(_request(self._socket, dump(params)))
+        given = check_body(EventsBody, read)
         batches = await open_events(request, given, **read_path(request.path_params))
         name = str(uuid4())
         await self._send(dump(success(number, {"subscription_id": name})))
