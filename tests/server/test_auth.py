@@ -184,6 +184,7 @@ def test_a_handler_moves_what_is_stored_and_each_caller_has_a_store(callers: lis
     found: Any = ann.post("/store/items/search", json={"namespace_prefix": ["notes"]}).json()
 
     assert kept["namespace"] == ["sorted", "notes"]
+    assert ann.request("GET", "/store/items", params=where, content=b"[]").json() == kept
     assert [each["key"] for each in found["items"]] == ["tide"]
     assert ann.post("/store/namespaces", json={}).json() == {"namespaces": [["sorted", "notes"]]}
     assert ben.get("/store/items", params=where).json() is None

@@ -48,6 +48,7 @@ async def permit(
     is_list = several and isinstance(body, list)
     changed: list[Any] = []
     wanted: dict[str, Any] | None = None
+    query: bytes = request.scope["query_string"]
     parts: list[Any] = cast(list[Any], body) if is_list else [body]
     for each in parts:
         given = cast(dict[str, Any], each) if isinstance(each, dict) else {}
@@ -58,11 +59,12 @@ async def permit(
         if also_asks:
             await handlers.allow(user, *also_asks, {"metadata": {}})
         wanted = wanted if granted is None else {**(wanted or {}), **granted}
-        plain = each is None or isinstance(each, dict)
-        changed.append(_body(given, value, resource, action) if plain else each)
+        kept = _body(given, value, resource, action)
+        changed.append(kept if each is None or isinstance(each, dict) else each)
+        if action == "get":
+            query = _query(request, kept)
     scope: dict[str, Any] = {**request.scope, SERVER: server.of(server.scope.narrow(resource, wanted))}
-    if resource == "store" and action == "get":
-        scope["query_string"] = _query(request, changed[0])
+    scope["query_string"] = query
     sent = changed if is_list else changed[0]
     # What handlers put in is to be JSON too.
     return Request(scope), None if body is None and not sent else load(dump(sent))

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, RootModel
 from starlette.requests import Request
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
@@ -46,7 +46,6 @@ class Endpoint:
             answer without a body.
         asks: the resource and the action that handlers of `auth` decide about before it answers. `"nothing"`
             if it shows what belongs to no caller, `"itself"` if it asks by `ask_handlers` for what it does.
-        several: whether its body is a list, of which handlers are asked about each part.
         also_asks: a second question, about something new of which nothing is known yet.
         body: the model that it is checked by; or only a schema, and the handler checks body and path.
         needs_body: whether nothing is refused, where else it stands for an empty object.
@@ -60,7 +59,6 @@ class Endpoint:
     handler: Callable[..., Awaitable[Any]]
     asks: Asks | Literal["nothing", "itself"] | None = None
     _: KW_ONLY
-    several: bool = False
     also_asks: Asks | None = None
     body: type[BaseModel] | Mapping[str, Any] | None = None
     needs_body: bool = False
@@ -81,6 +79,11 @@ class Endpoint:
     def name(self) -> str:
         """Return the method and the path."""
         return f"{self.method} {self.path}"
+
+    @property
+    def several(self) -> bool:
+        """Tell whether the body is a list, about each part of which handlers are asked."""
+        return isinstance(self.body, type) and issubclass(self.body, RootModel)
 
     async def respond(self, request: Request) -> Any:
         """Ask the handlers of `auth`, check what is given, and let the handler answer.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
+from starlette.routing import Router
 
 _HERE: Final = r"https?://(localhost|127\.0\.0\.1|\[::1\])(:[0-9]+)?"
 _EXPOSED: Final = (
@@ -24,38 +24,24 @@ _METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 @dataclass(frozen=True)
 class Origins:
-    """The pages that may use the server."""
+    """The pages that may use the server: what `CORSMiddleware` takes."""
 
-    named: tuple[str, ...]
-    pattern: str | None
     options: Mapping[str, Any]
 
     @classmethod
     def of(cls, http: Mapping[str, Any]) -> Origins:
         """Read the configuration."""
-        given: Mapping[str, Any] = http.get("cors") or {}
-        named = given.get("allow_origins")
-        pattern = given.get("allow_origin_regex")
-        if named is None and pattern is None:
-            pattern = _HERE
-        return cls(tuple(named or ()), pattern, given)
+        cors: Mapping[str, Any] = http.get("cors") or {}
+        given = {name: value for name, value in cors.items() if value is not None}
+        if not given.keys() & {"allow_origins", "allow_origin_regex"}:
+            given["allow_origin_regex"] = _HERE
+        exposed = [*dict.fromkeys([*_EXPOSED, *given.get("expose_headers", ())])]
+        return cls({"allow_methods": _METHODS, "allow_headers": ["*"], **given, "expose_headers": exposed})
 
     def allow(self, origin: str) -> bool:
         """Tell whether pages of an origin may use the server."""
-        if "*" in self.named or origin in self.named:
-            return True
-        return self.pattern is not None and re.fullmatch(self.pattern, origin) is not None
+        return CORSMiddleware(Router(), **self.options).is_allowed_origin(origin)
 
     def middleware(self) -> Middleware:
         """Make what tells browsers so."""
-        exposed = [*dict.fromkeys([*_EXPOSED, *self.options.get("expose_headers", ())])]
-        return Middleware(
-            CORSMiddleware,
-            allow_origins=list(self.named),
-            allow_origin_regex=self.pattern,
-            allow_methods=list(self.options.get("allow_methods", _METHODS)),
-            allow_headers=list(self.options.get("allow_headers", ["*"])),
-            allow_credentials=bool(self.options.get("allow_credentials", False)),
-            expose_headers=exposed,
-            max_age=int(self.options.get("max_age", 600)),
-        )
+        return Middleware(CORSMiddleware, **self.options)

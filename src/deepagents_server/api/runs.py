@@ -376,7 +376,7 @@ ENDPOINTS: Final = [
     Endpoint("/runs", "POST", create, _CREATE, body=RunBody),
     Endpoint("/runs/stream", "POST", stream, _CREATE, body=RunBody, answer=STREAM),
     Endpoint("/runs/wait", "POST", wait, _CREATE, body=RunBody),
-    Endpoint("/runs/batch", "POST", create_batch, _CREATE, body=BatchBody, several=True),
+    Endpoint("/runs/batch", "POST", create_batch, _CREATE, body=BatchBody),
     Endpoint(
         "/runs/cancel", "POST", cancel_many, _UPDATE, body=CancelManyBody, query=_ACTION, answer=_CANCELLED
     ),

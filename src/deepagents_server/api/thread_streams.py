@@ -172,7 +172,7 @@ async def command(request: Request, read: Any, *, thread_id: str) -> Response:
     try:
         if method not in _COMMANDS:
             raise _Refused("unknown_command", f"Unknown protocol command: {method[:100]}")
-        result = await _COMMANDS[method](serving(request), parse_id("thread_id", thread_id), params)
+        result = await _COMMANDS[method](serving(request), thread_id, params)
     except _Refused as error:
         return answer(failure(number, error.code, str(error)))
     except ValidationError as error:
@@ -206,7 +206,8 @@ def refusal(number: int | None, error: ApiError) -> dict[str, Any]:
 
 
 async def _start(server: Server, thread_id: str, params: Any) -> dict[str, Any]:
-    return await _run(server, thread_id, _Start.model_validate(params).model_dump())
+    given = _Start.model_validate(params)
+    return await _run(server, parse_id("thread_id", thread_id), given.model_dump())
 
 
 async def _run(server: Server, thread_id: str, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -218,7 +219,7 @@ async def _run(server: Server, thread_id: str, given: Mapping[str, Any]) -> dict
 
 async def _respond(server: Server, thread_id: str, params: Any) -> dict[str, Any]:
     given = _Respond.model_validate(params)
-    thread = await find_thread(server, thread_id)
+    thread = await find_thread(server, parse_id("thread_id", thread_id))
     answers = given.responses or []
     if given.interrupt_id is not None:
         answers = [_Answer(interrupt_id=given.interrupt_id, response=given.response)]
@@ -230,12 +231,14 @@ async def _respond(server: Server, thread_id: str, params: Any) -> dict[str, Any
     resume = {each.interrupt_id: each.response for each in answers}
     command = {**given.model_dump(include={"update", "goto"}), "resume": resume}
     fields = {"assistant_id": thread["metadata"].get("assistant_id"), "command": command}
-    return await _run(server, thread_id, {**fields, "config": given.config, "metadata": given.metadata})
+    return await _run(
+        server, thread["thread_id"], {**fields, "config": given.config, "metadata": given.metadata}
+    )
 
 
 async def _tree(server: Server, thread_id: str, params: Any) -> dict[str, Any]:
-    thread = await find_thread(server, thread_id)
-    of_thread = sa.select(runs).where(runs.c.thread_id == thread_id, runs.c.status.in_(ACTIVE))
+    thread = await find_thread(server, parse_id("thread_id", thread_id))
+    of_thread = sa.select(runs).where(runs.c.thread_id == thread["thread_id"], runs.c.status.in_(ACTIVE))
     run = await server.database.row(of_thread.order_by(runs.c.number))
     if run is None:
         raise _Refused("no_such_run", "No active run is bound to this thread.")
