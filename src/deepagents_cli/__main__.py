@@ -15,14 +15,8 @@ from typing import Any, Final
 
 from deepagents_cli.views.chat.startup import FirstPrompt, Starting, clear_prompt
 
-_OF_SERVER: Final = {
-    "serve": "deepagents_server.serve",
-    "worker": "deepagents_server.serve",
-    "keys": "deepagents_server.database.keys",
-    "db": "deepagents_server.database.maintenance",
-    "runs": "deepagents_server.database.run_control",
-}
-"""The commands that need the packages of the server, and what imports them."""
+_OF_SERVER: Final = frozenset({"serve", "worker", "keys", "db", "runs"})
+"""The commands that need the packages of the server."""
 
 
 def main(argv: Sequence[str] | None = None, *, model: Any = None) -> int:
@@ -64,20 +58,21 @@ def _keep(command: str) -> AbstractContextManager[None]:
 
 
 def _load_command(name: str) -> Any:
-    """Return the `run` function in the module of a command."""
+    """Return the `run` function in the module of a command, with all that it needs imported."""
+    from deepagents_cli.commands.when_run import load_all
     from deepagents_cli.errors import CommandError
 
+    module = "serve" if name == "worker" else name.replace("-", "_")
     try:
-        if name in _OF_SERVER:
-            import_module(_OF_SERVER[name])
-        module = "serve" if name == "worker" else name.replace("-", "_")
-        return import_module(f"deepagents_cli.commands.{module}").run
+        command = import_module(f"deepagents_cli.commands.{module}")
+        load_all(vars(command))
     except ModuleNotFoundError as error:
-        extra = "server" if name in _OF_SERVER else "cli"
+        extra, missing = "server" if name in _OF_SERVER else "cli", str(error.name).partition(".")[0]
         raise CommandError(
-            f"This command needs more packages ({error.name} is missing): "
+            f"This command needs more packages ({missing} is missing): "
             f"pip install '.[{extra}]' in a checkout of deepagents"
         ) from error
+    return command.run
 
 
 if __name__ == "__main__":

@@ -1,23 +1,40 @@
-"""Parse the command line; nothing heavy is imported here, so that `--help` answers at once."""
+"""Parse the command line; commands import what is heavy when they run, so that `--help` answers at once."""
 
 from __future__ import annotations
 
 import argparse
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
-from deepagents_cli.commands.db import add_db
-from deepagents_cli.commands.keys import add_keys
-from deepagents_cli.commands.other_commands import add_debug, add_model, add_other_commands
-from deepagents_cli.commands.runs import add_runs
-from deepagents_cli.commands.serve import add_serve, add_worker
-from deepagents_cli.session.access import FLAGS, REPEATS, command_flags
-from deepagents_cli.values import MODES, read_amount, read_count, read_number, read_price, read_seconds
+from deepagents_cli.commands import (
+    chat,
+    completion,
+    db,
+    doctor,
+    keys,
+    models,
+    runs,
+    serve,
+    sessions,
+    trust,
+)
+from deepagents_cli.commands import (
+    first_run_options as first_run,
+)
+from deepagents_cli.commands import (
+    run_options as run,
+)
+from deepagents_cli.commands.environment import actions_of
+from deepagents_cli.session.access import command_flags
 
+_COMMANDS: Final = (
+    run, chat, sessions, models, first_run, trust, doctor, completion, serve, keys, runs, db
+)  # fmt: skip
+"""In the order of the help."""
+_Parsers: TypeAlias = Mapping[str, argparse.ArgumentParser]
 _MORE: Final = """examples:
   deepagents
   deepagents "say what this directory holds"
@@ -103,17 +120,29 @@ def _check(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> ar
     return arguments
 
 
-def _check_mistyped(parser: argparse.ArgumentParser, typed: Sequence[str], commands: Iterable[str]) -> None:
-    """Refuse a single word that is nearly a command: a model would be asked, and paid, for a typing error."""
-    is_word = bool(typed) and " " not in typed[0] and not typed[0].startswith("-")
-    near = get_close_matches(typed[0], [*commands, "help"], n=1) if is_word else []
+def _check_mistyped(
+    parser: argparse.ArgumentParser, typed: Sequence[str], commands: Mapping[str, argparse.ArgumentParser]
+) -> None:
+    """Refuse what is nearly a command: a model would be asked, and paid, for a typing error."""
     words = [each for each in typed if not each.startswith("-")]
-    if near and len(words) == 1:
-        parser.error(f"{typed[0]!r} is no command; is it {near[0]!r}? As a task: deepagents run {typed[0]!r}")
+    is_word = bool(words) and typed[0] == words[0] and " " not in words[0]
+    near = next(iter(get_close_matches(typed[0], [*commands, "help"], n=1)), None) if is_word else None
+    if near and (len(words) == 1 or words[1] in _list_verbs(commands.get(near))):
+        task = " ".join(words)
+        parser.error(f"{typed[0]!r} is not a command; is it {near!r}? As a task: deepagents run {task!r}")
 
 
-def build_parser() -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentParser]]:
-    """Describe every command and option; return the parser of each command too."""
+def _list_verbs(command: argparse.ArgumentParser | None) -> list[str]:
+    """Return the words of which one stands behind a command."""
+    choices = [each.choices for each in actions_of(command) if not each.option_strings] if command else []
+    return [str(word) for each in choices for word in each or ()]
+
+
+def build_parser(*, with_task: bool = False) -> tuple[argparse.ArgumentParser, _Parsers]:
+    """Describe every command and option; return the parser of each command too.
+
+    With `with_task`, the options of a task and a conversation stand behind the program's name too.
+    """
     parser = argparse.ArgumentParser(
         prog="deepagents",
         description="Run an agent that plans, works on files and delegates.",
@@ -123,129 +152,9 @@ def build_parser() -> tuple[argparse.ArgumentParser, Mapping[str, argparse.Argum
     parser.add_argument("--version", action=_ShowVersion)
     parser.set_defaults(debug=False)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    _add_run(commands)
-    _add_chat(commands)
-    add_other_commands(commands)
-    add_serve(commands)
-    add_worker(commands)
-    add_keys(commands)
-    add_runs(commands)
-    add_db(commands)
+    for each in _COMMANDS:
+        each.add_options(commands)
+    if with_task:
+        run.add_own_options(parser)
+        chat.add_own_options(parser)
     return parser, commands.choices
-
-
-def _add_run(commands: Any) -> None:
-    run = commands.add_parser(
-        "run",
-        help="let an agent work on a directory",
-        description="Let an agent work on a directory. It reads freely and asks before it changes anything.",
-    )
-    run.add_argument("task", nargs="*", metavar="TASK", help="what to do; or on standard input")
-    add_task_options(run)
-
-
-def add_task_options(run: argparse.ArgumentParser) -> None:
-    """Describe the options of a task; they stand behind `deepagents run`, or `deepagents` alone."""
-    _add_place(run)
-    run.add_argument(
-        "--yes",
-        action="store_true",
-        help="approve every call without asking, but those about .git, secrets and settings of editors",
-    )
-    written = run.add_mutually_exclusive_group()
-    written.add_argument("--json", action="store_true", help="write events as JSON, one object a line")
-    written.add_argument("-q", "--quiet", action="store_true", help="write the answer alone")
-    run.add_argument(
-        "--schema",
-        type=Path,
-        metavar="FILE",
-        help="a JSON Schema that the answer fits; it is written as JSON",
-    )
-    _add_work(run)
-
-
-def _add_chat(commands: Any) -> None:
-    chat = commands.add_parser(
-        "chat",
-        help="talk with an agent that works on a directory; `deepagents` alone does the same",
-        description="Talk with an agent that works on a directory. /help shows what can be typed.",
-    )
-    _add_place(chat)
-    add_plain(chat)
-    _add_work(chat)
-
-
-def add_plain(chat: argparse.ArgumentParser) -> None:
-    """Let a conversation be written without drawing."""
-    chat.add_argument(
-        "--plain",
-        action="store_true",
-        help="write line after line, for screen readers and logs; nothing is drawn twice",
-    )
-
-
-def _add_place(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--dir", type=Path, default=Path(), help="the directory to work on, and to stay in (default: .)"
-    )
-    add_model(parser)
-    parser.add_argument(
-        "--mode", choices=MODES, help="what the agent may do without asking: see `deepagents -h`"
-    )
-
-
-def _add_work(parser: argparse.ArgumentParser) -> None:
-    """Describe what a task and a conversation have in common."""
-    parser.add_argument(
-        "--continue", dest="resume", action="store_true", help="take up the directory's last thread"
-    )
-    parser.add_argument(
-        "--thread", metavar="NAME", help="use the session of this name or id; a new one gets the id"
-    )
-    _add_commands(parser)
-    _add_limits(parser)
-    add_debug(parser)
-
-
-def _add_commands(run: argparse.ArgumentParser) -> None:
-    group = run.add_argument_group(
-        "commands", "what commands may do; in the sandbox, they reach DIR, and no network"
-    )
-    group.add_argument("--auto", action="store_true", help="--mode auto, where there is a sandbox")
-    for name, kind, metavar, text in (
-        ("network", str, "HOST", "let commands reach this host, or `all`"),
-        ("read", Path, "DIR", "let the agent read this directory too"),
-        ("write", Path, "DIR", "let the agent change this directory too"),
-    ):
-        group.add_argument(
-            f"--{name}",
-            action="append",
-            default=[],
-            type=kind,
-            metavar=metavar,
-            help=f"{text}; may be repeated",
-        )
-    group.add_argument(
-        "--shell", action="store_true", help="run commands without the sandbox, with all your rights"
-    )
-
-
-def _add_limits(run: argparse.ArgumentParser) -> None:
-    group = run.add_argument_group("limits", "what the agent and all its subagents may use for this task")
-
-    def add(kind: str, read: Any, metavar: str, text: str) -> None:
-        group.add_argument(FLAGS[kind], dest=kind, type=read, metavar=metavar, help=text)
-
-    add("tokens", read_count, "N", "tokens that models read and write")
-    add("money", read_amount, "AMOUNT", "what these may cost")
-    group.add_argument(
-        "--price",
-        type=read_price,
-        metavar="IN/OUT[/CACHED]",
-        help="what a million tokens cost: read, written, and read from the provider's cache",
-    )
-    add("seconds", read_seconds, "TIME", "such as 90s, 10m or 1h30m; questions do not count")
-    add("model_calls", read_count, "N", "requests to models")
-    add("tool_calls", read_count, "N", "tool calls")
-    text = f"equal tool calls in a row (default: {REPEATS}; 0: any number)"
-    add("repeats", read_number, "N", text)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-TYPE_CHECKING = False
+from deepagents_cli.commands.options import add_debug, add_model
+from deepagents_cli.session.access import FLAGS, REPEATS
+from deepagents_cli.values import MODES, read_amount, read_count, read_number, read_price, read_seconds
+
 if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Sequence
-    from typing import Any
-
     from deepagents_cli.protocol import Open
     from deepagents_cli.values import Mode
     from deepagents_cli.views.chat.link import Link
@@ -21,6 +25,95 @@ _APART = ("dir", "thread", "resume", "model", "mode", "price")
 _OF_THE_VIEW = ("command", "plain", "debug", "task", "typed")
 
 
+def add_options(commands: Any) -> None:
+    """Describe the command and its options."""
+    chat = commands.add_parser(
+        "chat",
+        help="talk with an agent that works on a directory; `deepagents` alone does the same",
+        description="Talk with an agent that works on a directory. /help shows what can be typed.",
+    )
+    add_place(chat)
+    add_own_options(chat)
+    add_work(chat)
+
+
+def add_own_options(chat: argparse.ArgumentParser) -> None:
+    """Describe the options of a conversation alone."""
+    chat.add_argument(
+        "--plain",
+        action="store_true",
+        help="write line after line, for screen readers and logs; nothing is drawn twice",
+    )
+
+
+def add_place(parser: argparse.ArgumentParser) -> None:
+    """Describe where and how an agent works."""
+    parser.add_argument(
+        "--dir", type=Path, default=Path(), help="the directory to work on, and to stay in (default: .)"
+    )
+    add_model(parser)
+    parser.add_argument(
+        "--mode", choices=MODES, help="what the agent may do without asking: see `deepagents -h`"
+    )
+
+
+def add_work(parser: argparse.ArgumentParser) -> None:
+    """Describe what a task and a conversation may use, and which session they go on with."""
+    parser.add_argument(
+        "--continue", dest="resume", action="store_true", help="take up the directory's last thread"
+    )
+    parser.add_argument(
+        "--thread", metavar="NAME", help="use the session of this name or id; a new one gets the id"
+    )
+    _add_commands(parser)
+    _add_limits(parser)
+    add_debug(parser)
+
+
+def _add_commands(run: argparse.ArgumentParser) -> None:
+    group = run.add_argument_group(
+        "commands", "what commands may do; in the sandbox, they reach DIR, and no network"
+    )
+    group.add_argument("--auto", action="store_true", help="--mode auto, where there is a sandbox")
+    for name, kind, metavar, text in (
+        ("network", str, "HOST", "let commands reach this host, or `all`"),
+        ("read", Path, "DIR", "let the agent read this directory too"),
+        ("write", Path, "DIR", "let the agent change this directory too"),
+    ):
+        group.add_argument(
+            f"--{name}",
+            action="append",
+            default=[],
+            type=kind,
+            metavar=metavar,
+            help=f"{text}; may be repeated",
+        )
+    group.add_argument(
+        "--shell", action="store_true", help="run commands without the sandbox, with all your rights"
+    )
+
+
+def _add_limits(run: argparse.ArgumentParser) -> None:
+    group = run.add_argument_group("limits", "what the agent and all its subagents may use for this task")
+
+    def add(kind: str, read: Any, metavar: str, text: str) -> None:
+        group.add_argument(FLAGS[kind], dest=kind, type=read, metavar=metavar, help=text)
+
+    add("tokens", read_count, "N", "tokens that models read and write")
+    add("money", read_amount, "AMOUNT", "what these may cost")
+    group.add_argument(
+        "--price",
+        type=read_price,
+        metavar="IN/OUT[/CACHED]",
+        help="what a million tokens cost: read, written, and read from the provider's cache",
+    )
+    add("seconds", read_seconds, "TIME", "such as 90s, 10m or 1h30m; questions do not count")
+    add("model_calls", read_count, "N", "requests to models")
+    add("tool_calls", read_count, "N", "tool calls")
+    text = f"equal tool calls in a row (default: {REPEATS}; 0: any number)"
+    add("repeats", read_number, "N", text)
+
+
 def run(arguments: Namespace, *, model: Any = None, worker: Sequence[str] = WORKER) -> int:
     """Open a conversation in a directory; `worker` is the command of the process that holds the agent."""
     from deepagents_cli.errors import CommandError
@@ -30,7 +123,7 @@ def run(arguments: Namespace, *, model: Any = None, worker: Sequence[str] = WORK
         if arguments.plain or is_plain():
             from deepagents_cli.views.chat.plain import talk
 
-            return talk(_open(arguments), worker)
+            return talk(opening_of(arguments), worker)
         with FirstPrompt() as prompt:
             return _converse(arguments, worker, prompt.typed or getattr(arguments, "typed", 0))
     except ModuleNotFoundError as error:
@@ -48,12 +141,11 @@ def _converse(arguments: Namespace, worker: Sequence[str], typed: int) -> int:
     process = WorkerProcess(worker, raw=True)
     import asyncio
     from dataclasses import replace
-    from pathlib import Path
 
     from deepagents_cli.views.chat.link import Link, writable_in
     from deepagents_cli.views.chat.screen import Screen
 
-    opening = _open(arguments)
+    opening = opening_of(arguments)
 
     def start_again(thread: str | None, mode: Mode | None) -> Link:
         present = replace(opening, thread=thread or opening.thread, mode=mode or opening.mode)
@@ -63,7 +155,8 @@ def _converse(arguments: Namespace, worker: Sequence[str], typed: int) -> int:
     return asyncio.run(Screen(start_again, link, directory, typed, writable_in(opening)).run())
 
 
-def _open(arguments: Namespace) -> Open:
+def opening_of(arguments: Namespace) -> Open:
+    """Return the message that opens what the options name."""
     import os
 
     from deepagents_cli.protocol import Open

@@ -6,15 +6,40 @@ import argparse
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from deepagents_cli.commands.args import add_plain, add_task_options, build_parser
 from deepagents_cli.commands.environment import actions_of
-from deepagents_cli.commands.other_commands import SHELLS
+from deepagents_cli.commands.options import add_debug
+from deepagents_cli.commands.when_run import import_when_run
 from deepagents_cli.errors import CommandError, Exit
-from deepagents_cli.project.state import FILE, state_dir
-from deepagents_cli.session.threads import Threads
 from deepagents_cli.text import one_line
+
+if TYPE_CHECKING:
+    from deepagents_cli.commands import args
+    from deepagents_cli.project import state
+    from deepagents_cli.session import threads
+else:
+    args, state, threads = import_when_run(
+        "deepagents_cli.commands.args", "deepagents_cli.project.state", "deepagents_cli.session.threads"
+    )
+
+SHELLS: Final = ("bash", "zsh", "fish")
+_INSTALL: Final = """type these once, and open a new shell:
+
+  bash
+    mkdir -p ~/.deepagents
+    deepagents completion bash > ~/.deepagents/completion.bash
+    echo 'source ~/.deepagents/completion.bash' >> ~/.bashrc
+
+  zsh
+    mkdir -p ~/.zfunc
+    deepagents completion zsh > ~/.zfunc/_deepagents
+    echo 'fpath=(~/.zfunc $fpath); autoload -Uz compinit; compinit' >> ~/.zshrc
+
+  fish
+    mkdir -p ~/.config/fish/completions
+    deepagents completion fish > ~/.config/fish/completions/deepagents.fish
+"""
 
 # Writes lines of a word, a tab and its description.
 _ASK: Final = "deepagents completion sessions 2>/dev/null"
@@ -36,6 +61,19 @@ _SESSIONS: Final = {
 }
 
 
+def add_options(commands: Any) -> None:
+    """Describe the command and its options."""
+    completion = commands.add_parser(
+        "completion",
+        help="write a script with which a shell completes",
+        description="Write a script with which a shell completes commands, options and sessions.",
+        epilog=_INSTALL,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    completion.add_argument("shell", choices=(*SHELLS, "sessions"), metavar="SHELL", help="bash, zsh or fish")
+    add_debug(completion)
+
+
 def run(arguments: argparse.Namespace, *, model: Any = None) -> int:
     """Write the script, or the sessions that it asks for; return the exit code."""
     if arguments.shell == "sessions":
@@ -47,10 +85,8 @@ def run(arguments: argparse.Namespace, *, model: Any = None) -> int:
         raise CommandError(
             "completion needs shtab: pip install '.[cli]' in a checkout of deepagents"
         ) from error
-    parser, _ = build_parser()
     # A task and a conversation need no command.
-    add_task_options(parser)
-    add_plain(parser)
+    parser, _ = args.build_parser(with_task=True)
     for action in [action for each in find_parsers(parser) for action in actions_of(each)]:
         _describe(action, shtab)
     # Its documentation has a text for each shell here, and its types have one text.
@@ -92,7 +128,8 @@ def find_parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentP
 
 def _list_sessions() -> Iterator[str]:
     """Yield the ids of this directory's sessions, and the names that a shell takes as one word."""
-    found = Threads(state_dir()).find_all(Path.cwd()) if (state_dir() / FILE).exists() else []
+    place = state.state_dir()
+    found = threads.Threads(place).find_all(Path.cwd()) if (place / state.FILE).exists() else []
     for each in found:
         for word, text in ((each.name, each.id), (each.id, each.name)):
             if word.replace("-", "").isalnum() and not word.startswith("-"):

@@ -4,17 +4,35 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deepagents_cli.commands.environment import read_environment
-from deepagents_cli.commands.other_commands import add_debug
+from deepagents_cli.commands.options import add_debug
+from deepagents_cli.commands.when_run import import_when_run
 from deepagents_cli.errors import CommandError, Exit
 from deepagents_cli.text import one_line
 from deepagents_cli.values import read_age
 
+if TYPE_CHECKING:
+    import asyncio
 
-def add_db(commands: Any) -> None:
+    from deepagents_server import config, errors
+    from deepagents_server.database import engine, maintenance, place
+else:
+    asyncio, config, errors, engine, maintenance, place = import_when_run(
+        "asyncio",
+        "deepagents_server.config",
+        "deepagents_server.errors",
+        "deepagents_server.database.engine",
+        "deepagents_server.database.maintenance",
+        "deepagents_server.database.place",
+    )
+
+
+def add_options(commands: Any) -> None:
     """Describe the command and its options."""
     db = commands.add_parser(
         "db",
@@ -57,36 +75,59 @@ def add_ages(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--keep-{name}", type=read_age, metavar="AGE", help=text)
 
 
+@contextmanager
+def explained() -> Generator[None]:
+    """Raise what a server refuses as wrong usage."""
+    try:
+        yield
+    except errors.ServeError as error:
+        raise CommandError(str(error), Exit.USAGE) from error
+
+
+def work_on_database(
+    arguments: argparse.Namespace,
+    work: Callable[[engine.Database, argparse.Namespace], Awaitable[None]],
+    *,
+    create: bool,
+) -> int:
+    """Open the database that was named, also while servers have it open, and do this with it.
+
+    Raises:
+        CommandError: if it cannot be opened, or that cannot be done.
+    """
+
+    async def open_and_work() -> None:
+        url = place.database_url(arguments.database, Path.cwd())
+        if not create:
+            maintenance.check(url)
+        async with engine.open_database(url, alongside=True) as database:
+            await work(database, arguments)
+
+    with explained():
+        asyncio.run(open_and_work())
+    return Exit.DONE
+
+
 def run(arguments: argparse.Namespace, *, model: Any = None) -> int:
     """Do what was asked with a database.
 
     Raises:
         CommandError: if that cannot be done.
     """
-    from deepagents_server.errors import ServeError
-
-    try:
+    with explained():
         sys.stdout.write(f"{one_line(_do(arguments))}\n")
-    except ServeError as error:
-        raise CommandError(str(error), Exit.USAGE) from error
     return Exit.DONE
 
 
 def _do(arguments: argparse.Namespace) -> str:
     """Return what was done."""
-    import asyncio
-
-    from deepagents_server.config import Ages
-    from deepagents_server.database import maintenance
-    from deepagents_server.database.place import database_url
-
-    url = database_url(arguments.database, Path.cwd())
+    url = place.database_url(arguments.database, Path.cwd())
     match arguments.action:
         case "migrate":
             before, now = asyncio.run(maintenance.migrate(url))
             return f"The database has version {now}{f', and had {before}' if before != now else ''}."
         case "prune":
-            ages = Ages(arguments.keep_threads, arguments.keep_runs, arguments.keep_events)
+            ages = config.Ages(arguments.keep_threads, arguments.keep_runs, arguments.keep_events)
             removed = maintenance.prune(url, ages)
             return f"Removed {removed.threads} threads, {removed.runs} runs, {removed.events} rows of events."
         case "vacuum":

@@ -6,20 +6,25 @@ import argparse
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from deepagents_cli.commands.db import add_database
+from deepagents_cli.commands.db import add_database, work_on_database
+from deepagents_cli.commands.when_run import import_when_run
 from deepagents_cli.errors import CommandError, Exit
 from deepagents_cli.text import one_line
 from deepagents_cli.values import read_amount, read_count
 
+if TYPE_CHECKING:
+    from deepagents_server.database import engine, keys, quotas
+else:
+    keys, quotas = import_when_run("deepagents_server.database.keys", "deepagents_server.database.quotas")
+
 _WINDOWS: Final = {"hour": 3600, "day": 86400, "week": 7 * 86400, "month": 30 * 86400}
 
 
-def add_keys(commands: Any) -> None:
+def add_options(commands: Any) -> None:
     """Describe the command and its options."""
-    keys = commands.add_parser(
+    parser = commands.add_parser(
         "keys",
         help="make, list and revoke the API keys of a server",
         description=(
@@ -27,7 +32,7 @@ def add_keys(commands: Any) -> None:
             "one, and sees only what belongs to the owner of its key."
         ),
     )
-    actions = keys.add_subparsers(dest="action", metavar="ACTION", required=True)
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     create = actions.add_parser("create", help="make a key, and show it once")
     create.add_argument("owner", metavar="OWNER", help="whose key it is; an owner may have several")
     given = actions.add_parser(
@@ -57,60 +62,39 @@ def add_keys(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace, *, model: Any = None) -> int:
-    """Do what was asked with the keys of a database.
-
-    Raises:
-        CommandError: if the database cannot be opened, or has no such key.
-    """
-    import asyncio
-
-    from deepagents_server.errors import ServeError
-
-    try:
-        asyncio.run(_run(arguments))
-    except ServeError as error:
-        raise CommandError(str(error), Exit.USAGE) from error
-    return Exit.DONE
+    """Do what was asked with the keys of a database."""
+    return work_on_database(arguments, _work, create=True)
 
 
-async def _run(arguments: argparse.Namespace) -> None:
-    from deepagents_server.database.engine import open_database
-    from deepagents_server.database.keys import check_owner, list_keys, revoke_key
-    from deepagents_server.database.place import database_url
-    from deepagents_server.database.quotas import Quota, list_quotas, set_quota
-
-    async with open_database(database_url(arguments.database, Path.cwd()), alongside=True) as database:
-        match arguments.action:
-            case "create" | "import":
-                await _take_key(database, arguments)
-            case "list":
-                for row in await list_keys(database):
-                    sys.stdout.write(f"{_describe(row)}\n")
-                for quota in await list_quotas(database):
-                    sys.stdout.write(f"{_describe_quota(quota)}\n")
-            case "limit":
-                check_owner(arguments.owner)
-                await set_quota(database, arguments.owner, Quota(**_limits(arguments)))
-            case _:
-                if not await revoke_key(database, arguments.key):
-                    raise CommandError(
-                        f"No key {arguments.key!r} works here; `deepagents keys list` names them.", Exit.USAGE
-                    )
+async def _work(database: engine.Database, arguments: argparse.Namespace) -> None:
+    match arguments.action:
+        case "create" | "import":
+            await _take_key(database, arguments)
+        case "list":
+            for row in await keys.list_keys(database):
+                sys.stdout.write(f"{_describe(row)}\n")
+            for quota in await quotas.list_quotas(database):
+                sys.stdout.write(f"{_describe_quota(quota)}\n")
+        case "limit":
+            keys.check_owner(arguments.owner)
+            await quotas.set_quota(database, arguments.owner, quotas.Quota(**_limits(arguments)))
+        case _:
+            if not await keys.revoke_key(database, arguments.key):
+                raise CommandError(
+                    f"No key {arguments.key!r} works here; `deepagents keys list` names them.", Exit.USAGE
+                )
 
 
-async def _take_key(database: Any, arguments: argparse.Namespace) -> None:
+async def _take_key(database: engine.Database, arguments: argparse.Namespace) -> None:
     """Make a key and show it, or read one and show its id."""
-    from deepagents_server.database.keys import add_key, import_key
-    from deepagents_server.database.quotas import Quota, set_quota
-
     ends = _end(arguments.days)
     if arguments.action == "import":
         given = sys.stdin.read().strip()
-        sys.stdout.write(f"{await import_key(database, arguments.owner, given, ends)}\n")
+        sys.stdout.write(f"{await keys.import_key(database, arguments.owner, given, ends)}\n")
         return
-    text, _ = await add_key(database, arguments.owner, ends)
+    text, _ = await keys.add_key(database, arguments.owner, ends)
     if quota := _limits(arguments):
-        await set_quota(database, arguments.owner, Quota(**quota))
+        await quotas.set_quota(database, arguments.owner, quotas.Quota(**quota))
     sys.stdout.write(f"{text}\n")
     sys.stderr.write("Keep it now: it is shown only here.\n")
 
@@ -139,10 +123,8 @@ def _describe(row: Mapping[str, Any]) -> str:
 
 def _describe_quota(quota: Mapping[str, Any]) -> str:
     """Show what an owner may use and has used."""
-    from deepagents_server.database.quotas import describe_bounds, describe_used
-
-    bounds = describe_bounds(quota)
-    used = [f"{each} per {_window(quota['seconds'])}" for each in describe_used(quota)]
+    bounds = quotas.describe_bounds(quota)
+    used = [f"{each} per {_window(quota['seconds'])}" for each in quotas.describe_used(quota)]
     return f"{one_line(quota['owner'])} may use: {', '.join([*bounds, *used]) or 'any amount'}"
 
 

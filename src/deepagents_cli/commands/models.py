@@ -8,54 +8,65 @@ from argparse import Namespace
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
-
+from deepagents_cli.commands.options import add_debug
+from deepagents_cli.commands.when_run import import_when_run
 from deepagents_cli.errors import Exit
-from deepagents_cli.project.models import LOCAL, find_models
-from deepagents_cli.terminal import make_console
-from deepagents_local import (
-    DEFAULT_MODEL,
-    known_model,
-    need_weights,
-    pull_weights,
-)
+
+if TYPE_CHECKING:
+    from rich import progress
+
+    import deepagents_local
+    from deepagents_cli import terminal
+    from deepagents_cli.project import models
+else:
+    progress, deepagents_local, terminal, models = import_when_run(
+        "rich.progress", "deepagents_local", "deepagents_cli.terminal", "deepagents_cli.project.models"
+    )
 
 _LINE_EVERY: Final = 5.0
 """Seconds."""
 
 
+def add_options(commands: Any) -> None:
+    """Describe the command and its options."""
+    models = commands.add_parser("models", help="fetch and list models that run on this machine")
+    verbs = models.add_subparsers(dest="verb", metavar="VERB", required=True)
+    pull = verbs.add_parser(
+        "pull", help="fetch the weights of a model, going on where an earlier pull stopped"
+    )
+    pull.add_argument("name", nargs="?", metavar="NAME", help="a name from `deepagents models list`")
+    listed = verbs.add_parser("list", help="list the known models and which of them are here")
+    path = verbs.add_parser("path", help="print where the weights of a model are")
+    path.add_argument("name", nargs="?", metavar="NAME", help="a name from `deepagents models list`")
+    for each in (pull, listed, path):
+        add_debug(each)
+
+
 def run(arguments: Namespace, *, model: Any = None) -> int:
     """Do what the verb says; return the exit code."""
-    named: str = getattr(arguments, "name", None) or DEFAULT_MODEL
-    name = named.removeprefix(f"{LOCAL}:")
+    named: str = getattr(arguments, "name", None) or deepagents_local.DEFAULT_MODEL
+    name = named.removeprefix(f"{models.LOCAL}:")
     match arguments.verb:
         case "pull":
             sys.stdout.write(f"{pull(name)}\n")
         case "path":
-            sys.stdout.write(f"{need_weights(name)}\n")
+            sys.stdout.write(f"{deepagents_local.need_weights(name)}\n")
         case _:
             _list()
     return Exit.DONE
 
 
-def pull(name: str = DEFAULT_MODEL) -> Path:
+def pull(name: str) -> Path:
     """Fetch the weights of a model with a progress bar on standard error; return where they are."""
-    wanted = known_model(name)
+    wanted = deepagents_local.known_model(name)
     with show_download(sys.stderr, wanted.name) as report:
-        return pull_weights(wanted, progress=report)
+        return deepagents_local.pull_weights(wanted, progress=report)
 
 
 def _list() -> None:
-    found = find_models()
+    found = models.find_models()
     width = max(len(each.name) for each in found)
     for each in found:
         state = f"needs: {each.missing}" if each.missing else f"usable {each.detail}"
@@ -65,14 +76,20 @@ def _list() -> None:
 @contextmanager
 def show_download(out: IO[str], label: str) -> Generator[Callable[[int, int], None]]:
     """Yield what is called with the bytes that are there and the bytes in all: a bar, or lines in a pipe."""
-    console = make_console(out)
+    console = terminal.make_console(out)
     if not console.is_terminal:
         yield PlainLines(out, label)
         return
-    columns = BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn()
-    with Progress(TextColumn("{task.description}"), *columns, console=console) as progress:
-        task = progress.add_task(label, total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
+    columns = (
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.DownloadColumn(),
+        progress.TransferSpeedColumn(),
+        progress.TimeRemainingColumn(),
+    )
+    with progress.Progress(*columns, console=console) as bar:
+        task = bar.add_task(label, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 class PlainLines:

@@ -7,13 +7,19 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from deepagents_cli.commands.db import add_database
-from deepagents_cli.errors import CommandError, Exit
+from deepagents_cli.commands.db import add_database, work_on_database
+from deepagents_cli.commands.when_run import import_when_run
 from deepagents_cli.text import one_line
 from deepagents_cli.values import read_count
+
+if TYPE_CHECKING:
+    from deepagents_server.database import engine, notices, run_control
+else:
+    notices, run_control = import_when_run(
+        "deepagents_server.database.notices", "deepagents_server.database.run_control"
+    )
 
 _STATUSES: Final = ("pending", "running", "success", "error", "interrupted", "timeout")
 _ACTIVE: Final = ("pending", "running")
@@ -25,7 +31,7 @@ _SHOWN: Final = (
 _TABLE: Final = ("run_id", "status", "age", "owner", "thread_id", "graph_id", "worker", "attempt", "error")
 
 
-def add_runs(commands: Any) -> None:
+def add_options(commands: Any) -> None:
     """Describe the command and its options."""
     parser = commands.add_parser(
         "runs",
@@ -63,61 +69,39 @@ def add_runs(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace, *, model: Any = None) -> int:
-    """Do what was asked with the runs of a database.
-
-    Raises:
-        CommandError: if the database cannot be opened, or that cannot be done with a run.
-    """
-    import asyncio
-
-    from deepagents_server.errors import ServeError
-
-    try:
-        asyncio.run(_run(arguments))
-    except ServeError as error:
-        raise CommandError(str(error), Exit.USAGE) from error
-    return Exit.DONE
+    """Do what was asked with the runs of a database."""
+    return work_on_database(arguments, _work, create=False)
 
 
-async def _run(arguments: argparse.Namespace) -> None:
-    from deepagents_server.database import maintenance
-    from deepagents_server.database.engine import open_database
-    from deepagents_server.database.place import database_url
-    from deepagents_server.database.run_control import find_run, list_runs
-
-    url = database_url(arguments.database, Path.cwd())
-    maintenance.check(url)
-    async with open_database(url, alongside=True) as database:
-        match arguments.action:
-            case "list":
-                given = {"owner": arguments.owner, "thread_id": arguments.thread}
-                columns = {name: value for name, value in given.items() if value is not None}
-                statuses = {"active": _ACTIVE, "all": ()}.get(arguments.status, (arguments.status,))
-                rows = await list_runs(database, limit=arguments.limit, statuses=statuses, **columns)
-                _write([_describe(row) for row in rows], as_json=arguments.json)
-            case "show":
-                row = await find_run(database, arguments.run)
-                shown = {**_describe(row), "metadata": row["metadata"], "kwargs": json.loads(row["kwargs"])}
-                _show(shown, as_json=arguments.json)
-            case _:
-                await _change_all(database, arguments)
+async def _work(database: engine.Database, arguments: argparse.Namespace) -> None:
+    match arguments.action:
+        case "list":
+            given = {"owner": arguments.owner, "thread_id": arguments.thread}
+            columns = {name: value for name, value in given.items() if value is not None}
+            statuses = {"active": _ACTIVE, "all": ()}.get(arguments.status, (arguments.status,))
+            rows = await run_control.list_runs(database, limit=arguments.limit, statuses=statuses, **columns)
+            _write([_describe(row) for row in rows], as_json=arguments.json)
+        case "show":
+            row = await run_control.find_run(database, arguments.run)
+            shown = {**_describe(row), "metadata": row["metadata"], "kwargs": json.loads(row["kwargs"])}
+            _show(shown, as_json=arguments.json)
+        case _:
+            await _change_all(database, arguments)
 
 
-async def _change_all(database: Any, arguments: argparse.Namespace) -> None:
-    from deepagents_server.database.notices import Notices
-    from deepagents_server.database.run_control import end_run, find_run, retry_run
-
-    notices = Notices(database)
-    async with notices.exchanging():
+async def _change_all(database: engine.Database, arguments: argparse.Namespace) -> None:
+    exchange = notices.Notices(database)
+    async with exchange.exchanging():
         for name in arguments.run:
-            row, done = await find_run(database, name), "ends"
+            row, done = await run_control.find_run(database, name), "ends"
             if arguments.action == "retry":
-                await retry_run(database, notices, row)
+                await run_control.retry_run(database, exchange, row)
                 done = "goes on as soon as there is room"
             elif row["status"] not in _ACTIVE:
                 done = f"was over already: {row['status']}"
             else:
-                await end_run(database, notices, row, "rollback" if arguments.rollback else "interrupt")
+                action = "rollback" if arguments.rollback else "interrupt"
+                await run_control.end_run(database, exchange, row, action)
             sys.stdout.write(f"{name} {done}.\n")
 
 

@@ -9,11 +9,12 @@ import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from deepagents_cli.commands.db import add_ages
+from deepagents_cli.commands.db import add_ages, explained
 from deepagents_cli.commands.environment import HOW, PREFIX, actions_of, read_environment
-from deepagents_cli.commands.other_commands import add_debug
+from deepagents_cli.commands.options import add_debug
+from deepagents_cli.commands.when_run import import_when_run
 from deepagents_cli.errors import CommandError, Exit
 from deepagents_cli.text import clean
 from deepagents_cli.values import (
@@ -25,6 +26,21 @@ from deepagents_cli.values import (
     read_size,
 )
 from deepagents_server.logs import FORMATS, LEVELS, logging_to_stderr
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from deepagents_server import config, server
+    from deepagents_server import serve as serving
+    from deepagents_server.database import place
+else:
+    asyncio, config, place, serving, server = import_when_run(
+        "asyncio",
+        "deepagents_server.config",
+        "deepagents_server.database.place",
+        "deepagents_server.serve",
+        "deepagents_server.server",
+    )
 
 _OF_SERVERS: Final = ("connections", "connections_per_address", "allow_anyone", "operator", "max_body")
 _WITHOUT_EFFECT: Final = {
@@ -47,8 +63,13 @@ _log: Final = logging.getLogger("deepagents.server")
 _SWITCHES: Final = ("--no-browser", "--no-reload", "--allow-blocking", "--tunnel", "--wait-for-client")
 
 
-def add_serve(commands: Any) -> None:
-    """Describe the command and its options."""
+def add_options(commands: Any) -> None:
+    """Describe both commands and their options."""
+    _add_serve(commands)
+    _add_worker(commands)
+
+
+def _add_serve(commands: Any) -> None:
     serve = commands.add_parser(
         "serve",
         help="serve agents over HTTP, with runs that survive a crash",
@@ -112,8 +133,7 @@ def add_serve(commands: Any) -> None:
     read_environment(actions_of(serve))
 
 
-def add_worker(commands: Any) -> None:
-    """Describe the command and its options."""
+def _add_worker(commands: Any) -> None:
     worker = commands.add_parser(
         "worker",
         help="run the agents of servers that share a PostgreSQL",
@@ -190,16 +210,12 @@ def run(arguments: argparse.Namespace, *, model: Any = None) -> int:
     Raises:
         CommandError: if there is nothing to serve, or nowhere to listen.
     """
-    from deepagents_server.errors import ServeError
-
     # It may hold a password, and what agents start is not to inherit that.
     os.environ.pop(f"{PREFIX}DATABASE", None)
     with logging_to_stderr(arguments.log_level, arguments.log_format, clean):
         _check(arguments)
-        try:
+        with explained():
             _run(arguments)
-        except ServeError as error:
-            raise CommandError(str(error), Exit.USAGE) from error
     return Exit.DONE
 
 
@@ -222,17 +238,10 @@ def _dest(option: str) -> str:
 
 
 def _run(arguments: argparse.Namespace) -> None:
-    import asyncio
-
-    from deepagents_server.config import load_config
-    from deepagents_server.database.place import database_url
-    from deepagents_server.serve import serve, work
-    from deepagents_server.server import Settings
-
-    config = load_config(arguments.config or arguments.agent, Path.cwd())
+    served = config.load_config(arguments.config or arguments.agent, Path.cwd())
     of_server = _OF_SERVERS if arguments.command == "serve" else ()
-    settings = Settings(
-        database_url(arguments.database, config.directory),
+    settings = server.Settings(
+        place.database_url(arguments.database, served.directory),
         slots=arguments.runs,
         version=arguments.code_version,
         owner_limit=arguments.runs_per_owner,
@@ -242,13 +251,13 @@ def _run(arguments: argparse.Namespace) -> None:
     os.environ[RETRIES] = str(default_retries())
     if arguments.command == "worker":
         ready = partial(_say, "Working as")
-        asyncio.run(work(config, settings, ready, arguments.move_from, arguments.metrics))
+        asyncio.run(serving.work(served, settings, ready, arguments.move_from, arguments.metrics))
         return
     kept = {name: getattr(arguments, f"keep_{name}") for name in ("threads", "runs", "events")}
     given: dict[str, Any] = {name: age for name, age in kept.items() if age is not None}
-    config = replace(config, ages=replace(config.ages, **given))
-    ready = partial(_say, f"Serving {', '.join(config.graphs)} on")
-    asyncio.run(serve(config, settings, arguments.host, arguments.port, ready))
+    served = replace(served, ages=replace(served.ages, **given))
+    ready = partial(_say, f"Serving {', '.join(served.graphs)} on")
+    asyncio.run(serving.serve(served, settings, arguments.host, arguments.port, ready))
 
 
 def _say(what: str, ready: str) -> None:

@@ -8,83 +8,141 @@ from argparse import Namespace
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from deepagents_cli.commands.options import add_debug
+from deepagents_cli.commands.when_run import import_when_run
 from deepagents_cli.errors import CommandError, Exit
-from deepagents_cli.project.state import state_dir
-from deepagents_cli.session.artifacts import names_of, remove_unused
-from deepagents_cli.session.export import MessageReader, as_json, as_markdown, fork, read_messages
-from deepagents_cli.session.threads import InUse, Thread, Threads
 from deepagents_cli.text import clean, one_line
+from deepagents_cli.values import read_count
+
+if TYPE_CHECKING:
+    from deepagents_cli.project import state
+    from deepagents_cli.session import artifacts, export, threads
+else:
+    artifacts, export, state, threads = import_when_run(
+        "deepagents_cli.session.artifacts",
+        "deepagents_cli.session.export",
+        "deepagents_cli.project.state",
+        "deepagents_cli.session.threads",
+    )
 
 _DAY: Final = 86_400
 _MEGABYTE: Final = 1_000_000
 
 
+def add_options(commands: Any) -> None:
+    """Describe the command and its options."""
+    sessions = commands.add_parser(
+        "sessions", help="list, show, name, remove, export and fork what runs have left"
+    )
+    sessions.set_defaults(all=False, dir=Path())
+    verbs = sessions.add_subparsers(dest="verb", metavar="VERB")
+    verbs.default = "list"
+
+    def add(verb: str, text: str, *, of_directory: bool = False) -> Any:
+        added = verbs.add_parser(verb, help=text)
+        if of_directory:
+            added.add_argument(
+                "--dir", type=Path, default=Path(), help="the sessions of this directory (default: .)"
+            )
+            added.add_argument("--all", action="store_true", help="the sessions of all directories")
+        else:
+            added.add_argument(
+                "session",
+                metavar="SESSION",
+                nargs="+" if verb == "delete" else None,
+                help="a name, an id, or the beginning of an id",
+            )
+        add_debug(added)
+        return added
+
+    add("list", "list the sessions of a directory, those used last first", of_directory=True)
+    add("search", "list the sessions that hold a text", of_directory=True).add_argument(
+        "text", metavar="TEXT"
+    )
+    add("show", "show what was asked, called and answered")
+    add("rename", "give a session another name").add_argument("name", metavar="NAME")
+    add("delete", "remove sessions")
+    pruned = add("prune", "remove old sessions, and the oldest beyond a size", of_directory=True)
+    pruned.add_argument(
+        "--older", type=read_count, metavar="DAYS", help="remove what was not used for so many days"
+    )
+    pruned.add_argument(
+        "--keep", type=read_count, metavar="MB", help="remove the oldest until the rest is as small"
+    )
+    exported = add("export", "write a session as Markdown, or as JSON")
+    exported.add_argument("--json", action="store_true", help="write JSON, with all that messages hold")
+    forked = add("fork", "copy a session, to go on from one of its messages in another way")
+    forked.add_argument(
+        "--at", type=read_count, metavar="N", help="the last message that is copied, as `show` numbers it"
+    )
+
+
 def run(arguments: Namespace, *, model: Any = None) -> int:
     """Do what the verb says; return the exit code."""
-    _VERBS[arguments.verb](Threads(state_dir()), arguments)
+    _VERBS[arguments.verb](threads.Threads(state.state_dir()), arguments)
     return Exit.DONE
 
 
-def _list(threads: Threads, arguments: Namespace) -> None:
-    _print_list(threads.find_all(_directory(arguments)), with_directory=arguments.all)
+def _list(store: threads.Threads, arguments: Namespace) -> None:
+    _print_list(store.find_all(_directory(arguments)), with_directory=arguments.all)
 
 
-def _search(threads: Threads, arguments: Namespace) -> None:
+def _search(store: threads.Threads, arguments: Namespace) -> None:
     wanted = arguments.text.casefold()
-    with closing(MessageReader(threads.path)) as reader:
+    with closing(export.MessageReader(store.path)) as reader:
         found = [
             each
-            for each in threads.find_all(_directory(arguments))
+            for each in store.find_all(_directory(arguments))
             if wanted in each.name.casefold()
             or any(wanted in message.text.casefold() for message in reader.read(each.id))
         ]
     _print_list(found, with_directory=arguments.all)
 
 
-def _show(threads: Threads, arguments: Namespace) -> None:
-    found = threads.find(arguments.session)
-    sys.stdout.write(clean(as_markdown(found, read_messages(threads, found.id))))
+def _show(store: threads.Threads, arguments: Namespace) -> None:
+    found = store.find(arguments.session)
+    sys.stdout.write(clean(export.as_markdown(found, export.read_messages(store, found.id))))
 
 
-def _export(threads: Threads, arguments: Namespace) -> None:
-    found = threads.find(arguments.session)
-    write = as_json if arguments.json else as_markdown
-    written = write(found, read_messages(threads, found.id))
+def _export(store: threads.Threads, arguments: Namespace) -> None:
+    found = store.find(arguments.session)
+    write = export.as_json if arguments.json else export.as_markdown
+    written = write(found, export.read_messages(store, found.id))
     # In a file it stays as it was; at a terminal it must not steer it.
     sys.stdout.write(clean(written) if sys.stdout.isatty() else written)
 
 
-def _rename(threads: Threads, arguments: Namespace) -> None:
-    threads.rename(threads.find(arguments.session).id, arguments.name)
+def _rename(store: threads.Threads, arguments: Namespace) -> None:
+    store.rename(store.find(arguments.session).id, arguments.name)
 
 
-def _delete(threads: Threads, arguments: Namespace) -> None:
+def _delete(store: threads.Threads, arguments: Namespace) -> None:
     # All are found before the first is removed: a typing error removes nothing.
-    _remove(threads, [threads.find(name) for name in arguments.session])
+    _remove(store, [store.find(name) for name in arguments.session])
 
 
-def _prune(threads: Threads, arguments: Namespace) -> None:
+def _prune(store: threads.Threads, arguments: Namespace) -> None:
     """Remove what is older than asked, then the oldest until the rest is as small as asked."""
     if arguments.older is None and arguments.keep is None:
         raise CommandError("say what to remove: --older DAYS, --keep MB, or both", Exit.USAGE)
-    now, kept, surplus = time.time(), 0, list[Thread]()
-    for each in threads.find_all(_directory(arguments)):
+    now, kept, surplus = time.time(), 0, list[threads.Thread]()
+    for each in store.find_all(_directory(arguments)):
         too_old = arguments.older is not None and now - each.used > arguments.older * _DAY
         too_large = arguments.keep is not None and kept + each.size > arguments.keep * _MEGABYTE
         if too_old or too_large:
             surplus.append(each)
         else:
             kept += each.size
-    _remove(threads, surplus)
+    _remove(store, surplus)
 
 
-def _fork(threads: Threads, arguments: Namespace) -> None:
-    sys.stdout.write(f"{fork(threads, threads.find(arguments.session), arguments.at)}\n")
+def _fork(store: threads.Threads, arguments: Namespace) -> None:
+    sys.stdout.write(f"{export.fork(store, store.find(arguments.session), arguments.at)}\n")
 
 
-def _remove(threads: Threads, surplus: Sequence[Thread]) -> None:
+def _remove(store: threads.Threads, surplus: Sequence[threads.Thread]) -> None:
     """Remove sessions and their files; one in use keeps none of the others."""
     if not surplus:
         return
@@ -92,17 +150,17 @@ def _remove(threads: Threads, surplus: Sequence[Thread]) -> None:
     gone: dict[Path, set[str]] = {}
     for each in surplus:
         try:
-            with threads.hold(each.id):
-                gone.setdefault(each.directory, set()).update(names_of(threads, each.id))
-                threads.forget(each.id)
-        except InUse:
+            with store.hold(each.id):
+                gone.setdefault(each.directory, set()).update(artifacts.names_of(store, each.id))
+                store.forget(each.id)
+        except threads.InUse:
             kept.append(each.id)
         else:
             sys.stdout.write(f"removed {each.id}  {one_line(each.name)}\n")
-    for folder, count, size in remove_unused(threads, gone):
+    for folder, count, size in artifacts.remove_unused(store, gone):
         where = one_line(str(folder))
         sys.stdout.write(f"removed {count:,} of their files ({size / _MEGABYTE:.1f} MB) from {where}\n")
-    threads.shrink()
+    store.shrink()
     if kept:
         raise CommandError(f"in use by a run, and kept: {', '.join(kept)}")
 
@@ -123,8 +181,8 @@ _VERBS: Final = {
 }
 
 
-def _print_list(threads: Sequence[Thread], *, with_directory: bool) -> None:
-    for each in threads:
+def _print_list(found: Sequence[threads.Thread], *, with_directory: bool) -> None:
+    for each in found:
         used = time.strftime("%Y-%m-%d %H:%M", time.localtime(each.used))
         where = f"  {one_line(str(each.directory))}" if with_directory else ""
         sys.stdout.write(

@@ -5,45 +5,68 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from deepagents_cli.commands.options import add_debug, read_directory
+from deepagents_cli.commands.when_run import import_when_run
 from deepagents_cli.errors import CommandError, Exit, complain
-from deepagents_cli.project.project import Project
-from deepagents_cli.project.settings import user_file
-from deepagents_cli.project.settings_file import add_trusted, remove_trusted
-from deepagents_cli.project.setup import load_setup
-from deepagents_cli.terminal import READING, take_typed_ahead
 from deepagents_cli.text import one_line
+
+if TYPE_CHECKING:
+    from deepagents_cli import terminal
+    from deepagents_cli.project import project, settings, settings_file, setup
+else:
+    terminal, project, settings, settings_file, setup = import_when_run(
+        "deepagents_cli.terminal",
+        "deepagents_cli.project.project",
+        "deepagents_cli.project.settings",
+        "deepagents_cli.project.settings_file",
+        "deepagents_cli.project.setup",
+    )
+
+
+def add_options(commands: Any) -> None:
+    """Describe the command and its options."""
+    trust = commands.add_parser(
+        "trust",
+        help="list what a directory brings that can run, and use it from now on",
+        description=(
+            "List the hooks, commands, settings and agents of a directory that can run something or let more "
+            "happen, and use them from now on. Until then they are left out; a change of them asks again."
+        ),
+    )
+    trust.add_argument("dir", nargs="?", default=".", metavar="DIR", help="the directory (default: .)")
+    trust.add_argument("--yes", action="store_true", help="trust what is listed without asking")
+    trust.add_argument("--remove", action="store_true", help="trust the directory no longer")
+    add_debug(trust)
 
 
 def run(arguments: Namespace, *, model: Any = None) -> int:
     """List, ask and keep the answer; return the exit code."""
-    directory = Path(arguments.dir).expanduser().resolve()
-    if not directory.is_dir():
-        raise CommandError(f"{str(arguments.dir)!r} is not a directory")
-    path = user_file(Path.home())
+    directory = read_directory(arguments.dir)
+    path = settings.user_file(Path.home())
     if arguments.remove:
-        remove_trusted(path, directory)
+        settings_file.remove_trusted(path, directory)
         return _say(f"{directory} is not trusted any more.")
-    setup = load_setup(Project(directory, Path.home()))
-    for notice in setup.notices:
+    found = setup.load_setup(project.Project(directory, Path.home()))
+    for notice in found.notices:
         complain(notice)
-    for item in setup.items:
+    for item in found.items:
         sys.stdout.write(f"{item.show()}\n")
-    if not setup.items:
+    if not found.items:
         return _say(f"{directory} brings nothing that needs trust.")
-    if setup.trusted:
+    if found.trusted:
         return _say(f"{directory} is trusted as it is now.")
     if not arguments.yes and not _ask(directory):
         return Exit.FAILED
-    add_trusted(path, setup.trust())
+    settings_file.add_trusted(path, found.trust())
     return _say(f"{directory} is trusted as it is now; a change of these asks again.")
 
 
 def _ask(directory: Path) -> bool:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise CommandError("there is no terminal to ask on; trust what is listed with --yes", Exit.USAGE)
-    _, begun = take_typed_ahead(READING)
+    _, begun = terminal.take_typed_ahead(terminal.READING)
     while True:
         sys.stdout.write(f"Use these in {one_line(str(directory))}? [y]es, [n]o ")
         sys.stdout.flush()

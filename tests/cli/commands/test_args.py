@@ -65,8 +65,14 @@ def test_continue_needs_no_task() -> None:
     ("argv", "said"),
     [
         (["models"], "VERB"),
-        (["model"], "'model' is no command; is it 'models'?"),
-        (["hepl"], "'hepl' is no command; is it 'help'?"),
+        (["model"], "'model' is not a command; is it 'models'?"),
+        (["hepl"], "'hepl' is not a command; is it 'help'?"),
+        (["sesions", "list"], "is it 'sessions'? As a task: deepagents run 'sesions list'"),
+        (
+            ["key", "create", "ada", "--runs", "2"],
+            "is it 'keys'? As a task: deepagents run 'key create ada 2'",
+        ),
+        (["complition", "bash"], "is it 'completion'?"),
         (["go", "--json", "-q"], "not allowed with"),
         (["go", "--modle", "x"], "unrecognized arguments: --modle x; is it --mode or --model?"),
         (["models", "list", "--nothing-like-it"], "unrecognized arguments: --nothing-like-it\n"),
