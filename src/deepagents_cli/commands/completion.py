@@ -6,22 +6,18 @@ import argparse
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
 from deepagents_cli.commands.environment import actions_of
 from deepagents_cli.commands.options import add_debug
-from deepagents_cli.commands.when_run import import_when_run
+from deepagents_cli.commands.when_run import imported_when_run
 from deepagents_cli.errors import CommandError, Exit
 from deepagents_cli.text import one_line
 
-if TYPE_CHECKING:
+with imported_when_run():
     from deepagents_cli.commands import args
     from deepagents_cli.project import state
     from deepagents_cli.session import threads
-else:
-    args, state, threads = import_when_run(
-        "deepagents_cli.commands.args", "deepagents_cli.project.state", "deepagents_cli.session.threads"
-    )
 
 SHELLS: Final = ("bash", "zsh", "fish")
 _INSTALL: Final = """type these once, and open a new shell:

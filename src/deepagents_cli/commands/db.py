@@ -7,29 +7,20 @@ import sys
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from deepagents_cli.commands.environment import read_environment
 from deepagents_cli.commands.options import add_debug
-from deepagents_cli.commands.when_run import import_when_run
+from deepagents_cli.commands.when_run import imported_when_run
 from deepagents_cli.errors import CommandError, Exit
 from deepagents_cli.text import one_line
 from deepagents_cli.values import read_age
 
-if TYPE_CHECKING:
+with imported_when_run():
     import asyncio
 
     from deepagents_server import config, errors
     from deepagents_server.database import engine, maintenance, place
-else:
-    asyncio, config, errors, engine, maintenance, place = import_when_run(
-        "asyncio",
-        "deepagents_server.config",
-        "deepagents_server.errors",
-        "deepagents_server.database.engine",
-        "deepagents_server.database.maintenance",
-        "deepagents_server.database.place",
-    )
 
 
 def add_options(commands: Any) -> None:

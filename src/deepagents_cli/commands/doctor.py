@@ -6,16 +6,14 @@ import json
 import sys
 from argparse import Namespace
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from deepagents_cli.commands.options import add_debug, read_directory
-from deepagents_cli.commands.when_run import import_when_run
+from deepagents_cli.commands.when_run import imported_when_run
 from deepagents_cli.errors import Exit
 
-if TYPE_CHECKING:
+with imported_when_run():
     from deepagents_cli.project import checks, machine
-else:
-    checks, machine = import_when_run("deepagents_cli.project.checks", "deepagents_cli.project.machine")
 
 
 def add_options(commands: Any) -> None:

@@ -6,18 +6,16 @@ import argparse
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from deepagents_cli.commands.db import add_database, work_on_database
-from deepagents_cli.commands.when_run import import_when_run
+from deepagents_cli.commands.when_run import imported_when_run
 from deepagents_cli.errors import CommandError, Exit
 from deepagents_cli.text import one_line
 from deepagents_cli.values import read_amount, read_count
 
-if TYPE_CHECKING:
+with imported_when_run():
     from deepagents_server.database import engine, keys, quotas
-else:
-    keys, quotas = import_when_run("deepagents_server.database.keys", "deepagents_server.database.quotas")
 
 _WINDOWS: Final = {"hour": 3600, "day": 86400, "week": 7 * 86400, "month": 30 * 86400}
 

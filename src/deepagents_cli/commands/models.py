@@ -8,22 +8,18 @@ from argparse import Namespace
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, Any, Final
 
 from deepagents_cli.commands.options import add_debug
-from deepagents_cli.commands.when_run import import_when_run
+from deepagents_cli.commands.when_run import imported_when_run
 from deepagents_cli.errors import Exit
 
-if TYPE_CHECKING:
+with imported_when_run():
     from rich import progress
 
     import deepagents_local
     from deepagents_cli import terminal
     from deepagents_cli.project import models
-else:
-    progress, deepagents_local, terminal, models = import_when_run(
-        "rich.progress", "deepagents_local", "deepagents_cli.terminal", "deepagents_cli.project.models"
-    )
 
 _LINE_EVERY: Final = 5.0
 """Seconds."""

@@ -7,19 +7,15 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from deepagents_cli.commands.db import add_database, work_on_database
-from deepagents_cli.commands.when_run import import_when_run
+from deepagents_cli.commands.when_run import imported_when_run
 from deepagents_cli.text import one_line
 from deepagents_cli.values import read_count
 
-if TYPE_CHECKING:
+with imported_when_run():
     from deepagents_server.database import engine, notices, run_control
-else:
-    notices, run_control = import_when_run(
-        "deepagents_server.database.notices", "deepagents_server.database.run_control"
-    )
 
 _STATUSES: Final = ("pending", "running", "success", "error", "interrupted", "timeout")
 _ACTIVE: Final = ("pending", "running")

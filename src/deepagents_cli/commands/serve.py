@@ -9,12 +9,12 @@ import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from deepagents_cli.commands.db import add_ages, explained
 from deepagents_cli.commands.environment import HOW, PREFIX, actions_of, read_environment
 from deepagents_cli.commands.options import add_debug
-from deepagents_cli.commands.when_run import import_when_run
+from deepagents_cli.commands.when_run import imported_when_run
 from deepagents_cli.errors import CommandError, Exit
 from deepagents_cli.text import clean
 from deepagents_cli.values import (
@@ -27,20 +27,12 @@ from deepagents_cli.values import (
 )
 from deepagents_server.logs import FORMATS, LEVELS, logging_to_stderr
 
-if TYPE_CHECKING:
+with imported_when_run():
     import asyncio
 
     from deepagents_server import config, server
     from deepagents_server import serve as serving
     from deepagents_server.database import place
-else:
-    asyncio, config, place, serving, server = import_when_run(
-        "asyncio",
-        "deepagents_server.config",
-        "deepagents_server.database.place",
-        "deepagents_server.serve",
-        "deepagents_server.server",
-    )
 
 _OF_SERVERS: Final = ("connections", "connections_per_address", "allow_anyone", "operator", "max_body")
 _WITHOUT_EFFECT: Final = {

@@ -8,24 +8,17 @@ from argparse import Namespace
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from deepagents_cli.commands.options import add_debug
-from deepagents_cli.commands.when_run import import_when_run
+from deepagents_cli.commands.when_run import imported_when_run
 from deepagents_cli.errors import CommandError, Exit
 from deepagents_cli.text import clean, one_line
 from deepagents_cli.values import read_count
 
-if TYPE_CHECKING:
+with imported_when_run():
     from deepagents_cli.project import state
     from deepagents_cli.session import artifacts, export, threads
-else:
-    artifacts, export, state, threads = import_when_run(
-        "deepagents_cli.session.artifacts",
-        "deepagents_cli.session.export",
-        "deepagents_cli.project.state",
-        "deepagents_cli.session.threads",
-    )
 
 _DAY: Final = 86_400
 _MEGABYTE: Final = 1_000_000

@@ -5,24 +5,16 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from deepagents_cli.commands.options import add_debug, read_directory
-from deepagents_cli.commands.when_run import import_when_run
+from deepagents_cli.commands.when_run import imported_when_run
 from deepagents_cli.errors import CommandError, Exit, complain
 from deepagents_cli.text import one_line
 
-if TYPE_CHECKING:
+with imported_when_run():
     from deepagents_cli import terminal
     from deepagents_cli.project import project, settings, settings_file, setup
-else:
-    terminal, project, settings, settings_file, setup = import_when_run(
-        "deepagents_cli.terminal",
-        "deepagents_cli.project.project",
-        "deepagents_cli.project.settings",
-        "deepagents_cli.project.settings_file",
-        "deepagents_cli.project.setup",
-    )
 
 
 def add_options(commands: Any) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import builtins
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
 
-class Module:
-    """Stands for a module that is imported when the first of its names is used."""
+class _Module:
+    """Stands for a module, which is imported when one of its names is used first."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -17,17 +19,34 @@ class Module:
         return getattr(import_module(self._name), name)
 
     def load(self) -> None:
-        """Import it now."""
         import_module(self._name)
 
 
-def import_when_run(*names: str) -> Sequence[Any]:
-    """Return what stands for these modules until `load_all` imports them."""
-    return [Module(name) for name in names]
+class _Package:
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> _Module:
+        return _Module(f"{self._name}.{name}")
+
+
+@contextmanager
+def imported_when_run() -> Generator[None]:
+    """Put off the imports in this block, which are of whole modules, until `load_all`."""
+    present = builtins.__import__
+    builtins.__import__ = _put_off
+    try:
+        yield
+    finally:
+        builtins.__import__ = present
+
+
+def _put_off(name: str, names: Any, local_names: Any, parts: Any, level: int) -> Any:
+    return _Package(name) if parts else _Module(name)
 
 
 def load_all(names: Mapping[str, Any]) -> None:
-    """Import the modules among the names of a command."""
+    """Import the modules that stand among the names of a command."""
     for each in names.values():
-        if isinstance(each, Module):
+        if isinstance(each, _Module):
             each.load()
