@@ -12,7 +12,6 @@ from starlette.requests import Request
 from deepagents_server.api.common import SERVER, serving
 from deepagents_server.auth import Handlers, User
 from deepagents_server.errors import ApiError
-from deepagents_server.loopback import OWNER
 from deepagents_server.serialize import dump, load
 from deepagents_server.server import Server
 
@@ -25,13 +24,6 @@ _OF_RUN: Final = ("assistant_id", "metadata", "multitask_strategy", "if_not_exis
 _NAMESPACE: Final = {"search": "namespace_prefix", "list_namespaces": "prefix"}
 
 
-def decides(request: Request) -> bool:
-    """Tell whether handlers say what a request may do."""
-    handlers = serving(request).handlers
-    # A run asks for its owner; what that owner may do was asked when the run was made.
-    return OWNER not in request.scope and handlers is not None and handlers.decides
-
-
 async def permit(
     request: Request, body: Any, asks: Asks, also_asks: Asks | None, *, several: bool
 ) -> tuple[Request, Any]:
@@ -42,8 +34,7 @@ async def permit(
     Raises:
         ApiError: if they refuse it.
     """
-    server, user = serving(request), cast(User, request.user)
-    handlers, (resource, action) = cast(Handlers, server.handlers), asks
+    server, (resource, action) = serving(request), asks
     # Elsewhere a list means nothing: an empty one must not leave handlers unasked.
     is_list = several and isinstance(body, list)
     changed: list[Any] = []
@@ -54,24 +45,24 @@ async def permit(
         given = cast(dict[str, Any], each) if isinstance(each, dict) else {}
         # A body names threads in a batch only; elsewhere, a handler would believe what is never read.
         thread_id = given.get("thread_id") if is_list else None
-        value = _value(request, resource, action, given, thread_id)
-        granted = await handlers.allow(user, resource, action, value)
+        value = _value(request.path_params, request.query_params, resource, action, given, thread_id)
+        granted = await _allow(server, resource, action, value)
         if also_asks:
-            await handlers.allow(user, *also_asks, {"metadata": {}})
+            await _allow(server, *also_asks, {"metadata": {}})
         wanted = wanted if granted is None else {**(wanted or {}), **granted}
         kept = _body(given, value, resource, action)
         changed.append(kept if each is None or isinstance(each, dict) else each)
         if action == "get":
             query = _query(request, kept)
-    scope: dict[str, Any] = {**request.scope, SERVER: server.of(server.scope.narrow(resource, wanted))}
-    scope["query_string"] = query
+    narrowed = server.of(server.scope.narrow(resource, wanted))
+    scope: dict[str, Any] = {**request.scope, SERVER: narrowed, "query_string": query}
     sent = changed if is_list else changed[0]
     # What handlers put in is to be JSON too.
     return Request(scope), None if body is None and not sent else load(dump(sent))
 
 
 async def ask_handlers(
-    request: Request, resource: str, action: str, given: Mapping[str, Any]
+    server: Server, resource: str, action: str, given: Mapping[str, Any], **path: str
 ) -> tuple[Server, dict[str, Any]]:
     """Ask the handlers for what a request does that its path does not say.
 
@@ -80,24 +71,38 @@ async def ask_handlers(
     Raises:
         ApiError: if they refuse it.
     """
-    server = serving(request)
-    if not decides(request):
+    if not decides(server):
         return server, dict(given)
-    value = _value(request, resource, action, given, given.get("thread_id"))
-    handlers = cast(Handlers, server.handlers)
-    wanted = await handlers.allow(cast(User, request.user), resource, action, value)
-    narrowed = server.of(server.scope.narrow(resource, wanted))
-    return narrowed, _body(given, value, resource, action)
+    value = _value(path, {}, resource, action, given, given.get("thread_id"))
+    wanted = await _allow(server, resource, action, value)
+    return server.of(server.scope.narrow(resource, wanted)), _body(given, value, resource, action)
+
+
+def decides(server: Server) -> bool:
+    """Tell whether handlers say what callers may do."""
+    return server.handlers is not None and server.handlers.decides
+
+
+async def _allow(
+    server: Server, resource: str, action: str, value: dict[str, Any]
+) -> Mapping[str, Any] | None:
+    user = cast(User | None, server.scope.user) or User({"identity": ""})
+    return await cast(Handlers, server.handlers).allow(user, resource, action, value)
 
 
 def _value(
-    request: Request, resource: str, action: str, given: Mapping[str, Any], thread_id: Any = None
+    path: Mapping[str, str],
+    query: Mapping[str, str],
+    resource: str,
+    action: str,
+    given: Mapping[str, Any],
+    thread_id: Any,
 ) -> dict[str, Any]:
     """Show a request as handlers know it; the path names the thread, if `thread_id` does not."""
     named = {} if thread_id is None else {"thread_id": str(thread_id)}
-    ids = {name: _id(text) for name, text in {**request.path_params, **named}.items()}
+    ids = {name: _id(text) for name, text in {**path, **named}.items()}
     if resource == "store":
-        return _store_value(request, action, given)
+        return _store_value(query, action, given)
     if action == "create_run":
         rest = {name: each for name, each in given.items() if name not in (*_OF_RUN, "thread_id")}
         plain = {"thread_id": None, "run_id": None, "status": "pending", **dict.fromkeys(_OF_RUN)}
@@ -115,10 +120,9 @@ def _id(text: str) -> Any:
         return text
 
 
-def _store_value(request: Request, action: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def _store_value(query: Mapping[str, str], action: str, given: Mapping[str, Any]) -> dict[str, Any]:
     if action == "get":
-        namespace = request.query_params.get("namespace", "")
-        return {"namespace": tuple(namespace.split(".")), "key": request.query_params.get("key")}
+        return {"namespace": tuple(query.get("namespace", "").split(".")), "key": query.get("key")}
     name = _NAMESPACE.get(action, "namespace")
     labels = given.get(name)
     rest = {each: value for each, value in given.items() if each != name}

@@ -11,12 +11,11 @@ import sqlalchemy as sa
 from pydantic import BaseModel, Field, TypeAdapter
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUserError
 from sqlalchemy.ext.asyncio import AsyncConnection
-from starlette.requests import Request
 from starlette.responses import Response
 
 from deepagents_server.api.access import ask_handlers
 from deepagents_server.api.bodies import Config, Id, Metadata, SearchBody, merge_metadata
-from deepagents_server.api.common import answer, answer_search, serving
+from deepagents_server.api.common import answer, answer_search
 from deepagents_server.api.endpoint import DONE, Endpoint
 from deepagents_server.api.parameters import FLAG, Parameter, parse_flag
 from deepagents_server.api.threads import remove
@@ -89,9 +88,8 @@ async def _own(connection: AsyncConnection, assistant_id: str) -> Row:
     return row
 
 
-async def create(request: Request, given: AssistantBody) -> Response:
+async def create(server: Server, given: AssistantBody) -> Response:
     """Make an assistant."""
-    server = serving(request)
     if given.graph_id not in server.graphs:
         raise not_found("graph", given.graph_id)
     stamp = now()
@@ -119,14 +117,13 @@ def _metadata(given: Any) -> dict[str, Any]:
     return {name: value for name, value in clean_metadata(given).items() if name != "created_by"}
 
 
-async def get(request: Request, *, assistant_id: str) -> Response:
+async def get(server: Server, *, assistant_id: str) -> Response:
     """Show an assistant."""
-    return answer(show_assistant(await _assistant(serving(request), assistant_id)))
+    return answer(show_assistant(await _assistant(server, assistant_id)))
 
 
-async def change(request: Request, given: AssistantChangeBody, *, assistant_id: str) -> Response:
+async def change(server: Server, given: AssistantChangeBody, *, assistant_id: str) -> Response:
     """Give an assistant a new version."""
-    server = serving(request)
     if given.graph_id is not None and given.graph_id not in server.graphs:
         raise not_found("graph", given.graph_id)
     async with server.database.write() as connection:
@@ -149,35 +146,36 @@ async def _replace(connection: AsyncConnection, row: Row) -> None:
     await connection.execute(changed.values(dict(row)))
 
 
-async def delete(request: Request, *, assistant_id: str, delete_threads: bool = False) -> None:
+async def delete(server: Server, *, assistant_id: str, delete_threads: bool = False) -> None:
     """Remove an assistant with its versions, and with the threads that it worked on if the query says so."""
     if delete_threads:
-        for permitted, thread_id in await _threads(request, assistant_id):
+        for permitted, thread_id in await _threads(server, assistant_id):
             await remove(permitted, thread_id)
-    async with serving(request).database.write() as connection:
+    async with server.database.write() as connection:
         row = await _own(connection, assistant_id)
         for table in (assistant_versions, assistants):
             await connection.execute(table.delete().where(table.c.assistant_id == row["assistant_id"]))
 
 
-async def _threads(request: Request, assistant_id: str) -> list[tuple[Server, str]]:
+async def _threads(server: Server, assistant_id: str) -> list[tuple[Server, str]]:
     """Find the threads of an assistant that the caller may remove.
 
     Raises:
         ApiError: if the handlers keep the caller from removing one of them.
     """
-    server = serving(request)
     async with server.database.read() as connection:
         row = await _own(connection, assistant_id)
     of_assistant = contains(threads.c.metadata, {"assistant_id": row["assistant_id"]})
     found = await server.database.rows(sa.select(threads.c.thread_id).where(of_assistant))
     # Of all of them first: a refusal leaves every thread.
-    asked = [(await ask_handlers(request, "threads", "delete", each), each["thread_id"]) for each in found]
+    asked = [
+        (await ask_handlers(server, "threads", "delete", each, assistant_id=assistant_id), each["thread_id"])
+        for each in found
+    ]
     return [(permitted, thread_id) for (permitted, _), thread_id in asked]
 
 
-def _make_query(given: AssistantSearchBody, request: Request) -> sa.Select[Any]:
-    server = serving(request)
+def _make_query(given: AssistantSearchBody, server: Server) -> sa.Select[Any]:
     # A shared database may hold assistants of graphs that are served elsewhere.
     query = sa.select(assistants).where(assistants.c.graph_id.in_([*server.graphs]))
     if given.graph_id:
@@ -189,31 +187,29 @@ def _make_query(given: AssistantSearchBody, request: Request) -> sa.Select[Any]:
     return query
 
 
-async def search(request: Request, given: AssistantSearchBody) -> Response:
+async def search(server: Server, given: AssistantSearchBody) -> Response:
     """Find assistants."""
-    return await answer_search(
-        request, _make_query(given, request), assistants, given, _SORTED, show_assistant
-    )
+    return await answer_search(server, _make_query(given, server), assistants, given, _SORTED, show_assistant)
 
 
-async def count(request: Request, given: AssistantSearchBody) -> Response:
+async def count(server: Server, given: AssistantSearchBody) -> Response:
     """Count assistants."""
-    return answer(await serving(request).database.count(_make_query(given, request)))
+    return answer(await server.database.count(_make_query(given, server)))
 
 
-async def versions(request: Request, given: SearchBody, *, assistant_id: str) -> Response:
+async def versions(server: Server, given: SearchBody, *, assistant_id: str) -> Response:
     """List the versions of an assistant, newest first."""
-    row = await _assistant(serving(request), assistant_id)
+    row = await _assistant(server, assistant_id)
     query = sa.select(assistant_versions).where(assistant_versions.c.assistant_id == row["assistant_id"])
     if given.metadata:
         query = query.where(contains(assistant_versions.c.metadata, given.metadata))
     page = query.order_by(assistant_versions.c.version.desc()).limit(given.limit).offset(given.offset)
-    return answer([show_assistant(each) for each in await serving(request).database.rows(page)])
+    return answer([show_assistant(each) for each in await server.database.rows(page)])
 
 
-async def set_latest(request: Request, given: VersionBody, *, assistant_id: str) -> Response:
+async def set_latest(server: Server, given: VersionBody, *, assistant_id: str) -> Response:
     """Make an assistant what it was in a version."""
-    async with serving(request).database.write() as connection:
+    async with server.database.write() as connection:
         row = await _own(connection, assistant_id)
         query = sa.select(assistant_versions).where(
             assistant_versions.c.assistant_id == row["assistant_id"],
@@ -236,16 +232,15 @@ async def of_graphs(server: Server) -> list[Row]:
 
 
 @asynccontextmanager
-async def _graph(request: Request, assistant_id: str) -> AsyncGenerator[tuple[str, Graph]]:
-    server = serving(request)
+async def _graph(server: Server, assistant_id: str) -> AsyncGenerator[tuple[str, Graph]]:
     row = await _assistant(server, assistant_id)
     async with server.graphs.open(row["graph_id"], row["config"]) as graph:
         yield row["graph_id"], graph
 
 
-async def schemas(request: Request, *, assistant_id: str) -> Response:
+async def schemas(server: Server, *, assistant_id: str) -> Response:
     """Describe what the graph of an assistant takes and gives."""
-    async with _graph(request, assistant_id) as (graph_id, graph):
+    async with _graph(server, assistant_id) as (graph_id, graph):
         return answer({"graph_id": graph_id, **_schemas(graph)})
 
 
@@ -270,9 +265,9 @@ def json_schema(make: Callable[[], Any]) -> Any:
         return None
 
 
-async def draw(request: Request, *, assistant_id: str, xray: bool | int = False) -> Response:
+async def draw(server: Server, *, assistant_id: str, xray: bool | int = False) -> Response:
     """Draw the graph of an assistant as nodes and edges."""
-    async with _graph(request, assistant_id) as (_, graph):
+    async with _graph(server, assistant_id) as (_, graph):
         return answer((await graph.aget_graph(xray=xray)).to_json())
 
 
@@ -285,10 +280,10 @@ def _parse_depth(text: str) -> bool | int:
 
 
 async def subgraphs(
-    request: Request, *, assistant_id: str, namespace: str | None = None, recurse: bool = False
+    server: Server, *, assistant_id: str, namespace: str | None = None, recurse: bool = False
 ) -> Response:
     """Describe the graphs inside the graph of an assistant."""
-    async with _graph(request, assistant_id) as (_, graph):
+    async with _graph(server, assistant_id) as (_, graph):
         inner = [each async for each in graph.aget_subgraphs(namespace=namespace, recurse=recurse)]
     return answer({name: _schemas(each) for name, each in inner})
 

@@ -9,7 +9,6 @@ from itertools import accumulate, takewhile
 from typing import Any, Final
 
 import sqlalchemy as sa
-from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Send
 from starlette.types import Scope as Asgi
@@ -19,6 +18,7 @@ from deepagents_server.database.engine import Database, Row
 from deepagents_server.errors import ApiError
 from deepagents_server.serialize import dump
 from deepagents_server.server import SERVER as SERVER
+from deepagents_server.server import Server
 from deepagents_server.server import serving as serving
 
 _KINDS: Final = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
@@ -88,7 +88,7 @@ def nothing(status: int = 204) -> Response:
 
 
 async def answer_search(
-    request: Request,
+    server: Server,
     query: sa.Select[Any],
     table: sa.Table,
     given: SearchBody,
@@ -102,7 +102,7 @@ async def answer_search(
     Raises:
         ApiError: if it is to be sorted by what is not `allowed`, or shown with a field that is none.
     """
-    database = serving(request).database
+    database = server.database
     name = given.sort_by or allowed[0]
     if name not in allowed:
         raise ApiError(422, f"sort_by: {name!r} is none of {', '.join(allowed)}.")

@@ -8,11 +8,10 @@ from uuid import uuid4
 
 import sqlalchemy as sa
 from pydantic import AwareDatetime
-from starlette.requests import Request
 from starlette.responses import Response
 
 from deepagents_server.api.bodies import Id, SearchBody, merge_metadata
-from deepagents_server.api.common import answer, answer_search, serving
+from deepagents_server.api.common import answer, answer_search
 from deepagents_server.api.endpoint import DONE, Endpoint
 from deepagents_server.api.runs import RunBody
 from deepagents_server.crons import next_date, show_cron
@@ -64,9 +63,8 @@ class CronSearchBody(SearchBody):
     enabled: bool | None = None
 
 
-async def create(request: Request, given: CronBody, *, thread_id: str | None = None) -> Response:
+async def create(server: Server, given: CronBody, *, thread_id: str | None = None) -> Response:
     """Make a schedule: for runs on a thread, or each on one of its own."""
-    server = serving(request)
     if given.webhook:
         server.webhooks.check(given.webhook)
     stamp, end = await server.database.now(), _utc(given.end_time)
@@ -112,14 +110,13 @@ async def _cron(server: Server, cron_id: str) -> Row:
     return row
 
 
-async def get(request: Request, *, cron_id: str) -> Response:
+async def get(server: Server, *, cron_id: str) -> Response:
     """Show a schedule."""
-    return answer(show_cron(await _cron(serving(request), cron_id)))
+    return answer(show_cron(await _cron(server, cron_id)))
 
 
-async def change(request: Request, given: CronChangeBody, *, cron_id: str) -> Response:
+async def change(server: Server, given: CronChangeBody, *, cron_id: str) -> Response:
     """Change a schedule."""
-    server = serving(request)
     row = dict(await _cron(server, cron_id))
     if given.webhook:
         server.webhooks.check(given.webhook)
@@ -139,9 +136,8 @@ async def change(request: Request, given: CronChangeBody, *, cron_id: str) -> Re
     return answer(show_cron(row))
 
 
-async def delete(request: Request, *, cron_id: str) -> None:
+async def delete(server: Server, *, cron_id: str) -> None:
     """Remove a schedule."""
-    server = serving(request)
     await _cron(server, cron_id)
     await server.database.execute(crons.delete().where(crons.c.cron_id == cron_id))
 
@@ -157,14 +153,14 @@ def _make_query(given: CronSearchBody) -> sa.Select[Any]:
     return query.where(contains(crons.c.metadata, given.metadata)) if given.metadata else query
 
 
-async def search(request: Request, given: CronSearchBody) -> Response:
+async def search(server: Server, given: CronSearchBody) -> Response:
     """Find schedules."""
-    return await answer_search(request, _make_query(given), crons, given, _SORTED, show_cron)
+    return await answer_search(server, _make_query(given), crons, given, _SORTED, show_cron)
 
 
-async def count(request: Request, given: CronSearchBody) -> Response:
+async def count(server: Server, given: CronSearchBody) -> Response:
     """Count schedules."""
-    return answer(await serving(request).database.count(_make_query(given)))
+    return answer(await server.database.count(_make_query(given)))
 
 
 _CREATE: Final = ("crons", "create")

@@ -12,7 +12,7 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 
 from deepagents_server.api.access import Asks, decides, permit
 from deepagents_server.api.bodies import check_body, read_json
-from deepagents_server.api.common import nothing
+from deepagents_server.api.common import nothing, serving
 from deepagents_server.api.parameters import Parameter, read_path
 from deepagents_server.errors import ServeError
 
@@ -41,9 +41,9 @@ class Endpoint:
     Args:
         path: its pattern; `{name}` stands for a text without a slash.
         method: of HTTP; `WEBSOCKET` for a connection, whose handler gets the socket alone.
-        handler: its code, whose docstring documents show. It gets the request, then the body if there is one,
-            and by name what path, query and header hold; what a client left out is left out. `None` is an
-            answer without a body.
+        handler: its code, whose docstring documents show. It gets the server as far as its caller may see it
+            (the request, if it asks `"nothing"`), then the body if there is one, and by name what path, query
+            and header hold; what a client left out is left out. `None` is an answer without a body.
         asks: the resource and the action that handlers of `auth` decide about before it answers. `"nothing"`
             if it shows what belongs to no caller, `"itself"` if it asks by `ask_handlers` for what it does.
         also_asks: a second question, about something new of which nothing is known yet.
@@ -92,15 +92,16 @@ class Endpoint:
             ApiError: if the caller may not, or gives what has no such form.
         """
         request, read = await self.permit(request)
+        given = request if self.asks == "nothing" else serving(request)
         if isinstance(self.body, Mapping):
-            return await self.handler(request, read, **request.path_params)
+            return await self.handler(given, read, **request.path_params)
         body = [check_body(self.body, read, needed=self.needs_body)] if self.body else []
         named: dict[str, Any] = {**read_path(request.path_params)}
         query = request.query_params
         named |= {key: each.read(key, query.getlist(key)) for key, each in self.query.items() if key in query}
         if self.header and (sent := request.headers.get(self.header)) is not None:
             named[self.header.replace("-", "_")] = sent
-        return await self.handler(request, *body, **named) or nothing()
+        return await self.handler(given, *body, **named) or nothing()
 
     async def permit(self, request: Request) -> tuple[Request, Any]:
         """Ask the handlers of `auth`; return the request as they leave it, and what its body says.
@@ -108,7 +109,7 @@ class Endpoint:
         Raises:
             ApiError: if they refuse it, or the body is too large or not JSON.
         """
-        asks = self.asks if isinstance(self.asks, tuple) and decides(request) else None
+        asks = self.asks if isinstance(self.asks, tuple) and decides(serving(request)) else None
         read = await read_json(request) if self.body or asks else None
         if asks is None:
             return request, read

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
@@ -53,8 +53,9 @@ class Gate:
         if scope["type"] == "lifespan" or SERVER in scope:
             return await self.app(scope, receive, send)
         if OWNER in scope:
-            # A run of this server asks, for whom it works.
-            return await self.app({**scope, SERVER: self.server.of(Scope(scope[OWNER]))}, receive, send)
+            # A run of this server asks, for whom it works; what that owner may do was asked when it was made.
+            mine = replace(self.server.of(Scope(scope[OWNER])), handlers=None)
+            return await self.app({**scope, SERVER: mine}, receive, send)
         # A WebSocket is opened by a GET.
         asked = Request({"method": "GET", **_with_key(scope), "type": "http"})
         try:

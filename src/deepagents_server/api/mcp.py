@@ -5,20 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Send
 from starlette.types import Scope as Asgi
 
 from deepagents_server.api.access import ask_handlers
 from deepagents_server.api.assistants import json_schema, of_graphs
-from deepagents_server.api.common import serving
 from deepagents_server.api.endpoint import JSON_OR_STREAM, Endpoint
 from deepagents_server.api.forms import as_text, make_form, read_form
 from deepagents_server.api.parameters import parse_id
@@ -60,19 +58,19 @@ _MESSAGES: Final = {
 """What LangChain's own schema says in 20,000 characters, which every model with this tool would read."""
 
 
-async def answer_message(request: Request, message: Any) -> Response:
+async def answer_message(server: Server, message: Any) -> Response:
     """Answer a message of the Model Context Protocol: list the graphs as tools, or call one."""
     # It takes a second, once: who serves no tools never waits for it.
     await asyncio.to_thread(import_module, _PACKAGE)
-    return _Exchange(request, dump(message))
+    return _Exchange(server, dump(message))
 
 
 class _Exchange(Response):
     """One message and its answer, which may be a stream; nothing is kept for the next one."""
 
-    def __init__(self, request: Request, message: bytes) -> None:
+    def __init__(self, server: Server, message: bytes) -> None:
         super().__init__()
-        self._request, self._message = request, message
+        self._server, self._message = server, message
 
     async def __call__(self, scope: Asgi, receive: Receive, send: Send) -> None:
         """Let the package of the protocol answer."""
@@ -82,35 +80,31 @@ class _Exchange(Response):
         protocol = Protocol[Any](
             "deepagents",
             version=version("deepagents"),
-            on_list_tools=partial(_list_tools, self._request),
-            on_call_tool=partial(_call_tool, self._request),
+            on_list_tools=partial(_list_tools, self._server),
+            on_call_tool=partial(_call_tool, self._server),
             # No argument is also a header; without this, each call would list the tools first.
             get_tool_input_schema=lambda _: None,
         )
-        most = serving(self._request).max_body
+        most = self._server.max_body
         manager = StreamableHTTPSessionManager(protocol, stateless=True, max_request_body_size=most)
         async with manager.run():
-            await manager.handle_request(scope, _replay(self._request, self._message), send)
+            await manager.handle_request(scope, _replay(self._message, receive), send)
 
 
-def _replay(request: Request, body: bytes) -> Callable[[], Awaitable[Message]]:
+def _replay(body: bytes, receive: Receive) -> Receive:
     """Give a body that was read to who reads it again."""
-    first = True
+    sent = iter([{"type": "http.request", "body": body, "more_body": False}])
 
-    async def receive() -> Message:
-        nonlocal first
-        if first:
-            first = False
-            return {"type": "http.request", "body": body, "more_body": False}
-        return await request.receive()
+    async def receive_again() -> Message:
+        return next(sent, None) or await receive()
 
-    return receive
+    return receive_again
 
 
-async def _list_tools(request: Request, _: Context, __: Any) -> types.ListToolsResult:
+async def _list_tools(server: Server, _: Context, __: Any) -> types.ListToolsResult:
     from mcp import types
 
-    server, _given = await ask_handlers(request, "assistants", "search", {})
+    server, _given = await ask_handlers(server, "assistants", "search", {})
     tools: list[types.Tool] = []
     for row in await of_graphs(server):
         try:
@@ -146,12 +140,12 @@ def _input_schema(graph: Graph) -> dict[str, Any] | None:
 
 
 async def _call_tool(
-    request: Request, context: Context, asked: types.CallToolRequestParams
+    server: Server, context: Context, asked: types.CallToolRequestParams
 ) -> types.CallToolResult | types.InputRequiredResult:
     from mcp import types
 
     try:
-        thread = await _run(request, context, asked)
+        thread = await _run(server, context, asked)
         if thread["status"] == "interrupted":
             return _ask(context, asked.name, thread)
     except ApiError as error:
@@ -160,7 +154,7 @@ async def _call_tool(
     return types.CallToolResult(content=[types.TextContent(text=text)], structured_content=structured)
 
 
-async def _run(request: Request, context: Context, asked: types.CallToolRequestParams) -> Row:
+async def _run(server: Server, context: Context, asked: types.CallToolRequestParams) -> Row:
     """Run a graph, or go on with a run whose questions are answered; return the thread as it leaves it."""
     given: dict[str, Any] = {"assistant_id": asked.name}
     answers = _answers(asked.input_responses or {})
@@ -171,7 +165,7 @@ async def _run(request: Request, context: Context, asked: types.CallToolRequestP
         if thread_id
         else {"input": asked.arguments or {}}
     )
-    server, given = await ask_handlers(request, "threads", "create_run", given)
+    server, given = await ask_handlers(server, "threads", "create_run", given)
     if thread_id:
         await _check_answers(server, asked.name, thread_id, answers)
     row = await create_run(server, {**given, "stream_mode": ["updates"], "streamed": True}, thread_id)

@@ -10,13 +10,12 @@ from typing import Any, Final
 import sqlalchemy as sa
 from langchain_core.messages import convert_to_messages
 from pydantic import BaseModel, Field
-from starlette.requests import Request
 from starlette.responses import Response
 
 from deepagents_server.api.access import ask_handlers
 from deepagents_server.api.assistants import of_graphs
 from deepagents_server.api.bodies import Metadata
-from deepagents_server.api.common import answer, event_stream, openai_error, serving
+from deepagents_server.api.common import answer, event_stream, openai_error
 from deepagents_server.api.endpoint import JSON_OR_STREAM, Endpoint
 from deepagents_server.api.parameters import parse_id
 from deepagents_server.api.runs import BEAT, check_end, end_with_client
@@ -59,7 +58,7 @@ class CompletionBody(BaseModel):
     metadata: Metadata | None = None
 
 
-async def complete(request: Request, given: CompletionBody, *, x_thread_id: str = "") -> Response:
+async def complete(server: Server, given: CompletionBody, *, x_thread_id: str = "") -> Response:
     """Let a graph answer a conversation, as chat completions of OpenAI do."""
     if given.tools:
         raise ApiError(400, "tools: a graph uses its own tools, on the server; leave them out.")
@@ -74,7 +73,7 @@ async def complete(request: Request, given: CompletionBody, *, x_thread_id: str 
         "if_not_exists": "create",
     }
     fields |= {name: each for name, each in (("metadata", given.metadata), ("thread_id", thread_id)) if each}
-    server, fields = await ask_handlers(request, "threads", "create_run", fields)
+    server, fields = await ask_handlers(server, "threads", "create_run", fields)
     row = await create_run(server, {**fields, "stream_mode": ["messages-tuple"], "streamed": True}, thread_id)
     spoken = _Answer(server, row, given)
     headers = {THREAD_HEADER: row["thread_id"]}
@@ -189,16 +188,16 @@ def _frame(content: Mapping[str, Any]) -> bytes:
     return b"data: %s\n\n" % dump(content)
 
 
-async def list_models(request: Request) -> Response:
+async def list_models(server: Server) -> Response:
     """List the graphs as models."""
-    found = await of_graphs(serving(request))
+    found = await of_graphs(server)
     return answer({"object": "list", "data": [_show(row) for row in found]})
 
 
-async def show_model(request: Request, *, model: str) -> Response:
+async def show_model(server: Server, *, model: str) -> Response:
     """Show a graph as a model."""
     query = sa.select(assistants).where(assistants.c.assistant_id == system_assistant_id(model))
-    row = await serving(request).database.row(query)
+    row = await server.database.row(query)
     if row is None:
         raise not_found("model", model)
     return answer(_show(row))

@@ -9,7 +9,6 @@ from typing import Annotated, Any, Final, Literal
 
 import sqlalchemy as sa
 from pydantic import BaseModel, Field, RootModel
-from starlette.requests import Request
 from starlette.responses import Response
 
 from deepagents_server.api.bodies import Checkpoint, Config, Id, Ids, Metadata
@@ -22,7 +21,6 @@ from deepagents_server.api.common import (
     nothing,
     read_rows,
     select_fields,
-    serving,
 )
 from deepagents_server.api.endpoint import DONE, STREAM, Answer, Endpoint
 from deepagents_server.api.parameters import FLAG, LIMIT, OFFSET, TEXT, TEXTS, choice
@@ -117,33 +115,33 @@ class BatchBody(RootModel[list[BatchRunBody]]):
     """Several runs."""
 
 
-async def create(request: Request, given: RunBody, *, thread_id: str | None = None) -> Response:
+async def create(server: Server, given: RunBody, *, thread_id: str | None = None) -> Response:
     """Make a run in the background."""
-    row = await _create(request, given, thread_id)
+    row = await _create(server, given, thread_id)
     return answer(show_run(row), headers={"content-location": run_path(row)})
 
 
-async def create_batch(request: Request, given: BatchBody) -> Response:
+async def create_batch(server: Server, given: BatchBody) -> Response:
     """Make several runs, all or none."""
     asked = [(each.model_dump(exclude={"thread_id"}), each.thread_id) for each in given.root]
-    made = await create_runs(serving(request), asked)
+    made = await create_runs(server, asked)
     return answer([show_run(row) for row in made])
 
 
-async def stream(request: Request, given: RunBody, *, thread_id: str | None = None) -> Response:
+async def stream(server: Server, given: RunBody, *, thread_id: str | None = None) -> Response:
     """Make a run and stream what it does."""
-    row = await _create(request, given, thread_id, streamed=True)
-    return _stream(request, row, after=0, cancels=given.on_disconnect == "cancel")
+    row = await _create(server, given, thread_id, streamed=True)
+    return _stream(server, row, after=0, cancels=given.on_disconnect == "cancel")
 
 
-async def wait(request: Request, given: RunBody, *, thread_id: str | None = None) -> Response:
+async def wait(server: Server, given: RunBody, *, thread_id: str | None = None) -> Response:
     """Make a run and answer with the values that it leaves."""
-    row = await _create(request, given, thread_id)
-    return _join(request, row, cancels=given.on_disconnect == "cancel")
+    row = await _create(server, given, thread_id)
+    return _join(server, row, cancels=given.on_disconnect == "cancel")
 
 
 async def list_runs(
-    request: Request,
+    server: Server,
     *,
     thread_id: str,
     limit: int = 10,
@@ -152,7 +150,6 @@ async def list_runs(
     select: Sequence[str] = (),
 ) -> Response:
     """List the runs of a thread, newest first."""
-    server = serving(request)
     await find_thread(server, thread_id)
     query = sa.select(runs).where(runs.c.thread_id == thread_id)
     if status:
@@ -162,29 +159,29 @@ async def list_runs(
     return await answer_list(select_fields(show_run(row), select) async for row in rows)
 
 
-async def get(request: Request, *, thread_id: str, run_id: str) -> Response:
+async def get(server: Server, *, thread_id: str, run_id: str) -> Response:
     """Show a run."""
-    return answer(show_run(await _find_run(request, thread_id, run_id)))
+    return answer(show_run(await _find_run(server, thread_id, run_id)))
 
 
-async def delete(request: Request, *, thread_id: str, run_id: str) -> None:
+async def delete(server: Server, *, thread_id: str, run_id: str) -> None:
     """Remove a run that is over."""
-    row = await _find_run(request, thread_id, run_id)
+    row = await _find_run(server, thread_id, run_id)
     if row["status"] in ACTIVE:
         raise ApiError(409, "The run is not over; cancel it first.")
-    async with serving(request).database.write() as connection:
+    async with server.database.write() as connection:
         await delete_runs(connection, [run_id])
 
 
 async def join(
-    request: Request, *, thread_id: str, run_id: str, cancel_on_disconnect: bool = False
+    server: Server, *, thread_id: str, run_id: str, cancel_on_disconnect: bool = False
 ) -> Response:
     """Wait for a run and answer with the values that it left."""
-    return _join(request, await _find_run(request, thread_id, run_id), cancels=cancel_on_disconnect)
+    return _join(server, await _find_run(server, thread_id, run_id), cancels=cancel_on_disconnect)
 
 
 async def join_stream(
-    request: Request,
+    server: Server,
     *,
     thread_id: str,
     run_id: str,
@@ -193,27 +190,26 @@ async def join_stream(
     last_event_id: str | None = None,
 ) -> Response:
     """Stream a run that is there: what it still does, or all since an event."""
-    row = await _find_run(request, thread_id, run_id)
+    row = await _find_run(server, thread_id, run_id)
     modes = [mode for mode in stream_mode if mode]
     modes += _ALWAYS if modes else ()
-    return _stream(request, row, after_event(last_event_id), cancels=cancel_on_disconnect, modes=modes)
+    return _stream(server, row, after_event(last_event_id), cancels=cancel_on_disconnect, modes=modes)
 
 
 async def cancel(
-    request: Request, *, thread_id: str, run_id: str, wait: bool = False, action: Action = "interrupt"
+    server: Server, *, thread_id: str, run_id: str, wait: bool = False, action: Action = "interrupt"
 ) -> Response:
     """End a run early."""
-    row = await _find_run(request, thread_id, run_id)
+    row = await _find_run(server, thread_id, run_id)
     if row["status"] not in ACTIVE:
         raise ApiError(404, "The run is over; there is nothing to cancel.")
-    server = serving(request)
     await server.engine.cancel(row, action)
     if wait:
         await wait_for(server, run_id)
     return nothing(204 if wait else 202)
 
 
-async def cancel_many(request: Request, given: CancelManyBody, *, action: Action = "interrupt") -> None:
+async def cancel_many(server: Server, given: CancelManyBody, *, action: Action = "interrupt") -> None:
     """End the runs of a thread, or those that are named, early."""
     if not given.status and not (given.thread_id and given.run_ids):
         raise ApiError(422, "Name a status, or thread_id and run_ids.")
@@ -224,13 +220,13 @@ async def cancel_many(request: Request, given: CancelManyBody, *, action: Action
         chosen.append(runs.c.thread_id == given.thread_id)
     if given.run_ids:
         chosen.append(runs.c.run_id.in_(given.run_ids))
-    if not await cancel_runs(serving(request), action, *chosen):
+    if not await cancel_runs(server, action, *chosen):
         raise ApiError(404, "There are no such runs to cancel.")
 
 
-async def _find_run(request: Request, thread_id: str, run_id: str) -> Row:
+async def _find_run(server: Server, thread_id: str, run_id: str) -> Row:
     query = sa.select(runs).where(runs.c.run_id == run_id, runs.c.thread_id == thread_id)
-    row = await serving(request).database.row(query)
+    row = await server.database.row(query)
     if row is None:
         raise not_found("run", run_id)
     return row
@@ -241,9 +237,9 @@ def run_path(row: Row) -> str:
     return f"/threads/{row['thread_id']}/runs/{row['run_id']}"
 
 
-async def _create(request: Request, given: RunBody, thread_id: str | None, *, streamed: bool = False) -> Row:
+async def _create(server: Server, given: RunBody, thread_id: str | None, *, streamed: bool = False) -> Row:
     fields = {**given.model_dump(), "streamed": streamed or None}
-    return await create_run(serving(request), fields, thread_id)
+    return await create_run(server, fields, thread_id)
 
 
 @contextmanager
@@ -262,9 +258,9 @@ async def wait_for(server: Server, run_id: str) -> None:
     await server.events.wait_for_end(run_id, lambda: is_over(server, run_id), _LOOK_AGAIN)
 
 
-def _join(request: Request, row: Row, *, cancels: bool) -> Response:
+def _join(server: Server, row: Row, *, cancels: bool) -> Response:
     headers = {"content-location": run_path(row), "location": f"{run_path(row)}/join"}
-    answered = _write_spaces(serving(request), row, cancels=cancels)
+    answered = _write_spaces(server, row, cancels=cancels)
     return Watched(answered, headers=headers, media_type="application/json")
 
 
@@ -306,9 +302,9 @@ async def check_end(server: Server, run: Row) -> Row:
     return await find_thread(server, run["thread_id"])
 
 
-def _stream(request: Request, row: Row, after: int, *, cancels: bool, modes: Sequence[str] = ()) -> Response:
+def _stream(server: Server, row: Row, after: int, *, cancels: bool, modes: Sequence[str] = ()) -> Response:
     headers = {"content-location": run_path(row), "location": f"{run_path(row)}/stream"}
-    return event_stream(_frames(serving(request), row, after, cancels=cancels, modes=modes), headers)
+    return event_stream(_frames(server, row, after, cancels=cancels, modes=modes), headers)
 
 
 async def _frames(

@@ -7,11 +7,10 @@ from typing import Any, Final, cast
 
 from langgraph.store.base import NOT_PROVIDED, InvalidNamespaceError, Item, SearchItem
 from pydantic import BaseModel
-from starlette.requests import Request
 from starlette.responses import Response
 
 from deepagents_server.api.bodies import Limit, Minutes, Offset
-from deepagents_server.api.common import answer, answer_list, serving
+from deepagents_server.api.common import answer, answer_list
 from deepagents_server.api.endpoint import DONE, Endpoint
 from deepagents_server.api.parameters import FLAG, TEXT
 from deepagents_server.database.quotas import check_kept
@@ -81,11 +80,10 @@ def _show(item: Item) -> dict[str, Any]:
     return {**shown, "score": item.score} if isinstance(item, SearchItem) else shown
 
 
-async def put(request: Request, given: PutBody) -> None:
+async def put(server: Server, given: PutBody) -> None:
     """Keep a value."""
     index: Any = None if given.index is True else given.index
     ttl = NOT_PROVIDED if given.ttl is None else given.ttl
-    server = serving(request)
     store = server.graphs.store
     async with server.database.read() as connection:
         await check_kept(connection, server.database.owner)
@@ -96,25 +94,25 @@ async def put(request: Request, given: PutBody) -> None:
 
 
 async def get(
-    request: Request, *, namespace: str = "", key: str = "", refresh_ttl: bool | None = None
+    server: Server, *, namespace: str = "", key: str = "", refresh_ttl: bool | None = None
 ) -> Response:
     """Show a value, or `null`."""
     if not key:
         raise ApiError(422, "key: name the value.")
-    store, labels = serving(request).graphs.store, _namespace(namespace.split("."))
+    store, labels = server.graphs.store, _namespace(namespace.split("."))
     found = await store.aget(labels, key, refresh_ttl=refresh_ttl)
     return answer(found and _show(found))
 
 
-async def delete(request: Request, given: KeyBody) -> None:
+async def delete(server: Server, given: KeyBody) -> None:
     """Forget a value."""
-    await serving(request).graphs.store.adelete(_namespace(given.namespace), given.key)
+    await server.graphs.store.adelete(_namespace(given.namespace), given.key)
 
 
-async def search(request: Request, given: ItemSearchBody) -> Response:
+async def search(server: Server, given: ItemSearchBody) -> Response:
     """Find values."""
     try:
-        return await answer_list(_find(serving(request), given), around=(b'{"items":', b"}"))
+        return await answer_list(_find(server, given), around=(b'{"items":', b"}"))
     except ValueError as error:
         raise ApiError(422, f"filter: {str(error)[:200]}") from error
 
@@ -140,9 +138,8 @@ async def _find(server: Server, given: ItemSearchBody) -> AsyncGenerator[dict[st
             return
 
 
-async def namespaces(request: Request, given: NamespaceBody) -> Response:
+async def namespaces(server: Server, given: NamespaceBody) -> Response:
     """List namespaces."""
-    server = serving(request)
     async with server.database.turn():
         found = await server.graphs.store.alist_namespaces(
             prefix=_labels("prefix", given.prefix) or None,

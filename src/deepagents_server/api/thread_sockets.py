@@ -13,7 +13,7 @@ from starlette.types import Message
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from deepagents_server.api.bodies import check_body, read_json
-from deepagents_server.api.common import refuse
+from deepagents_server.api.common import refuse, serving
 from deepagents_server.api.endpoint import Endpoint
 from deepagents_server.api.gate import CALLER
 from deepagents_server.api.parameters import read_path
@@ -89,7 +89,7 @@ class _Conversation:
             raise ApiError(422, f"A connection has at most {_MOST} subscriptions; end one, or open another.")
         request, read = await EVENTS.permit(_request(self._socket, dump(params)))
         given = check_body(EventsBody, read)
-        batches = await open_events(request, given, **read_path(request.path_params))
+        batches = await open_events(serving(request), given, **read_path(request.path_params))
         name = str(uuid4())
         await self._send(dump(success(number, {"subscription_id": name})))
         task = self._subscriptions[name] = self._group.create_task(self._tell(batches))

@@ -8,11 +8,10 @@ from typing import Any, Final, cast
 
 import sqlalchemy as sa
 from pydantic import BaseModel, Field, ValidationError
-from starlette.requests import Request
 from starlette.responses import Response
 
 from deepagents_server.api.bodies import Config, Metadata, Offset, describe
-from deepagents_server.api.common import answer, event_stream, serving
+from deepagents_server.api.common import answer, event_stream
 from deepagents_server.api.endpoint import STREAM, Endpoint
 from deepagents_server.api.parameters import TEXTS, parse_id
 from deepagents_server.api.runs import BEAT, CommandBody, MultitaskStrategy, after_event, frame, mode_of
@@ -78,12 +77,12 @@ class _Refused(Exception):
         self.code = code
 
 
-async def stream_events(request: Request, given: EventsBody, *, thread_id: str) -> Response:
+async def stream_events(server: Server, given: EventsBody, *, thread_id: str) -> Response:
     """Tell what happens on a thread: messages in blocks, tools, graphs that begin and end, questions."""
-    return event_stream(_write_frames(await open_events(request, given, thread_id)))
+    return event_stream(_write_frames(await open_events(server, given, thread_id)))
 
 
-async def open_events(request: Request, given: EventsBody, thread_id: str) -> Batches:
+async def open_events(server: Server, given: EventsBody, thread_id: str) -> Batches:
     """Begin to tell what happens on a thread, as the body says; an empty list is a sign of life.
 
     Raises:
@@ -92,9 +91,9 @@ async def open_events(request: Request, given: EventsBody, thread_id: str) -> Ba
     wrong = [name for name in given.channels if name not in CHANNELS and not name.startswith("custom:")]
     if wrong:
         raise ApiError(422, f"channels: {wrong[0]!r} is none of {', '.join(CHANNELS)}, custom:NAME.")
-    await find_thread(serving(request), thread_id)
+    await find_thread(server, thread_id)
     wish = Wish(given.channels, given.namespaces, given.depth)
-    return _tell(serving(request), thread_id, wish, given.since)
+    return _tell(server, thread_id, wish, given.since)
 
 
 async def _write_frames(batches: Batches) -> AsyncIterator[bytes]:
@@ -122,16 +121,16 @@ async def _tell(server: Server, thread_id: str, wish: Wish, since: int) -> Batch
 
 
 async def join_stream(
-    request: Request, *, thread_id: str, stream_mode: Sequence[str] = (), last_event_id: str | None = None
+    server: Server, *, thread_id: str, stream_mode: Sequence[str] = (), last_event_id: str | None = None
 ) -> Response:
     """Stream what the runs of a thread do from now on, or all since an event."""
-    await find_thread(serving(request), thread_id)
+    await find_thread(server, thread_id)
     modes = [mode for mode in stream_mode if mode] or ["run_modes"]
     wrong = [mode for mode in modes if mode not in _THREAD_MODES]
     if wrong:
         raise ApiError(422, f"stream_mode: {wrong[0]!r} is none of {', '.join(_THREAD_MODES)}.")
     since = None if last_event_id is None else after_event(last_event_id)
-    return event_stream(_frames(serving(request), thread_id, since, modes))
+    return event_stream(_frames(server, thread_id, since, modes))
 
 
 async def _frames(
@@ -161,7 +160,7 @@ def _is_wanted(event: Event, modes: Sequence[str]) -> bool:
     return "run_modes" in modes or ("state_update" in modes and mode in ("values", "updates"))
 
 
-async def command(request: Request, read: Any, *, thread_id: str) -> Response:
+async def command(server: Server, read: Any, *, thread_id: str) -> Response:
     """Take a command: start a run, answer a question, show the tree of graphs."""
     given = cast(dict[str, Any], read) if isinstance(read, dict) else {}
     number, method = given.get("id"), given.get("method")
@@ -172,14 +171,14 @@ async def command(request: Request, read: Any, *, thread_id: str) -> Response:
     try:
         if method not in _COMMANDS:
             raise _Refused("unknown_command", f"Unknown protocol command: {method[:100]}")
-        result = await _COMMANDS[method](serving(request), thread_id, params)
+        result = await _COMMANDS[method](server, thread_id, params)
     except _Refused as error:
         return answer(failure(number, error.code, str(error)))
     except ValidationError as error:
         return answer(failure(number, "invalid_argument", f"{method}: {describe(error, 'params')}"))
     except ApiError as error:
         return _refuse(number, error)
-    except serving(request).database.value_errors:
+    except server.database.value_errors:
         return _refuse(number, cannot_be_kept())
     return answer(success(number, result))
 

@@ -9,11 +9,10 @@ from typing import Annotated, Any, Final, Literal, cast
 import sqlalchemy as sa
 from langgraph.types import StateSnapshot
 from pydantic import BaseModel, BeforeValidator, Field
-from starlette.requests import Request
 from starlette.responses import Response
 
 from deepagents_server.api.bodies import Checkpoint, Id, Ids, Metadata, Minutes, SearchBody, merge_metadata
-from deepagents_server.api.common import answer, answer_list, answer_search, nothing, select_fields, serving
+from deepagents_server.api.common import answer, answer_list, answer_search, nothing, select_fields
 from deepagents_server.api.endpoint import DONE, Endpoint
 from deepagents_server.api.parameters import FLAG, LIMIT, TEXT, TEXTS, Parameter
 from deepagents_server.cancel import cancel_runs
@@ -139,9 +138,8 @@ class HistoryBody(BaseModel):
     select: list[str] | None = None
 
 
-async def create(request: Request, given: ThreadBody) -> Response:
+async def create(server: Server, given: ThreadBody) -> Response:
     """Make a thread."""
-    server = serving(request)
     async with server.database.write() as connection:
         await check_kept(connection, server.database.owner)
         row = await add_thread(
@@ -167,16 +165,15 @@ async def find_thread(server: Server, thread_id: str) -> Row:
         return await get_thread(connection, thread_id)
 
 
-async def get(request: Request, *, thread_id: str, include: str = "") -> Response:
+async def get(server: Server, *, thread_id: str, include: str = "") -> Response:
     """Show a thread."""
-    row = await find_thread(serving(request), thread_id)
+    row = await find_thread(server, thread_id)
     included = {"ttl": show_lifetime(row)} if "ttl" in include.split(",") else {}
     return answer({**show_thread(row), **included})
 
 
-async def change(request: Request, given: MetadataBody, *, thread_id: str, prefer: str = "") -> Response:
+async def change(server: Server, given: MetadataBody, *, thread_id: str, prefer: str = "") -> Response:
     """Add to a thread's metadata, or let it live longer or shorter."""
-    server = serving(request)
     async with server.database.write() as connection:
         if given.metadata:
             await check_kept(connection, server.database.owner)
@@ -191,10 +188,10 @@ async def change(request: Request, given: MetadataBody, *, thread_id: str, prefe
     return nothing() if prefer == "return=minimal" else answer(show_thread(row))
 
 
-async def delete(request: Request, *, thread_id: str) -> None:
+async def delete(server: Server, *, thread_id: str) -> None:
     """Remove a thread with all that it holds; its runs end first."""
-    await find_thread(serving(request), thread_id)
-    await remove(serving(request), thread_id)
+    await find_thread(server, thread_id)
+    await remove(server, thread_id)
 
 
 async def remove(server: Server, thread_id: str) -> None:
@@ -205,16 +202,15 @@ async def remove(server: Server, thread_id: str) -> None:
     server.events.wake(thread_id)
 
 
-async def prune_many(request: Request, given: PruneBody) -> Response:
+async def prune_many(server: Server, given: PruneBody) -> Response:
     """Remove threads that rest, or all of their states but the last."""
-    server = serving(request)
     query = sa.select(threads.c.thread_id).where(threads.c.thread_id.in_(given.thread_ids))
     found = [row["thread_id"] for row in await server.database.rows(query)]
     return answer({"pruned_count": await prune(server, found, given.strategy)})
 
 
-async def _make_query(given: ThreadSearchBody, request: Request) -> sa.Select[Any]:
-    query, server = sa.select(threads), serving(request)
+async def _make_query(given: ThreadSearchBody, server: Server) -> sa.Select[Any]:
+    query, server = sa.select(threads), server
     # Where handlers of `auth` say what may be seen, it need not be the owner's.
     if given.metadata and not server.scope.wanted:
         few = await find_labelled(server.database, given.metadata)
@@ -230,7 +226,7 @@ async def _make_query(given: ThreadSearchBody, request: Request) -> sa.Select[An
     return query
 
 
-async def search(request: Request, given: ThreadSearchBody) -> Response:
+async def search(server: Server, given: ThreadSearchBody) -> Response:
     """Find threads."""
     wanted = given.extract or {}
     inside = bool(wanted or any("." in name for name in given.select or ()))
@@ -242,7 +238,7 @@ async def search(request: Request, given: ThreadSearchBody) -> Response:
 
     if given.select and wanted:
         given.select.append("extracted")
-    return await answer_search(request, await _make_query(given, request), threads, given, _SORTED, show)
+    return await answer_search(server, await _make_query(given, server), threads, given, _SORTED, show)
 
 
 def _part(value: Any, place: str) -> Any:
@@ -260,20 +256,19 @@ def _part(value: Any, place: str) -> Any:
     return value
 
 
-async def count(request: Request, given: ThreadSearchBody) -> Response:
+async def count(server: Server, given: ThreadSearchBody) -> Response:
     """Count threads."""
-    return answer(await serving(request).database.count(await _make_query(given, request)))
+    return answer(await server.database.count(await _make_query(given, server)))
 
 
-async def copy(request: Request, *, thread_id: str) -> Response:
+async def copy(server: Server, *, thread_id: str) -> Response:
     """Make a thread with the same history."""
-    server = serving(request)
     made = await copy_thread(server.database, await find_thread(server, thread_id))
     return answer(show_thread(made))
 
 
 async def state(
-    request: Request,
+    server: Server,
     *,
     thread_id: str,
     checkpoint_id: str | None = None,
@@ -282,12 +277,12 @@ async def state(
 ) -> Response:
     """Show the state of a thread, now or at a checkpoint."""
     given = CheckpointBody(checkpoint={"checkpoint_id": checkpoint_id}, subgraphs=subgraphs, select=[*select])
-    return await state_at(request, given, thread_id=thread_id)
+    return await state_at(server, given, thread_id=thread_id)
 
 
-async def state_at(request: Request, given: CheckpointBody, *, thread_id: str) -> Response:
+async def state_at(server: Server, given: CheckpointBody, *, thread_id: str) -> Response:
     """Show the state of a thread at a checkpoint of the body."""
-    server, checkpoint, select = serving(request), given.checkpoint, given.select
+    server, checkpoint, select = server, given.checkpoint, given.select
     async with open_graph(server, await find_thread(server, thread_id)) as opened:
         if opened is None:
             return answer(select_fields(_empty_state(), select))
@@ -304,9 +299,8 @@ def _empty_state() -> dict[str, Any]:
     return {**empty, **dict.fromkeys(nothing_yet)}
 
 
-async def change_state(request: Request, given: StateBody, *, thread_id: str) -> Response:
+async def change_state(server: Server, given: StateBody, *, thread_id: str) -> Response:
     """Change the state of a thread, as if a node had done it."""
-    server = serving(request)
     async with server.database.read() as connection:
         await check_kept(connection, server.database.owner)
         thread = await get_thread(connection, thread_id)
@@ -314,15 +308,14 @@ async def change_state(request: Request, given: StateBody, *, thread_id: str) ->
 
 
 async def list_history(
-    request: Request, *, thread_id: str, limit: int = 10, before: str | None = None
+    server: Server, *, thread_id: str, limit: int = 10, before: str | None = None
 ) -> Response:
     """Show the states that a thread has had, newest first."""
-    return await history(request, HistoryBody(limit=limit, before=before), thread_id=thread_id)
+    return await history(server, HistoryBody(limit=limit, before=before), thread_id=thread_id)
 
 
-async def history(request: Request, given: HistoryBody, *, thread_id: str) -> Response:
+async def history(server: Server, given: HistoryBody, *, thread_id: str) -> Response:
     """Show the states that a thread has had, newest first."""
-    server = serving(request)
     states = _read_history(server, await find_thread(server, thread_id), given)
     try:
         return await answer_list(select_fields(show_state(each), given.select) async for each in states)
