@@ -32,6 +32,8 @@ def add_options(commands: Any) -> None:
         help="talk with an agent that works on a directory; `deepagents` alone does the same",
         description="Talk with an agent that works on a directory. /help shows what can be typed.",
     )
+    # What `run` has besides, and a conversation does not.
+    chat.set_defaults(yes=False)
     add_place(chat)
     add_own_options(chat)
     add_work(chat)

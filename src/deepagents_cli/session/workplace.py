@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from argparse import Namespace
 from asyncio import to_thread
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +29,7 @@ from deepagents_cli.project.settings_file import add_trusted
 from deepagents_cli.project.setup import describe_untrusted, load_setup
 from deepagents_cli.project.state import state_dir
 from deepagents_cli.protocol import Open
-from deepagents_cli.session.access import FLAGS, Access, limits_of
+from deepagents_cli.session.access import Access, limits_of
 from deepagents_cli.session.agents import (
     choose_backend,
     choose_model,
@@ -48,15 +48,6 @@ from deepagents_cli.session.threads import Threads
 from deepagents_cli.session.usage import UsageCounter
 
 _NO_MODEL: Final = "no model"
-_OPTIONS: Final[Mapping[str, Any]] = {
-    "shell": False,
-    "auto": False,
-    "yes": False,
-    "network": [],
-    "read": [],
-    "write": [],
-    **dict.fromkeys(FLAGS),
-}
 
 
 class Workplace:
@@ -71,7 +62,7 @@ class Workplace:
         directory = Path(opened.directory).expanduser().resolve()
         if not directory.is_dir():
             raise CommandError(f"{opened.directory!r} is not a directory")
-        self.options = Namespace(**{**_OPTIONS, **opened.options}, mode=opened.mode, price=opened.price)
+        self.options = Namespace(**opened.options, mode=opened.mode, price=opened.price)
         self.directory = directory
         self.setup = load_setup(Project(directory, Path.home()))
         self._named = opened.model

@@ -9,7 +9,7 @@ import select
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -18,6 +18,8 @@ from typing import Any, Protocol, TypeAlias
 import pytest
 
 from deepagents_cli import protocol
+from deepagents_cli.commands.args import build_parser
+from deepagents_cli.commands.chat import opening_of
 from deepagents_cli.session.__main__ import main
 from tests.cli.openai_server import MODEL, OpenAIServer, serving
 from tests.programs import FORKING
@@ -26,10 +28,11 @@ PATIENCE = 30.0
 TERMINAL = 100
 """The number that a worker has its screen's terminal by."""
 Message: TypeAlias = Mapping[str, Any]
+OPENING = opening_of(build_parser()[0].parse_args(["chat"]))
+"""What is sent where no option was typed."""
 _KINDS: Mapping[str, Any] = {
-    "open": partial(protocol.Open, options={}), "trust": protocol.Trusted, "send": protocol.Send,
-    "stop": protocol.Stop,
-    "take_back": protocol.TakeBack, "preview": protocol.Preview, "answer": protocol.Answer,
+    "open": partial(replace, OPENING), "trust": protocol.Trusted, "send": protocol.Send,
+    "stop": protocol.Stop, "take_back": protocol.TakeBack, "preview": protocol.Preview, "answer": protocol.Answer,
     "command": protocol.Invoke, "save": protocol.Save, "close": protocol.Close, "decide": protocol.Decide,
 }  # fmt: skip
 

@@ -16,8 +16,9 @@ from threading import Event
 
 import pytest
 
+from deepagents.limits import Price
 from tests.cli.openai_server import OpenAIServer, Reply, call
-from tests.cli.session.conftest import TERMINAL, StartWorker, Worker
+from tests.cli.session.conftest import OPENING, TERMINAL, StartWorker, Worker
 
 
 def test_a_change_is_asked_about_and_made_as_it_was_edited(
@@ -138,6 +139,13 @@ def test_tokens_cost_and_context_are_shown(worker: Worker, server: OpenAIServer)
     assert (shown["input_tokens"], shown["output_tokens"]) == (100_000, 1_000)
     assert shown["window"] == 1_047_576
     assert shown["context"] == 101_000 / 1_047_576
+
+
+def test_a_price_and_an_amount_that_were_typed_end_a_turn(worker: Worker, server: OpenAIServer) -> None:
+    server.then(Reply(calls=[("ls", {"path": "."})], usage=(100_000, 1_000)))
+    worker.open(price=Price(3, 15), options={**OPENING.options, "money": 0.01})
+
+    assert worker.turn("Look around.")["end"] == "limited"
 
 
 def _ask_it_to_end(worker: Worker) -> None:
