@@ -289,12 +289,12 @@ class Result(Value):
     """
 
     id: int = 0
-    text: str | None = None
-    error: str | None = None
+    text: str = ""
+    error: str = ""
     choices: Sequence[Choice] = ()
-    ansi: str | None = None
+    ansi: str = ""
     draft: Draft | None = None
-    send: str | None = None
+    send: str = ""
 
 
 class Failed(Value):
@@ -354,7 +354,8 @@ def _read(form: Any, value: Any) -> Any:
     """Read what is declared as this type: messages and their parts are made; the rest is as JSON has it."""
     inner, known = get_args(form), _classes(form)
     if get_origin(form) in (Sequence, tuple):
-        return tuple(_read(inner[0], each) for each in value)
+        made = [_read(inner[0], each) for each in value]
+        return made if get_origin(form) is Sequence else tuple(made)
     if not known or (NoneType in inner and value is None):
         return value
     return _make(known, **value)

@@ -10,7 +10,7 @@ from deepagents_cli.protocol import read_for_screen, read_for_worker, write
 
 
 def test_a_message_is_one_line_whatever_its_text_holds() -> None:
-    said = protocol.Send("two\nlines, half a character \ud83d, \u2028 and \x1b[2J", ("notes.md",))
+    said = protocol.Send("two\nlines, half a character \ud83d, \u2028 and \x1b[2J", ["notes.md"])
 
     line = write(said)
 
@@ -19,9 +19,9 @@ def test_a_message_is_one_line_whatever_its_text_holds() -> None:
 
 
 def test_what_a_message_is_made_of_arrives_too() -> None:
-    plan = protocol.Happened(PlanChanged((Todo("look", "completed"),), agent="helper"), None, ())
-    picker = protocol.Result(1, choices=(protocol.Choice("a", "A", usable=False),))
-    asked = protocol.Ask("1", "ls", "wants", (), ("approve",), edit=protocol.Editable("x", ".py"))
+    plan = protocol.Happened(PlanChanged((Todo("look", "completed"),), agent="helper"), None, ["-a"])
+    picker = protocol.Result(1, choices=[protocol.Choice("a", "A", usable=False)])
+    asked = protocol.Ask("1", "ls", "wants", [], ["approve"], edit=protocol.Editable("x", ".py"))
 
     assert read_for_screen(write(plan)) == plan
     assert read_for_screen(write(picker)) == picker

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import select
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, replace
-from functools import partial
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeVar
 
 import pytest
 
+from deepagents.events import FinalAnswer
 from deepagents_cli import protocol
 from deepagents_cli.commands.args import build_parser
 from deepagents_cli.commands.chat import opening_of
@@ -27,14 +25,9 @@ from tests.programs import FORKING
 PATIENCE = 30.0
 TERMINAL = 100
 """The number that a worker has its screen's terminal by."""
-Message: TypeAlias = Mapping[str, Any]
 OPENING = opening_of(build_parser()[0].parse_args(["chat"]))
 """What is sent where no option was typed."""
-_KINDS: Mapping[str, Any] = {
-    "open": partial(replace, OPENING), "trust": protocol.Trusted, "send": protocol.Send,
-    "stop": protocol.Stop, "take_back": protocol.TakeBack, "preview": protocol.Preview, "answer": protocol.Answer,
-    "command": protocol.Invoke, "save": protocol.Save, "close": protocol.Close, "decide": protocol.Decide,
-}  # fmt: skip
+Kind = TypeVar("Kind")
 
 
 class Worker:
@@ -44,7 +37,7 @@ class Worker:
         self, directory: Path, environment: Mapping[str, str], log: Path, terminal: str | None
     ) -> None:
         self.directory = directory
-        self.seen: list[Message] = []
+        self.seen: list[protocol.ToScreen] = []
         self._log = log
         self._rest = b""
         self._ids = 0
@@ -57,72 +50,88 @@ class Worker:
         given.close()
         written.close()
 
-    def send(self, do: str, **message: Any) -> None:
+    def send(self, message: protocol.ToWorker) -> None:
         """Send a message."""
-        line = protocol.write(_KINDS[do](**message))
+        line = protocol.write(message)
         while line:
             line = line[os.write(self._writing.fileno(), line) :]
 
-    def open(self, *, model: str = MODEL, mode: str = "ask", **more: Any) -> Message:
+    def begin(self, **given: Any) -> None:
+        """Ask it to open the directory."""
+        self.send(replace(OPENING, **{"directory": str(self.directory), "mode": "ask", **given}))
+
+    def open(self, *, model: str = MODEL, **given: Any) -> protocol.Ready:
         """Open the directory, and wait until it is ready."""
-        given = {"model": f"local-server:{model}", "mode": mode, **more}
-        self.send("open", **{"directory": str(self.directory), **given})
-        return self.wait("ready")
+        self.begin(model=f"local-server:{model}", **given)
+        return self.wait(protocol.Ready)
 
     def say(self, text: str, *attachments: str) -> None:
         """Send a text of the person."""
-        self.send("send", text=text, attachments=list(attachments))
+        self.send(protocol.Send(text, attachments))
 
-    def turn(self, text: str) -> Message:
+    def turn(self, text: str) -> protocol.Idle:
         """Send a text, and wait until the turn is over."""
         self.say(text)
-        return self.wait("idle")
+        return self.wait(protocol.Idle)
 
-    def command(self, name: str, arguments: str = "") -> Message:
+    def command(self, name: str, arguments: str = "") -> protocol.Result:
         """Carry out a slash command."""
         self._ids += 1
-        self.send("command", id=self._ids, name=name, arguments=arguments)
-        return self.wait("result", id=self._ids)
+        self.send(protocol.Invoke(self._ids, name, arguments))
+        return self.wait(protocol.Result, id=self._ids)
 
-    def wait(self, kind: str, **fields: Any) -> Message:
+    def decide(self, asked: protocol.Ask, decision: Any, **more: Any) -> None:
+        """Decide about a call that waits."""
+        self.send(protocol.Decide(asked.id, decision, **more))
+
+    def wait(self, kind: type[Kind], **fields: Any) -> Kind:
         """Wait for the next message of a kind, with these fields."""
         while True:
             message = self.take()
-            assert message is not None, f"the worker ended before {kind!r}: {self.log}"
-            if message["is"] == kind and all(message.get(key) == value for key, value in fields.items()):
+            assert message is not None, f"the worker ended before {kind.__name__}: {self.log}"
+            if isinstance(message, kind) and has(message, fields):
                 return message
-            unexpected = message["is"] == "failed" or (message["is"] == "idle" and message["error"])
-            assert not unexpected, f"waiting for {kind!r}: {message}\n{self.log}"
+            failed = getattr(message, "error", None) or isinstance(message, protocol.Failed)
+            assert not failed, f"waiting for {kind.__name__}: {message}\n{self.log}"
 
     def wait_for_failure(self) -> str:
         """Wait until the worker says that it cannot go on, and why."""
         while (message := self.take()) is not None:
-            if message["is"] == "failed":
-                return message["text"]
+            if isinstance(message, protocol.Failed):
+                return message.text
         raise AssertionError(f"the worker ended without a word: {self.log}")
 
-    def status(self, **fields: Any) -> Message:
-        """Wait until the status has these fields."""
-        while not all(self.last("status").get(key) == value for key, value in fields.items()):
-            self.wait("status")
-        return self.last("status")
+    def wait_for_end_of_turn(self) -> protocol.Idle:
+        """Wait until the turn is over, which may have failed."""
+        while not isinstance(message := self.take(), protocol.Idle):
+            assert message is not None, f"the worker ended in the turn: {self.log}"
+        return message
 
-    def event(self, kind: str) -> Message:
+    def status(self, **fields: Any) -> protocol.Status:
+        """Wait until the status has these fields."""
+        while not has(self.last(protocol.Status), fields):
+            self.wait(protocol.Status)
+        return self.last(protocol.Status)
+
+    def event(self, kind: type[Kind]) -> Kind:
         """Wait for the next event of a kind."""
-        while True:
-            event: Message = self.wait("event")["event"]
-            if event["type"] == kind:
-                return event
+        while not isinstance(event := self.wait(protocol.Happened).event, kind):
+            pass
+        return event
 
     def answer(self) -> str:
         """Wait for the end of the turn, and return the agent's last answer."""
-        self.wait("idle")
-        events = (each["event"] for each in reversed(self.seen) if each["is"] == "event")
-        return next(each["text"] for each in events if each["type"] == "final_answer")
+        self.wait(protocol.Idle)
+        shown = (each.event for each in reversed(self.all(protocol.Happened)))
+        return next(each.text for each in shown if isinstance(each, FinalAnswer))
 
-    def last(self, kind: str) -> Message:
-        """The last message of a kind that was seen."""
-        return next(each for each in reversed(self.seen) if each["is"] == kind)
+    def all(self, kind: type[Kind]) -> list[Kind]:
+        """The messages of a kind that were seen."""
+        return [each for each in self.seen if isinstance(each, kind)]
+
+    def last(self, kind: type[Kind]) -> Kind:
+        """The last of them."""
+        return self.all(kind)[-1]
 
     def kill(self) -> None:
         """Kill the worker."""
@@ -151,7 +160,7 @@ class Worker:
         """What the worker wrote to standard error."""
         return self._log.read_text("utf-8", "replace")
 
-    def take(self) -> Message | None:
+    def take(self) -> protocol.ToScreen | None:
         """Read the next message, whatever it is."""
         while b"\n" not in self._rest:
             ready, _, _ = select.select([self._reading], [], [], PATIENCE)
@@ -161,13 +170,13 @@ class Worker:
                 return None
             self._rest += piece
         line, _, self._rest = self._rest.partition(b"\n")
-        said = protocol.read_for_screen(line)
-        kind = re.sub("(?<!^)(?=[A-Z])", "_", type(said).__name__).lower()
-        message: Message = json.loads(json.dumps({"is": kind, **asdict(said)}))
-        if isinstance(said, protocol.Happened):
-            message = {**message, "is": "event", "event": said.event.as_dict()}
+        message = protocol.read_for_screen(line)
         self.seen.append(message)
         return message
+
+
+def has(message: object, fields: Mapping[str, Any]) -> bool:
+    return all(getattr(message, name) == value for name, value in fields.items())
 
 
 def _work(

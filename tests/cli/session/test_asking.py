@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from deepagents_cli.protocol import Answer, Ask, Decide, Decided, Idle, Notice, Preview, Question, Status
 from tests.cli.approval.test_sandbox import needs_sandbox
 from tests.cli.openai_server import OpenAIServer, Reply, Request, call
 from tests.cli.session.conftest import Worker
@@ -22,32 +23,31 @@ def test_always_covers_what_was_chosen_and_an_edit_that_cannot_be_made_is_correc
     )
     worker.open()
     worker.say("Write.")
-    asked = worker.wait("ask")
+    asked = worker.wait(Ask)
     below = f"edits: {directory}"
-    assert asked["rules"][below] == "changes of all files in the directory"
+    assert asked.rules[below] == "changes of all files in the directory"
 
-    remember = {"scope": "directory", "rule": below}
-    worker.send("decide", ask=asked["id"], decision="approve", **remember)
-    refused = worker.wait("decided", decision="reject")
-    second = worker.wait("ask")
-    worker.send("decide", ask=second["id"], decision="reject", message="no")
+    worker.decide(asked, "approve", rule=below, scope="directory")
+    refused = worker.wait(Decided, decision="reject")
+    second = worker.wait(Ask)
+    worker.decide(second, "reject", message="no")
 
     assert worker.answer() == "Done."
     assert (directory / "two.md").exists()
-    assert (refused["name"], refused["by"]) == ("delete", "mode")
-    assert "not found" in refused["message"]
-    keep, listed = worker.command("permissions")["choices"]
-    assert worker.command("permissions", keep["value"])["text"] == "All stay allowed."
-    assert (listed["value"], listed["detail"]) == (below, "in this directory; remove")
+    assert (refused.name, refused.by) == ("delete", "mode")
+    assert "not found" in str(refused.message)
+    keep, listed = worker.command("permissions").choices
+    assert worker.command("permissions", keep.value).text == "All stay allowed."
+    assert (listed.value, listed.detail) == (below, "in this directory; remove")
     settings = tmp_path / "settings.toml"
     assert below in settings.read_text()
-    assert worker.command("permissions", below)["text"] == "It is asked about again."
+    assert worker.command("permissions", below).text == "It is asked about again."
     assert below not in settings.read_text()
-    assert "No call" in worker.command("permissions")["text"]
-    assert second["title"] == "wants to write .env (looks like it holds secrets)"
+    assert "No call" in worker.command("permissions").text
+    assert second.title == "wants to write .env (looks like it holds secrets)"
     server.then(call("write_file", file_path="three.md", content="3\n"))
     worker.say("Write three.")
-    assert worker.wait("ask")["title"] == "wants to write three.md"
+    assert worker.wait(Ask).title == "wants to write three.md"
 
 
 def test_an_edit_of_arguments_that_are_no_json_is_said_to_be_none(
@@ -56,12 +56,12 @@ def test_an_edit_of_arguments_that_are_no_json_is_said_to_be_none(
     server.then(call("delete", file_path="notes.md"), "Left.")
     worker.open()
     worker.say("Delete it.")
-    asked = worker.wait("ask")
-    worker.send("preview", ask=asked["id"], text='{"file_path": ')
+    asked = worker.wait(Ask)
+    worker.send(Preview(ask=asked.id, text='{"file_path": '))
 
-    said = worker.wait("notice")["text"]
+    said = worker.wait(Notice).text
     assert said == "Not taken: the arguments are no JSON: Expecting value in line 1, column 15"
-    worker.send("decide", ask=asked["id"], decision="reject")
+    worker.decide(asked, "reject")
     assert worker.answer() == "Left."
 
 
@@ -73,12 +73,12 @@ def test_what_a_command_approves_holds_for_its_turn_alone(
     command.write_text("---\nallowed-tools: Write\n---\nGo.")
     server.then(call("write_file", file_path="one.md", content="1\n"), "Gone.")
     worker.open()
-    worker.turn(worker.command("go")["send"])
+    worker.turn(worker.command("go").send)
     assert (directory / "one.md").exists()
 
     server.then(call("write_file", file_path="two.md", content="2\n"))
     worker.say("Once more.")
-    assert worker.wait("ask")["title"] == "wants to write two.md"
+    assert worker.wait(Ask).title == "wants to write two.md"
 
 
 def test_a_plan_that_is_carried_out_asking_asks(
@@ -88,12 +88,12 @@ def test_a_plan_that_is_carried_out_asking_asks(
     server.then(call("present_plan", plan="Write new.md."), write, "Written.")
     worker.open(mode="plan")
     worker.say("Make a file.")
-    asked = worker.wait("question")
-    assert asked["choices"][0]["label"] == "Carry it out, asking"
-    worker.send("answer", ask=asked["id"], text=asked["choices"][0]["value"])
-    change = worker.wait("ask")
-    assert (change["title"], worker.last("status")["mode"]) == ("wants to write new.md", "ask")
-    worker.send("decide", ask=change["id"], decision="approve")
+    asked = worker.wait(Question)
+    assert asked.choices[0].label == "Carry it out, asking"
+    worker.send(Answer(ask=asked.id, text=asked.choices[0].value))
+    change = worker.wait(Ask)
+    assert (change.title, worker.last(Status).mode) == ("wants to write new.md", "ask")
+    worker.decide(change, "approve")
 
     assert worker.answer() == "Written."
     assert (directory / "new.md").read_text() == "hello\n"
@@ -113,12 +113,12 @@ def test_a_person_is_asked_about_files_that_programs_outside_obey(
     worker.open(mode="auto")
     worker.say("Add a hook and a task.")
     for path, why in titles.items():
-        asked = worker.wait("ask")
-        assert (asked["title"], asked["details"][-1]) == (f"wants to write {path} {why}", "+make")
-        worker.send("decide", ask=asked["id"], decision="approve")
-    asked = worker.wait("ask")
-    assert asked["title"].endswith("may change hooks or settings that other programs obey")
-    worker.send("decide", ask=asked["id"], decision="approve")
+        asked = worker.wait(Ask)
+        assert (asked.title, asked.details[-1]) == (f"wants to write {path} {why}", "+make")
+        worker.decide(asked, "approve")
+    asked = worker.wait(Ask)
+    assert asked.title.endswith("may change hooks or settings that other programs obey")
+    worker.decide(asked, "approve")
 
     assert worker.answer() == "Written."
     assert (directory / ".git/hooks/pre-commit").stat().st_mode & 0o100
@@ -138,15 +138,14 @@ def test_a_host_that_was_not_named_is_asked_about_once_the_command_has_ended(
     server.then(fetch("ham", "spam"), fetch("spam"), call("execute", command=f"{FETCH}inner/"), "Done.")
     worker.open(mode="auto")
     worker.say("Fetch.")
-    ham = worker.wait("ask")
-    assert (ham["title"], ham["choices"]) == (
+    ham = worker.wait(Ask)
+    assert (ham.title, ham.choices) == (
         "wants its commands to reach ham.example",
         ["approve", "reject"],
     )
-    remember = {"scope": "everywhere", "rule": next(iter(ham["rules"]))}
-    worker.send("decide", ask=ham["id"], decision="approve", **remember)
-    spam = worker.wait("ask")
-    worker.send("decide", ask=spam["id"], decision="reject")
+    worker.decide(ham, "approve", rule=next(iter(ham.rules)), scope="everywhere")
+    spam = worker.wait(Ask)
+    worker.decide(spam, "reject")
 
     assert worker.answer() == "Done."
     first, second, inner = server.requests[-1].texts("tool")
@@ -154,7 +153,7 @@ def test_a_host_that_was_not_named_is_asked_about_once_the_command_has_ended(
     assert "403" in second, "it is asked about once"
     assert "403" in inner, "a name of this machine's own network is not asked about"
     assert 'rule = "host: ham.example"' in (tmp_path / "settings.toml").read_text()
-    assert worker.command("permissions")["choices"][1]["detail"] == "everywhere; remove"
+    assert worker.command("permissions").choices[1].detail == "everywhere; remove"
     worker.command("mode", "plan")
     server.then(fetch("ham", "eggs"), "Planned.")
     worker.say("Fetch again.")
@@ -169,8 +168,8 @@ def test_a_crowd_of_hosts_is_asked_about_in_part(worker: Worker, server: OpenAIS
     worker.open(mode="auto")
     worker.say("Fetch.")
     for _ in range(8):
-        asked = worker.wait("ask")
-        worker.send("decide", ask=asked["id"], decision="reject")
+        asked = worker.wait(Ask)
+        worker.decide(asked, "reject")
 
     assert worker.answer() == "Done."
 
@@ -192,18 +191,18 @@ def test_subagents_that_wait_at_once_are_asked_about_one_after_the_other(
     worker.open()
     worker.say("Let three others make files.")
 
-    asked = [worker.wait("ask")]
+    asked = [worker.wait(Ask)]
     for decision in ("approve", "reject", "approve"):
-        worker.send("decide", ask=asked[-1]["id"], decision=decision)
-        decided = worker.wait("decided")
-        assert (decided["ask"], decided["by"]) == (asked[-1]["id"], "person")
+        worker.send(Decide(ask=asked[-1].id, decision=decision))
+        decided = worker.wait(Decided)
+        assert (decided.ask, decided.by) == (asked[-1].id, "person")
         if len(asked) < len(names):
-            asked.append(worker.wait("ask"))
+            asked.append(worker.wait(Ask))
 
     assert worker.answer() == "Both are done."
-    assert sorted(each["title"] for each in asked) == sorted(f"wants to write {each}" for each in names)
-    assert len({each["agent"] for each in asked}) == len(names)
-    written = {each["title"].rpartition(" ")[2] for each in (asked[0], asked[2])}
+    assert sorted(each.title for each in asked) == sorted(f"wants to write {each}" for each in names)
+    assert len({each.agent for each in asked}) == len(names)
+    written = {each.title.rpartition(" ")[2] for each in (asked[0], asked[2])}
     assert {each.name for each in directory.iterdir()} == {"notes.md", *written}
 
 
@@ -216,19 +215,19 @@ def test_a_file_that_looks_like_a_secret_is_attached_once_the_person_agrees(
     worker.open()
     for name, agreed in ((".env", "reject"), ("link", "approve")):
         worker.say(f"see @{name}", name, "notes.md")
-        asked = worker.wait("ask")
-        assert asked["title"] == f"is to get {name}, which looks like it holds secrets"
-        worker.send("decide", ask=asked["id"], decision=agreed)
+        asked = worker.wait(Ask)
+        assert asked.title == f"is to get {name}, which looks like it holds secrets"
+        worker.decide(asked, agreed)
         if agreed == "reject":
             # What waits of a call is asked about after that, and not lost.
-            call_asked = worker.wait("ask")
+            call_asked = worker.wait(Ask)
             worker.say("see @.env too", ".env")
-            worker.send("decide", ask=call_asked["id"], decision="reject")
-            also = worker.wait("ask")
-            assert (also["name"], server.requests[-1].last.count("canary")) == ("file", 0)
-            worker.send("decide", ask=also["id"], decision="reject")
-            worker.wait("idle")
-    worker.wait("idle")
+            worker.decide(call_asked, "reject")
+            also = worker.wait(Ask)
+            assert (also.name, server.requests[-1].last.count("canary")) == ("file", 0)
+            worker.decide(also, "reject")
+            worker.wait(Idle)
+    worker.wait(Idle)
     sent = [each.last for each in server.requests]
     assert "second line" in sent[0]
     assert ["canary" in each for each in sent] == [*[False] * (len(sent) - 1), True]

@@ -6,8 +6,10 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+from deepagents.events import ToolFinished
+from deepagents_cli.protocol import Happened, Idle
 from tests.cli.openai_server import OpenAIServer, call
-from tests.cli.session.conftest import Message, StartWorker, Worker
+from tests.cli.session.conftest import StartWorker, Worker
 
 
 def test_what_the_agent_and_its_subagents_changed_is_known_also_by_the_next_worker(
@@ -27,17 +29,17 @@ def test_what_the_agent_and_its_subagents_changed_is_known_also_by_the_next_work
     worker.open(mode="full")
     worker.say("Change things.")
 
-    shown = [_finished(worker, name)["details"] for name in ("edit_file", "write_file", "delete", "execute")]
+    shown = [_finished(worker, name).details for name in ("edit_file", "write_file", "delete", "execute")]
     assert shown[0][-3:] == ["-first line", "+1st line", " second line"]
     assert shown[1][-1] == "+hello"
     assert shown[2][-1] == "-bread"
     assert shown[3] == []
-    worker.wait("idle")
+    worker.wait(Idle)
     worker.kill()
 
     again = start()
     again.open(resume=True)
-    diff = again.command("diff")["text"]
+    diff = again.command("diff").text
     assert diff.startswith("````diff\n")
     for change in ("-first line\n+1st line", "+third line", "+hello", "-bread"):
         assert change in diff
@@ -60,14 +62,14 @@ def test_no_secret_and_nothing_behind_a_link_is_kept(
     worker.turn("Change things.")
 
     assert (directory / ".env").read_text() == "KEY=hunter3\n"
-    assert ".env: a secret, no text, or too large to be shown" in worker.command("diff")["text"]
-    assert not any("hunter" in str(each.get("details")) for each in worker.seen)
+    assert ".env: a secret, no text, or too large to be shown" in worker.command("diff").text
+    assert not any("hunter" in str(each.details) for each in worker.all(Happened))
     with closing(sqlite3.connect(state / "threads.sqlite")) as database:
         assert database.execute("SELECT text FROM deepagents_changes").fetchall() == [(None,), (None,)]
 
 
-def _finished(worker: Worker, name: str) -> Message:
+def _finished(worker: Worker, name: str) -> Happened:
     while True:
-        message = worker.wait("event")
-        if message["event"]["type"] == "tool_finished" and message["event"]["name"] == name:
+        message = worker.wait(Happened)
+        if isinstance(message.event, ToolFinished) and message.event.name == name:
             return message

@@ -6,6 +6,8 @@ import sqlite3
 from pathlib import Path
 from threading import Event
 
+from deepagents.events import Token, ToolCalled, ToolFinished
+from deepagents_cli.protocol import Answer, Ask, Decided, Idle, Notice, Question, Queued, Status, Stop
 from tests.cli.approval.test_sandbox import needs_sandbox
 from tests.cli.openai_server import OpenAIServer, Reply, call
 from tests.cli.session.conftest import StartWorker, Worker
@@ -20,18 +22,18 @@ def test_a_killed_worker_goes_on_with_each_text_once(
     )
     worker.open(mode="auto")
     worker.say("Number the lines.")
-    worker.event("tool_finished")
-    worker.event("token")
+    worker.event(ToolFinished)
+    worker.event(Token)
     worker.say("Be quick.")
-    worker.wait("queued", texts=["Be quick."])
+    worker.wait(Queued, texts=["Be quick."])
     worker.kill()
 
     server.then("Numbered.")
     again = start()
     ready = again.open(resume=True, mode="auto")
-    assert (ready["resumed"], ready["waiting"]) == (True, True)
-    assert [each["text"] for each in ready["history"]][0] == "Number the lines."
-    assert again.wait("queued")["texts"] == ["Be quick."]
+    assert (ready.resumed, ready.waiting) == (True, True)
+    assert [each.text for each in ready.history][0] == "Number the lines."
+    assert again.wait(Queued).texts == ["Be quick."]
     again.say("")
     assert again.answer() == "Numbered."
     assert server.requests[-1].texts("user") == ["Number the lines.", "Be quick."]
@@ -40,8 +42,8 @@ def test_a_killed_worker_goes_on_with_each_text_once(
 
     third = start()
     ready = third.open(resume=True)
-    assert not ready["waiting"]
-    assert [each["text"] for each in ready["history"] if each["who"] == "person"] == [
+    assert not ready.waiting
+    assert [each.text for each in ready.history if each.who == "person"] == [
         "Number the lines.",
         "Be quick.",
     ]
@@ -53,16 +55,16 @@ def test_a_question_that_was_open_is_asked_again(
     server.then(call("write_file", file_path="new.md", content="hello\n"))
     worker.open()
     worker.say("Write.")
-    asked = worker.wait("ask")
+    asked = worker.wait(Ask)
     worker.kill()
 
     server.then("Written.")
     again = start()
-    assert not again.open(resume=True)["waiting"]
-    once_more = again.wait("ask")
-    assert (once_more["title"], once_more["details"]) == (asked["title"], asked["details"])
+    assert not again.open(resume=True).waiting
+    once_more = again.wait(Ask)
+    assert (once_more.title, once_more.details) == (asked.title, asked.details)
     assert len(server.requests) == 1, "the model was asked again"
-    again.send("decide", ask=once_more["id"], decision="approve")
+    again.decide(once_more, "approve")
     assert again.answer() == "Written."
     assert (directory / "new.md").read_text() == "hello\n"
 
@@ -80,15 +82,15 @@ def test_an_agent_that_asks_still_asks_after_a_crash(
     )
     worker.open(mode="auto")
     worker.say("Delegate.")
-    worker.wait("ask")
+    worker.wait(Ask)
     worker.kill()
 
     server.then("It was refused.", "Not done.")
     again = start()
     again.open(resume=True, mode="auto")
     again.say("")
-    asked = again.wait("ask")
-    again.send("decide", ask=asked["id"], decision="reject")
+    asked = again.wait(Ask)
+    again.decide(asked, "reject")
     assert again.answer() == "Not done."
     assert not (directory / "new.md").exists()
 
@@ -99,15 +101,15 @@ def test_esc_ends_a_command_and_all_that_it_started(
     server.then(call("execute", command="(sleep 600; touch late) & echo $$ > started; sleep 600"))
     worker.open(mode="full")
     worker.say("Wait.")
-    worker.event("tool_called")
+    worker.event(ToolCalled)
     while not (directory / "started").exists():
         assert worker.process.is_alive()
 
-    worker.send("stop")
-    idle = worker.wait("idle")
-    assert idle["end"] == "stopped"
+    worker.send(Stop())
+    idle = worker.wait(Idle)
+    assert idle.end == "stopped"
     server.then("Then not.")
-    assert worker.turn("Never mind.")["end"] == "done"
+    assert worker.turn("Never mind.").end == "done"
     assert "cancelled while it ran" in server.requests[-1].texts("tool")[0]
     assert server.requests[-1].texts("user") == ["Wait.", "Never mind."]
 
@@ -117,7 +119,7 @@ def test_a_command_of_another_process_is_not_taken_for_ones_own(
     worker: Worker, start: StartWorker, server: OpenAIServer
 ) -> None:
     server.then(call("execute", command="sleep 600", background=True), "It runs.")
-    first = worker.open(mode="auto")["thread"]
+    first = worker.open(mode="auto").thread
     worker.turn("Serve.")
     worker.kill()
 
@@ -137,14 +139,14 @@ def test_a_screen_that_is_gone_ends_the_worker_and_the_thread_goes_on(
     server.then(Reply("Half of an answer", hold=Event()))
     worker.open()
     worker.say("Answer me.")
-    worker.event("token")
+    worker.event(Token)
 
     assert worker.end() == 0
 
     server.then("The whole answer.")
     again = start()
     again.open(resume=True)
-    assert again.turn("Go on, please.")["end"] == "done"
+    assert again.turn("Go on, please.").end == "done"
     assert server.requests[-1].texts("user") == ["Answer me.", "Go on, please."]
 
 
@@ -161,7 +163,7 @@ def test_a_record_of_an_older_version_goes_on(worker: Worker, server: OpenAIServ
 
     worker.open(thread="old")
 
-    assert worker.wait("queued")["texts"] == ["Hello."]
+    assert worker.wait(Queued).texts == ["Hello."]
     worker.turn("Are you there?")
     assert server.requests[-1].texts("user") == ["Hello.", "Are you there?"]
 
@@ -171,11 +173,10 @@ def test_a_model_that_fails_ends_the_turn_with_a_sentence(worker: Worker, server
     worker.open()
     worker.say("Hello.")
 
-    while (message := worker.take() or {})["is"] != "idle":
-        continue
-    assert message["end"] == "failed"
-    assert "The key is not valid." in message["error"]
-    assert worker.turn("Again.")["end"] == "done"
+    message = worker.wait_for_end_of_turn()
+    assert message.end == "failed"
+    assert "The key is not valid." in str(message.error)
+    assert worker.turn("Again.").end == "done"
 
 
 def test_a_plan_is_approved_and_carried_out_in_the_same_turn(
@@ -191,20 +192,20 @@ def test_a_plan_is_approved_and_carried_out_in_the_same_turn(
     )
     worker.open(mode="plan")
     worker.say("Make a file.")
-    assert worker.wait("decided")["decision"] == "reject"
-    asked = worker.wait("question")
-    assert asked["text"] == "Write new.md."
-    assert [each["value"] for each in asked["choices"]] == ["ask", "auto", "plan"]
+    assert worker.wait(Decided).decision == "reject"
+    asked = worker.wait(Question)
+    assert asked.text == "Write new.md."
+    assert [each.value for each in asked.choices] == ["ask", "auto", "plan"]
     assert "Plan mode" in server.requests[0].system
-    worker.send("answer", ask=asked["id"], text="In English, please.")
-    again = worker.wait("question", text="Write new.md, in English.")
-    worker.send("answer", ask=again["id"], text="plan")
-    at_last = worker.wait("question", text="Write new.md, in plain English.")
+    worker.send(Answer(ask=asked.id, text="In English, please."))
+    again = worker.wait(Question, text="Write new.md, in English.")
+    worker.send(Answer(ask=again.id, text="plan"))
+    at_last = worker.wait(Question, text="Write new.md, in plain English.")
     assert "wants to go on planning" in server.requests[-1].last
-    worker.send("answer", ask=at_last["id"], text="auto")
+    worker.send(Answer(ask=at_last.id, text="auto"))
 
     assert worker.answer() == "Written."
-    assert worker.last("status")["mode"] == "auto"
+    assert worker.last(Status).mode == "auto"
     assert (directory / "new.md").read_text() == "hello\n"
     assert "Plan mode" not in server.requests[-1].system
     assert "present_plan" not in server.requests[-1].tools
@@ -221,7 +222,7 @@ def test_files_and_pictures_are_put_into_the_message(
 
     # What the text itself names may come from a file of somebody else that was pasted or put in.
     worker.say("Compare, please. @../other.txt @.env", "notes.md", "dot.png")
-    worker.wait("idle")
+    worker.wait(Idle)
     content = server.requests[-1].messages[-1]["content"]
     assert len(content) == 3
     assert content[0]["text"] == "Compare, please. @../other.txt @.env"
@@ -230,8 +231,8 @@ def test_files_and_pictures_are_put_into_the_message(
     server.then("I do not see it.")
     worker.say("And this?", "../other.txt", "a" * 300)
     for why in ("lies outside", "too long"):
-        assert why in worker.wait("notice")["text"]
-    worker.wait("idle")
+        assert why in worker.wait(Notice).text
+    worker.wait(Idle)
     asked, *why = [block["text"] for block in server.requests[-1].messages[-1]["content"]]
     assert asked == "And this?"
     assert "[Not attached: '../other.txt' lies outside" in why[0]

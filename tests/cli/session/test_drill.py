@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
+from deepagents_cli.protocol import Idle, Queued, Status
 from tests.cli.openai_server import OpenAIServer, Reply, Request, call
 from tests.cli.session.conftest import StartWorker, Worker
 
@@ -26,18 +28,17 @@ def test_after_kills_at_any_moment_each_text_and_each_step_is_there_once(
     for number in range(1, KILLS + 1):
         note = f"seed {seed}, kill {number}"
         worker.say(f"Turn {number}")
-        worker.wait("queued", texts=[f"Turn {number}"])
+        worker.wait(Queued, texts=[f"Turn {number}"])
         for _ in range(chance.randrange(MOST_MESSAGES)):
-            message = worker.take() or {}
-            assert message["is"] != "idle", f"{note}: the turn was over"
+            assert not isinstance(worker.take(), Idle), f"{note}: the turn was over"
         worker.kill()
 
         worker = start()
         ready = worker.open(resume=True, mode="full")
-        worker.wait("status")
-        if ready["waiting"] or queue_of(worker):
+        worker.wait(Status)
+        if ready.waiting or queue_of(worker):
             hits += 1
-            assert worker.turn("")["end"] == "done", note
+            assert worker.turn("").end == "done", note
         assert queue_of(worker) == [], note
     worker.turn("The end")
 
@@ -70,8 +71,8 @@ def work(request: Request) -> Reply:
             return Reply(f"Done with {number}, all of it, as it was asked.", every=0.02)
 
 
-def queue_of(worker: Worker) -> list[str]:
-    queued = [each["texts"] for each in worker.seen if each["is"] == "queued"]
+def queue_of(worker: Worker) -> Sequence[str]:
+    queued = [each.texts for each in worker.all(Queued)]
     return queued[-1] if queued else []
 
 

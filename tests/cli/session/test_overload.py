@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from deepagents.events import ModelRetry
+from deepagents_cli.protocol import Happened, Idle, Stop
 from tests.cli.openai_server import OpenAIServer, Reply, call
 from tests.cli.session.conftest import Worker
 
@@ -16,8 +18,7 @@ def test_a_turn_outlasts_an_overload(worker: Worker, server: OpenAIServer) -> No
     worker.say("Hello.")
 
     assert worker.answer() == "Here I am."
-    events = [each for each in worker.seen if each["is"] == "event"]
-    lines = [each["line"] for each in events if each["event"]["type"] == "model_retry"]
+    lines = [each.line for each in worker.all(Happened) if isinstance(each.event, ModelRetry)]
     assert lines == [f"the model is overloaded; trying again in 0 s ({n} of 8)" for n in range(1, 7)]
     assert len(server.requests) == 8
 
@@ -27,11 +28,11 @@ def test_esc_ends_a_wait_at_once(worker: Worker, server: OpenAIServer) -> None:
     worker.open()
     worker.say("Hello.")
 
-    assert worker.event("model_retry")["seconds"] == 250
-    worker.send("stop")
+    assert worker.event(ModelRetry).seconds == 250
+    worker.send(Stop())
 
-    assert worker.wait("idle")["end"] == "stopped"
-    assert worker.turn("And now?")["end"] == "done"
+    assert worker.wait(Idle).end == "stopped"
+    assert worker.turn("And now?").end == "done"
     assert len(server.requests) == 2
 
 
@@ -40,7 +41,6 @@ def test_a_wait_that_is_too_long_is_left_to_the_person(worker: Worker, server: O
     worker.open()
     worker.say("Hello.")
 
-    while (message := worker.take() or {})["is"] != "idle":
-        continue
-    assert message["end"] == "failed"
+    message = worker.wait_for_end_of_turn()
+    assert message.end == "failed"
     assert len(server.requests) == 1

@@ -6,17 +6,26 @@ import json
 import os
 import re
 import subprocess
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
+from deepagents_cli.protocol import Draft, Notice, Ready, Result, Save, Status, Trust, Trusted
 from deepagents_cli.text import clean
 from tests.cli.openai_server import MODEL, OpenAIServer, Reply, call
-from tests.cli.session.conftest import Message, StartWorker, Worker
+from tests.cli.session.conftest import StartWorker, Worker
 
 
-def values(result: Message) -> list[str]:
-    return [each["value"] for each in result["choices"]]
+def propose(worker: Worker, name: str, arguments: str) -> Draft:
+    """Return the file that a command shows before it is written."""
+    draft = worker.command(name, arguments).draft
+    assert draft is not None
+    return draft
+
+
+def values(result: Result) -> list[str]:
+    return [each.value for each in result.choices]
 
 
 @pytest.fixture
@@ -37,44 +46,40 @@ def test_what_is_here_is_listed_and_notes_are_written_once_they_were_seen(
     worker: Worker, server: OpenAIServer, project: Path
 ) -> None:
     ready = worker.open()
-    assert ready["memory"] == ["AGENTS.md"]
-    assert (ready["skills"], ready["agents"]) == (["cook"], ["taster"])
-    assert "greet" in ready["commands"]
+    assert ready.memory == ["AGENTS.md"]
+    assert (ready.skills, ready.agents) == (["cook"], ["taster"])
+    assert "greet" in ready.commands
 
-    assert f"`{project}/AGENTS.md`, 21 bytes" in worker.command("memory")["text"]
+    assert f"`{project}/AGENTS.md`, 21 bytes" in worker.command("memory").text
     cook = project / ".deepagents" / "skills" / "cook" / "SKILL.md"
-    assert worker.command("skills")["text"] == f"- **cook** Cooks. (repository, `{cook}`)"
+    assert worker.command("skills").text == f"- **cook** Cooks. (repository, `{cook}`)"
     assert (
         "- **taster** Tastes dishes. (grep, read_file; the model of the main agent)"
-        in worker.command("agents")["text"]
+        in worker.command("agents").text
     )
-    assert "- `write_file`: asks" in worker.command("tools")["text"]
+    assert "- `write_file`: asks" in worker.command("tools").text
     worker.command("mode", "plan")
-    tools = worker.command("tools")["text"]
+    tools = worker.command("tools").text
     assert tools.startswith("In mode plan:")
     assert "- `write_file`: refused" in tools
     assert "- `read_file`\n" in tools
-    assert worker.command("greet", "Ada")["send"] == "Greet Ada."
-    assert "AGENTS.md" in worker.command("init")["send"]
-    assert "not committed" in worker.command("review")["send"]
-    assert worker.command("settings")["text"].startswith("Nothing is set.\n\nYours are in")
-    assert "Python" in worker.command("doctor")["text"]
-    assert worker.command("permissions")["text"]
-    assert worker.command("nonsense")["error"] == "There is no command /nonsense; /help lists them."
+    assert worker.command("greet", "Ada").send == "Greet Ada."
+    assert "AGENTS.md" in worker.command("init").send
+    assert "not committed" in worker.command("review").send
+    assert worker.command("settings").text.startswith("Nothing is set.\n\nYours are in")
+    assert "Python" in worker.command("doctor").text
+    assert worker.command("permissions").text
+    assert worker.command("nonsense").error == "There is no command /nonsense; /help lists them."
 
     assert values(worker.command("remember", "Test first.")) == ["home Test first.", "repository Test first."]
-    shown = worker.command("remember", "repository Test first.")
-    assert shown["draft"] == {
-        "id": "draft-1",
-        "text": "- Write short lines.\n- Test first.\n",
-        "path": str(project / "AGENTS.md"),
-        "replaces": 0,
-    }
-    worker.send("save", draft=shown["draft"]["id"], text="- Test before you write.\n")
-    worker.wait("result", text=f"Written: {project}/AGENTS.md")
+    shown = propose(worker, "remember", "repository Test first.")
+    notes = "- Write short lines.\n- Test first.\n"
+    assert shown == Draft("draft-1", notes, str(project / "AGENTS.md"))
+    worker.send(Save(shown.id, "- Test before you write.\n"))
+    worker.wait(Result, text=f"Written: {project}/AGENTS.md")
     assert (project / "AGENTS.md").read_text() == "- Test before you write.\n"
-    worker.send("save", draft="draft-99", text="what nobody proposed")
-    worker.wait("result", error="Nothing was proposed that could be written.")
+    worker.send(Save("draft-99", "what nobody proposed"))
+    worker.wait(Result, error="Nothing was proposed that could be written.")
 
 
 def test_hostile_descriptions_steer_no_terminal(worker: Worker, directory: Path) -> None:
@@ -85,8 +90,8 @@ def test_hostile_descriptions_steer_no_terminal(worker: Worker, directory: Path)
         path.write_text(f"---\nname: cook\ndescription: {json.dumps(evil)}\n---\nCook.")
 
     ready = worker.open()
-    shown = [ready["commands"]["cook"]]
-    shown += [worker.command(name)["text"] for name in ("skills", "agents")]
+    shown = [ready.commands["cook"]]
+    shown += [worker.command(name).text for name in ("skills", "agents")]
 
     assert len(shown) == 3
     assert all(r"Cooks.\x1b[2J\u202e\x9b2J" in each for each in shown)
@@ -97,7 +102,7 @@ def test_a_note_does_not_follow_a_link(worker: Worker, directory: Path, tmp_path
     (directory / "AGENTS.md").symlink_to(tmp_path / "mine")
     worker.open()
 
-    assert "is a link" in worker.command("remember", "repository Be kind.")["error"]
+    assert "is a link" in worker.command("remember", "repository Be kind.").error
 
 
 def test_a_note_takes_nothing_from_a_file_that_changes_while_it_is_shown(
@@ -107,22 +112,22 @@ def test_a_note_takes_nothing_from_a_file_that_changes_while_it_is_shown(
     notes = directory / "AGENTS.md"
     worker.open()
 
-    shown = worker.command("remember", "repository Be kind.")
+    shown = propose(worker, "remember", "repository Be kind.")
     notes.write_text("What the agent wrote meanwhile.\n")
-    worker.send("save", draft=shown["draft"]["id"], text=shown["draft"]["text"])
-    assert "has changed meanwhile" in worker.wait("result")["error"]
+    worker.send(Save(shown.id, shown.text))
+    assert "has changed meanwhile" in worker.wait(Result).error
     assert notes.read_text() == "What the agent wrote meanwhile.\n"
 
-    shown = worker.command("remember", "repository Be kind.")
+    shown = propose(worker, "remember", "repository Be kind.")
     notes.unlink()
     notes.symlink_to(tmp_path / "mine")
-    worker.send("save", draft=shown["draft"]["id"], text=shown["draft"]["text"])
-    assert "is a link" in worker.wait("result")["error"]
+    worker.send(Save(shown.id, shown.text))
+    assert "is a link" in worker.wait(Result).error
     assert (tmp_path / "mine").read_text() == "mine"
 
     notes.unlink()
     os.mkfifo(notes)
-    assert "it is no file" in worker.command("remember", "repository Be kind.")["error"]
+    assert "it is no file" in worker.command("remember", "repository Be kind.").error
 
 
 def test_a_note_takes_the_place_of_the_old_ones_at_once(worker: Worker, directory: Path) -> None:
@@ -130,11 +135,11 @@ def test_a_note_takes_the_place_of_the_old_ones_at_once(worker: Worker, director
     notes.write_text("Old.\n")
     notes.chmod(0o640)
     worker.open()
-    shown = worker.command("remember", "repository Be kind.")
+    shown = propose(worker, "remember", "repository Be kind.")
 
     with notes.open() as reading:
-        worker.send("save", draft=shown["draft"]["id"], text="Half a pair: \ud83d.\n")
-        worker.wait("result")
+        worker.send(Save(shown.id, "Half a pair: \ud83d.\n"))
+        worker.wait(Result)
         assert reading.read() == "Old.\n"
 
     assert notes.read_text() == "Half a pair: ?.\n"
@@ -148,38 +153,36 @@ def test_a_session_is_renamed_forked_exported_and_opened_again(
     server.then("One.", "Two.", "Another two.")
     first = worker.open()
     for name in ("fork", "export"):
-        assert worker.command(name)["error"] == "Nothing was said in this session yet."
-    assert worker.command("compact")["text"] == "There is nothing to compact yet."
-    assert "now called counting" in worker.command("rename", "counting")["text"]
+        assert worker.command(name).error == "Nothing was said in this session yet."
+    assert worker.command("compact").text == "There is nothing to compact yet."
+    assert "now called counting" in worker.command("rename", "counting").text
     worker.turn("Count to one.")
     worker.turn("And to two.")
 
-    assert worker.last("status")["name"] == "counting"
+    assert worker.last(Status).name == "counting"
     assert values(worker.command("fork")) == ["4", "3", "2", "1"]
     worker.command("fork", "2")
-    assert [each["text"] for each in worker.last("ready")["history"]] == ["Count to one.", "One."]
+    assert [each.text for each in worker.last(Ready).history] == ["Count to one.", "One."]
     worker.turn("And again to two.")
     assert server.requests[-1].texts("user") == ["Count to one.", "And again to two."]
 
-    assert values(worker.command("sessions")) == [first["thread"]]
+    assert values(worker.command("sessions")) == [first.thread]
     worker.command("resume", "counting")
-    assert worker.last("ready")["thread"] == first["thread"]
-    exported = worker.command("export", "talk.md")["draft"]
-    assert exported["path"] == str(directory / "talk.md")
-    assert "And to two." in exported["text"]
-    assert exported["replaces"] == 0
-    assert (
-        worker.command("export", "notes.md")["draft"]["replaces"] == (directory / "notes.md").stat().st_size
-    )
+    assert worker.last(Ready).thread == first.thread
+    exported = propose(worker, "export", "talk.md")
+    assert exported.path == str(directory / "talk.md")
+    assert "And to two." in exported.text
+    assert exported.replaces == 0
+    assert propose(worker, "export", "notes.md").replaces == (directory / "notes.md").stat().st_size
 
     # What is open stays closed to others.
-    assert worker.command("resume", "counting")["text"] == "This session is open."
+    assert worker.command("resume", "counting").text == "This session is open."
     other = start()
-    other.send("open", directory=str(directory), thread=first["thread"], model="local-server:scripted")
-    assert "Another process works in this session" in other.wait("notice")["text"]
+    other.begin(thread=first.thread, model="local-server:scripted")
+    assert "Another process works in this session" in other.wait(Notice).text
     worker.command("new")
-    assert other.wait("ready")["thread"] == first["thread"]
-    assert worker.last("ready")["history"] == []
+    assert other.wait(Ready).thread == first.thread
+    assert worker.last(Ready).history == []
 
 
 def test_what_the_context_holds_and_costs_is_shown_and_made_smaller(
@@ -195,20 +198,20 @@ def test_what_the_context_holds_and_costs_is_shown_and_made_smaller(
         "Yes.",
     )
     worker.open(model="gpt-4.1", mode="auto")
-    assert "known after a first step" in worker.command("context")["ansi"]
+    assert "known after a first step" in worker.command("context").ansi
     worker.turn("Change the notes.")
     worker.turn("How are you?")
     worker.turn("Really?")
 
-    picture = worker.command("context")["ansi"]
+    picture = worker.command("context").ansi
     assert "of 1,047,576 tokens" in picture
     parts = ("system prompt", "tools", "your messages", "answers", "calls", "results", "free")
     assert all(each in picture for each in parts)
     assert max(len(re.sub("\x1b\\[[0-9;]*m", "", each)) for each in picture.splitlines()) <= 60
-    assert "| main | gpt-4.1 |" in worker.command("cost")["text"]
-    changed = worker.command("diff")["text"]
+    assert "| main | gpt-4.1 |" in worker.command("cost").text
+    changed = worker.command("diff").text
     assert "-second line\n+another line" in changed
-    assert worker.command("compact")["text"].endswith("they are kept whole in an archive.")
+    assert worker.command("compact").text.endswith("they are kept whole in an archive.")
     (archive,) = directory.glob(".deepagents/artifacts/conversation_history/*.md")
     assert "Change the notes." in archive.read_text()
     worker.turn("Are you still there?")
@@ -223,10 +226,10 @@ def test_models_that_can_be_used_are_offered_and_others_say_what_is_missing(
     server.then("Hello.")
     worker.open()
 
-    offered = {each["value"]: each for each in worker.command("model")["choices"]}
-    assert offered["local-server:other"]["usable"]
-    assert any("_API_KEY" in each["detail"] for each in offered.values() if not each["usable"])
-    assert worker.command("model", "local-server:other")["text"] == "From now on local-server:other answers."
+    offered = {each.value: each for each in worker.command("model").choices}
+    assert offered["local-server:other"].usable
+    assert any("_API_KEY" in each.detail for each in offered.values() if not each.usable)
+    assert worker.command("model", "local-server:other").text == "From now on local-server:other answers."
     worker.turn("Hi.")
     assert server.requests[-1].body["model"] == "other"
 
@@ -239,7 +242,7 @@ def test_settings_are_shown_as_they_are_written(worker: Worker, directory: Path,
     )
     worker.open()
 
-    lines = worker.command("settings")["text"].splitlines()
+    lines = worker.command("settings").text.splitlines()
 
     assert lines[:-2] == [
         "- theme: dark",
@@ -256,37 +259,36 @@ def test_modes_are_offered_and_changed(worker: Worker) -> None:
     worker.open()
 
     assert values(worker.command("mode")) == ["ask", "auto", "plan", "full"]
-    assert worker.command("mode", "atuo")["error"] == "'atuo' is no mode; write ask, auto, plan or full."
-    assert worker.command("mode", "auto")["text"].startswith("Mode auto: ")
-    assert worker.last("status")["mode"] == "auto"
+    assert worker.command("mode", "atuo").error == "'atuo' is no mode; write ask, auto, plan or full."
+    assert worker.command("mode", "auto").text.startswith("Mode auto: ")
+    assert worker.last(Status).mode == "auto"
 
 
 def test_without_a_model_a_conversation_opens_and_one_is_picked(
     worker: Worker, server: OpenAIServer, directory: Path
 ) -> None:
     server.then("Here I am.")
-    worker.send("open", directory=str(directory), model="local:none-such", mode="ask")
-    ready = worker.wait("ready")
-    assert ready["model"] == "no model"
-    assert "none-such" in ready["notices"][0]
-    assert ready["notices"][0].endswith("Choose a model with /model.")
+    worker.begin(model="local:none-such")
+    ready = worker.wait(Ready)
+    assert ready.model == "no model"
+    assert "none-such" in ready.notices[0]
+    assert ready.notices[0].endswith("Choose a model with /model.")
 
     worker.say("Hello?")
-    while (message := worker.take() or {})["is"] != "idle":
-        continue
-    assert message["error"] == ready["notices"][0]
+    message = worker.wait_for_end_of_turn()
+    assert message.error == ready.notices[0]
     worker.command("model", f"local-server:{MODEL}")
-    assert worker.turn("")["end"] == "done"
+    assert worker.turn("").end == "done"
     assert server.requests[-1].texts("user") == ["Hello?"]
 
 
 def test_where_a_server_runs_and_no_model_was_named_one_is_to_be_picked(
     worker: Worker, directory: Path
 ) -> None:
-    worker.send("open", directory=str(directory), mode="ask")
+    worker.begin(mode="ask")
 
-    ready = worker.wait("ready")
-    assert (ready["model"], ready["notices"][0]) == (
+    ready = worker.wait(Ready)
+    assert (ready.model, ready.notices[0]) == (
         "no model",
         "No model is chosen yet. Choose one with /model.",
     )
@@ -322,16 +324,16 @@ def test_a_command_of_a_trusted_project_is_answered_by_its_own_model_and_git_tel
     hook = directory / ".git/hooks/post-index-change"
     hook.write_text(f"#!/bin/sh\n{EVIL}\n")
     hook.chmod(0o755)
-    worker.send("open", directory=str(directory), model=f"local-server:{MODEL}", mode="ask")
-    asked = worker.wait("trust")
-    assert asked["items"] == ["command /ask: model local-server:other"]
-    worker.send("trust", agreed=True)
-    worker.wait("ready")
+    worker.begin(model=f"local-server:{MODEL}")
+    asked = worker.wait(Trust)
+    assert asked.items == ["command /ask: model local-server:other"]
+    worker.send(Trusted(agreed=True))
+    worker.wait(Ready)
 
-    worker.turn(worker.command("ask", "Ada")["send"])
+    worker.turn(worker.command("ask", "Ada").send)
     worker.turn("Thank you.")
     assert [each.body["model"] for each in server.requests] == ["other", MODEL]
-    if worker.last("status")["state"] is not None:
+    if worker.last(Status).state is not None:
         assert "Git state when this conversation began: 5 untracked" in server.requests[0].system
     assert not any((place / "ran").exists() for place in (directory, directory / ".git"))
     for name in (
@@ -348,15 +350,15 @@ def test_a_command_of_a_trusted_project_is_answered_by_its_own_model_and_git_tel
         worker.command(name)
     worker.command("nonsense\x1b[2J")
     unclean = [
-        (message["is"], text)
+        (type(message), text)
         for message in worker.seen
-        for text in texts_in({key: each for key, each in message.items() if key not in _RAW})
+        for text in texts_in({key: each for key, each in asdict(message).items() if key not in _RAW})
         if clean(text) != text
     ]
     assert unclean == []
 
 
-_RAW = ("event", "ansi", "send", "edit")
+_RAW = ("event", "ansi", "send", "draft")
 """What is no text for a terminal: the screen cleans events, and the rest is colours or goes back as it is."""
 
 

@@ -16,7 +16,23 @@ from threading import Event
 
 import pytest
 
+from deepagents.events import Token, ToolFinished
 from deepagents.limits import Price
+from deepagents_cli.protocol import (
+    Ask,
+    Close,
+    Happened,
+    Idle,
+    Notice,
+    Preview,
+    Queued,
+    Refused,
+    Status,
+    Stop,
+    TakeBack,
+    TakenBack,
+    Working,
+)
 from tests.cli.openai_server import OpenAIServer, Reply, call
 from tests.cli.session.conftest import OPENING, TERMINAL, StartWorker, Worker
 
@@ -30,32 +46,31 @@ def test_a_change_is_asked_about_and_made_as_it_was_edited(
         "Written.",
     )
     ready = worker.open()
-    assert worker.wait("status")["mode"] == "ask"
-    assert (ready["model"], ready["resumed"]) == ("local-server:scripted", False)
+    assert worker.wait(Status).mode == "ask"
+    assert (ready.model, ready.resumed) == ("local-server:scripted", False)
 
     worker.say("Write a file.")
-    worker.wait("working")
-    asked = worker.wait("ask")
-    assert (asked["name"], asked["title"]) == ("write_file", "wants to write new.md")
-    assert "+hello" in asked["details"]
-    worker.send("preview", ask=asked["id"], text="good morning\n")
-    again = worker.wait("ask")
-    assert (again["id"], again["edited"]) == (asked["id"], True)
-    assert "+good morning" in again["details"]
-    remember = {"scope": "session", "rule": next(iter(again["rules"]))}
-    worker.send("decide", ask=asked["id"], decision="approve", **remember)
-    second = worker.wait("ask")
-    worker.send("decide", ask=second["id"], decision="reject", message="not this")
+    worker.wait(Working)
+    asked = worker.wait(Ask)
+    assert (asked.name, asked.title) == ("write_file", "wants to write new.md")
+    assert "+hello" in asked.details
+    worker.send(Preview(ask=asked.id, text="good morning\n"))
+    again = worker.wait(Ask)
+    assert (again.id, again.edited) == (asked.id, True)
+    assert "+good morning" in again.details
+    worker.decide(asked, "approve", rule=next(iter(again.rules)))
+    second = worker.wait(Ask)
+    worker.decide(second, "reject", message="not this")
 
     assert worker.answer() == "Written."
-    lines = [each["line"] for each in worker.seen if each.get("event", {}).get("type") == "tool_finished"]
+    lines = [each.line for each in worker.all(Happened) if isinstance(each.event, ToolFinished)]
     assert lines[1] is None, "the person knows why"
-    assert worker.last("idle")["end"] == "done"
+    assert worker.last(Idle).end == "done"
     assert (directory / "new.md").read_text() == "good morning\n"
     assert not (directory / "other.md").exists()
     assert "not this" in server.requests[-1].last
-    assert worker.command("permissions")["choices"][1]["value"] == f"edit: {directory}/new.md"
-    worker.send("close")
+    assert worker.command("permissions").choices[1].value == f"edit: {directory}/new.md"
+    worker.send(Close())
     assert worker.wait_for_end() == 0
 
 
@@ -67,14 +82,14 @@ def test_what_is_typed_while_the_agent_works_reaches_it_at_its_next_step(
     worker.open()
 
     worker.say("Count the files.")
-    worker.event("token")
+    worker.event(Token)
     worker.say("Hidden ones too.")
     worker.say("Oh, forget this.")
-    assert worker.wait("queued", texts=["Hidden ones too.", "Oh, forget this."])
-    worker.send("take_back")
-    assert worker.wait("taken_back")["texts"] == ["Hidden ones too.", "Oh, forget this."]
+    assert worker.wait(Queued, texts=["Hidden ones too.", "Oh, forget this."])
+    worker.send(TakeBack())
+    assert worker.wait(TakenBack).texts == ["Hidden ones too.", "Oh, forget this."]
     worker.say("Hidden ones as well.")
-    worker.wait("queued", texts=["Hidden ones as well."])
+    worker.wait(Queued, texts=["Hidden ones as well."])
     hold.set()
 
     assert worker.answer() == "Yes, three."
@@ -86,12 +101,12 @@ def test_esc_keeps_what_was_written_and_the_next_text_goes_on(worker: Worker, se
     server.then(Reply("Once upon a time", hold=Event()), "Another story.")
     worker.open()
     worker.say("Tell me a story.")
-    worker.event("token")
+    worker.event(Token)
 
-    worker.send("stop")
+    worker.send(Stop())
 
-    assert worker.wait("idle")["end"] == "stopped"
-    assert worker.turn("Another one, please.")["end"] == "done"
+    assert worker.wait(Idle).end == "stopped"
+    assert worker.turn("Another one, please.").end == "done"
     assert server.requests[-1].texts("assistant") == ["Once\n\n[The person stopped the answer here.]"]
     assert server.requests[-1].texts("user") == ["Tell me a story.", "Another one, please."]
 
@@ -100,12 +115,12 @@ def test_what_is_sent_right_behind_esc_begins_a_turn(worker: Worker, server: Ope
     server.then(Reply("Once upon a time", hold=Event()), "Another story.")
     worker.open()
     worker.say("Tell me a story.")
-    worker.event("token")
+    worker.event(Token)
 
-    worker.send("stop")
+    worker.send(Stop())
     worker.say("Another one, please.")
 
-    assert worker.wait("idle")["end"] == "stopped"
+    assert worker.wait(Idle).end == "stopped"
     assert worker.answer() == "Another story."
 
 
@@ -118,9 +133,9 @@ def test_a_text_that_cannot_be_taken_comes_back(
     # As on a disk without room.
     resource.prlimit(worker.process.pid or 0, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
     worker.say("See this.")
-    assert worker.wait("refused")["texts"] == ["See this."]
-    assert worker.wait("queued")["texts"] == []
-    assert "sessions cannot be kept" in worker.wait("notice")["text"].lower()
+    assert worker.wait(Refused).texts == ["See this."]
+    assert worker.wait(Queued).texts == []
+    assert "sessions cannot be kept" in worker.wait(Notice).text.lower()
     resource.prlimit(
         worker.process.pid or 0, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
     )
@@ -136,20 +151,20 @@ def test_tokens_cost_and_context_are_shown(worker: Worker, server: OpenAIServer)
     worker.turn("Hi.")
 
     shown = worker.status(cost=0)
-    assert (shown["input_tokens"], shown["output_tokens"]) == (100_000, 1_000)
-    assert shown["window"] == 1_047_576
-    assert shown["context"] == 101_000 / 1_047_576
+    assert (shown.input_tokens, shown.output_tokens) == (100_000, 1_000)
+    assert shown.window == 1_047_576
+    assert shown.context == 101_000 / 1_047_576
 
 
 def test_a_price_and_an_amount_that_were_typed_end_a_turn(worker: Worker, server: OpenAIServer) -> None:
     server.then(Reply(calls=[("ls", {"path": "."})], usage=(100_000, 1_000)))
     worker.open(price=Price(3, 15), options={**OPENING.options, "money": 0.01})
 
-    assert worker.turn("Look around.")["end"] == "limited"
+    assert worker.turn("Look around.").end == "limited"
 
 
 def _ask_it_to_end(worker: Worker) -> None:
-    worker.send("close")
+    worker.send(Close())
     worker.wait_for_end()
 
 
