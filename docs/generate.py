@@ -17,6 +17,7 @@ from deepagents._state.schema import COMMON_KEYS, SHARED, Sharing, collect_shari
 from deepagents.errors import ErrorCode
 from deepagents.middleware._base import BaseMiddleware
 from deepagents.middleware.async_subagents.tools import TOOLS, WAIT
+from deepagents.middleware.summarization.policy import SummarizationDefaults, defaults_for
 from deepagents.profiles.harness.profile import REQUIRED
 from deepagents.tools import FILE_TOOLS
 from deepagents.tools._tool import ToolSpec
@@ -25,6 +26,7 @@ from deepagents_cli.commands.completion import find_parsers
 
 REFERENCE = Path(__file__).parent / "reference"
 COMPATIBILITY = Path(__file__).parent / "compatibility.md"
+CONTEXT = Path(__file__).parent / "concepts/context.md"
 FORMS = Path(__file__).parents[1] / "tests/compat/documented_forms.py"
 BLOCK = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -137,6 +139,23 @@ def _format_help(parser: argparse.ArgumentParser) -> str:
     return parser.format_help()
 
 
+def compaction() -> str:
+    """Return the table of what compaction does by default."""
+    known, unknown = (_name_settings(defaults_for(window)) for window in (1, None))
+    rows = [[name, known[name], unknown[name]] for name in known]
+    return table(["setting", "if the window is known", "otherwise"], rows)
+
+
+def _name_settings(given: SummarizationDefaults) -> dict[str, str]:
+    clip = given["truncate_args_settings"]
+    values = {
+        "`trigger`": given["trigger"],
+        "`keep`": given["keep"],
+        '`truncate_args_settings["trigger"]`': clip.get("trigger"),
+    }
+    return {name: f"`{value}`".replace("'", '"') for name, value in values.items()}
+
+
 def forms() -> str:
     """Return the table of documented forms, with the tests that run them."""
     rows = [
@@ -181,6 +200,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "stack": stack,
     "state": state,
     "tools": tools,
+    "compaction": compaction,
     "async_tools": async_tools,
     "counted": counted,
     "forms": forms,
@@ -209,7 +229,7 @@ def main(arguments: list[str]) -> int:
     made = {page: render(page.read_text()) for page in sorted(options.folder.glob("*.md"))}
     api = api_pages() if options.folder == REFERENCE else {}
     if options.folder == REFERENCE:
-        made |= {COMPATIBILITY: render(COMPATIBILITY.read_text()), **api}
+        made |= {page: render(page.read_text()) for page in (COMPATIBILITY, CONTEXT)} | api
     stale = [page for page, text in made.items() if not page.exists() or page.read_text() != text]
     gone = [page for page in (REFERENCE / "api").glob("*.md") if api and page not in api]
     for page in gone:

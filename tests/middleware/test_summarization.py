@@ -163,7 +163,7 @@ def test_keeping_more_than_the_trigger_does_not_summarize_every_step() -> None:
     )
     create_deep_agent(model, tools=[research], middleware=[greedy]).invoke({"messages": TASK}, THREAD)
 
-    assert len(model.summaries) <= 40 * 550 / (0.15 * 6_000 / 0.85) + 1
+    assert len(model.summaries) <= 40 * 550 / (0.15 * 6_000) + 1
 
 
 # --- nothing is lost ---

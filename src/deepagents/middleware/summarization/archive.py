@@ -12,8 +12,8 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final, cast
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, cast
 
 from langchain_core.messages import AnyMessage, BaseMessage
 
@@ -49,13 +49,8 @@ class Archived:
     error: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """A message as it is written down, and what it is known by."""
-
-    message: BaseMessage
-    text: str
-    mark: str
+_Entries: TypeAlias = Sequence[tuple[str, BaseMessage, str]]
+"""Messages, each with what it is known by before it, and as it is written down behind it."""
 
 
 class Archive:
@@ -84,7 +79,7 @@ class Archive:
         sizes = {at: size or 0 for path, size in listed.items() if (at := part_number(path, self.path))}
         newest = max(sizes, default=1)
         known = await self._find_known_marks(part_number(since or "", self.path) or 1, newest, sizes)
-        missing = [each for each in entries if each.mark not in known]
+        missing = [each for each in entries if each[0] not in known]
         if not missing:
             return Archived(part_path(self.path, newest))
         try:
@@ -93,10 +88,10 @@ class Archive:
         except ToolFailure as failure:
             return Archived(None, failure.text)
 
-    async def _append(self, entries: Sequence[_Entry], number: int, size: int, made_at: str) -> Archived:
+    async def _append(self, entries: _Entries, number: int, size: int, made_at: str) -> Archived:
         if self.media.unsaved:
             entries = await in_thread(
-                lambda: [replace(each, text=write_message(each.message, self.media)) for each in entries]
+                lambda: [(mark, each, write_message(each, self.media)) for mark, each, _ in entries]
             )
         for section in _sections(entries, self.part_bytes):
             text = _write_section(section, made_at)
@@ -108,14 +103,13 @@ class Archive:
             size += length
         return Archived(part_path(self.path, number))
 
-    def _write(self, messages: Sequence[BaseMessage]) -> Iterator[_Entry]:
-        before = ""
+    def _write(self, messages: Sequence[BaseMessage]) -> Iterator[tuple[str, BaseMessage, str]]:
+        mark = ""
         for message in messages:
             text = write_message(message, self.media)
             # Without an id, what stands before a message tells it from others of the same words.
-            context = "" if message.id else before
-            before = _digest(f"{self.path}\n{context}\n{text}")[:12]
-            yield _Entry(message, text, before)
+            mark = _digest(f"{self.path}\n{'' if message.id else mark}\n{text}")[:12]
+            yield mark, message, text
 
     async def _find_known_marks(self, first: int, newest: int, sizes: Mapping[int, int]) -> frozenset[str]:
         """Return the marks of all messages that stand whole in these parts."""
@@ -225,26 +219,24 @@ def _write_fence(label: str, text: str) -> str:
     return f"{fence}{label}\n{text}\n{fence}\n\n"
 
 
-def _write_section(section: Sequence[_Entry], made_at: str) -> str:
-    body = "".join(each.text for each in section)
+def _write_section(section: _Entries, made_at: str) -> str:
+    body = "".join(text for _, _, text in section)
     mark = _digest(body)[:16]
     beginning = f"<!-- section {mark}, {len(body)} characters -->"
-    marks = " ".join(each.mark for each in section)
+    marks = " ".join(mark for mark, _, _ in section)
     return f"\n## Summarized at {made_at}\n\n{beginning}\n\n{body}{_ENDING}{mark}: {marks} -->\n"
 
 
-def _sections(entries: Sequence[_Entry], most: int) -> Iterator[Sequence[_Entry]]:
+def _sections(entries: _Entries, most: int) -> Iterator[_Entries]:
     """Group messages so that no group is larger than a part, except for a single message that is."""
-    section: list[_Entry] = []
-    size = 0
-    for entry in entries:
-        length = len(entry.text.encode())
-        if section and size + length > most:
-            yield section
-            section, size = [], 0
-        section.append(entry)
+    begin = size = 0
+    for at, (_, _, text) in enumerate(entries):
+        length = len(text.encode())
+        if size and size + length > most:
+            yield entries[begin:at]
+            begin, size = at, 0
         size += length
-    yield section
+    yield entries[begin:]
 
 
 def _parse_part(path: str) -> tuple[str, int]:

@@ -23,6 +23,7 @@ from deepagents.middleware.summarization.policy import (
     Trigger,
     TruncateArgsSettings,
     is_due,
+    least_gain,
     parse_size,
     parse_trigger,
 )
@@ -40,7 +41,7 @@ _IN_FILE: Final = """{sample}
 
 [The rest of this result was cut to save context. Read on in {path} with read_file, with offset and limit.]"""
 
-Sizes = Callable[[Sequence[AnyMessage]], Sequence[int]]
+Sizes = Callable[[], Sequence[int]]
 Specs = Mapping[str, ToolSpec]
 """The facts about the tools of an agent, by name."""
 
@@ -130,7 +131,7 @@ class Clipping:
         ]
         new = [each for each in written if each[2] > 0]
         again = any(each.id in already for each in messages if isinstance(each, AIMessage))
-        least = max(CHARACTERS_PER_TOKEN * self._least_gain(load.window, again=again), 1)
+        least = max(CHARACTERS_PER_TOKEN * self._least_gain(load, again=again), 1)
         # Sizes are worked out message by message, so first see whether all together would be enough.
         if sum(saved for _, _, saved in new) < least:
             return frozenset()
@@ -162,17 +163,12 @@ class Clipping:
             return _with_calls(message, args) if args else message
         return message if path is None else point_to_file(message, path, specs)
 
-    def _least_gain(self, window: int | None, *, again: bool) -> int:
+    def _least_gain(self, load: Load, *, again: bool) -> int:
         """Return the tokens a batch must free; the first one that a number of messages triggers, any."""
-        sizes = [size for clause in self.trigger for size in clause]
-        if all(size.metric == "messages" for size in sizes):
-            if not again:
-                return 0
-            return _MOST_LEAST_GAIN if window is None else int(_BATCH * LEAST_GAIN * window)
-        gain = min(
-            int(_BATCH * LEAST_GAIN * size.span(window)) for size in sizes if size.metric != "messages"
-        )
-        return min(gain, _MOST_LEAST_GAIN) if window is None else gain
+        gain = _BATCH * least_gain(self.trigger, load)
+        if not gain and again:
+            gain = int(_BATCH * LEAST_GAIN * load.window) if load.window else _MOST_LEAST_GAIN
+        return gain if load.window else min(gain, _MOST_LEAST_GAIN)
 
     def _count_old(self, messages: Sequence[AnyMessage], sizes: Sizes, window: int | None) -> int:
         """Count the messages that are old enough."""
@@ -180,7 +176,7 @@ class Clipping:
         if most is None or self.keep.metric == "messages":
             return max(len(messages) - (most or int(CLIP_KEEP_MESSAGES[1])), 0)
         at = len(messages)
-        for size in reversed(sizes(messages)):
+        for size in reversed(sizes()):
             most -= size
             if most < 0:
                 return at

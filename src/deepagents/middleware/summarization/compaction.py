@@ -37,6 +37,7 @@ from deepagents.middleware.summarization.policy import (
     FULL_SHARE,
     LEAST_GAIN,
     NOTHING,
+    Load,
     Size,
     Trigger,
     cut,
@@ -109,9 +110,9 @@ class ContextCompactor:
 
     def clip(self, context: Context) -> Context:
         """Return the context with the next batch of old arguments clipped, if it is time for one."""
-        clips = context.memory.clips
+        load = Load(context.tokens, len(context.shown), context.window)
         batch = self.reader.clipping.next_batch(
-            context.shown, lambda _: self._sizes(context), context.load, context.specs, clips.keys()
+            context.shown, lambda: self._sizes(context), load, context.specs, context.memory.clips.keys()
         )
         return self._with_clips(context, dict.fromkeys(batch)) if batch else context
 

@@ -23,7 +23,7 @@ from deepagents._deprecation import warn_legacy
 from deepagents._state.runtime import writes_undone_on_failure
 from deepagents._text import describe_exception
 from deepagents.backends.foreign.forms import warn_form
-from deepagents.backends.handle import open_backend
+from deepagents.backends.handle import BACKEND_SECONDS, open_backend
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.errors import ConfigError
 from deepagents.middleware._base import BaseMiddleware, inner
@@ -68,7 +68,6 @@ from deepagents.models.traits import input_window, is_chat_model
 from deepagents.permissions import FilesystemPermission, Rules
 from deepagents.tools._tool import Runtime, ToolOutput, ToolSpec, make_tool
 
-BACKEND_SECONDS: Final = 60.0
 COMPACT_NAME: Final = "compact_conversation"
 _log = logging.getLogger(__name__)
 _NOTHING: Final = "Nothing to compact yet"

@@ -37,8 +37,6 @@ SPACING: Final = 0.15
 """The share of a window that must be new text before the next compaction."""
 LEAST_GAIN: Final = 0.05
 """The share of a window that a compaction must free to be worth a new summary and a new prompt prefix."""
-_FILLED_BY_TOKENS: Final = COMPACT_AT[1]
-"""The share of a window that a caller's number of tokens is taken for, where a span needs a whole window."""
 AFTER_REFUSAL: Final = 0.5
 """The share of a refused request that the second try may have."""
 
@@ -99,11 +97,10 @@ class Size:
         return None if window is None else max(1, int(window * self.amount))
 
     def span(self, window: int | None) -> float:
-        """Return the window to take shares of: the model's, or a smaller one that these tokens fill."""
+        """Return the window to take shares of: the model's, or a caller's smaller number of tokens."""
         if self.metric == "fraction":
             return window or 0
-        filled = self.amount / _FILLED_BY_TOKENS
-        return filled if window is None else min(filled, window)
+        return self.amount if window is None else min(self.amount, window)
 
 
 NOTHING: Final = Size("tokens", 1)
