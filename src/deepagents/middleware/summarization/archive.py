@@ -162,11 +162,9 @@ def describe_parts(path: str) -> str:
     first, number = _parse_part(path)
     if number == 1:
         return path
-    older = f"{path}, what is older to {first}"
-    if number == 2:
-        return older
-    second = f"{older} and {part_path(first, 2)}"
-    return second if number == 3 else f"{second} to {part_path(first, number - 1)}"
+    older = first if number == 2 else f"{first} and {part_path(first, 2)}"
+    last = f" to {part_path(first, number - 1)}" if number > 3 else ""
+    return f"{path}, what is older to {older}{last}"
 
 
 def write_message(message: BaseMessage, media: MediaFiles) -> str:

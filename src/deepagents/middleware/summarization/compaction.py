@@ -53,6 +53,7 @@ from deepagents.middleware.summarization.summarizer import (
 )
 from deepagents.models.traits import input_window, model_provider
 from deepagents.permissions import Rules
+from deepagents.tools import specs_by_name
 from deepagents.tools._tool import CHARACTERS_PER_TOKEN
 
 logger = logging.getLogger(__name__)
@@ -94,9 +95,8 @@ class ContextCompactor:
     ) -> Context:
         """Return what a request with these messages is to show, as things are."""
         own: Sequence[AnyMessage] = state.get("messages") or messages
-        shown = self.reader.show(
-            messages, CompactionState.of(state), own=own, provider=model_provider(model), tools=tools
-        )
+        memory, provider, specs = CompactionState.of(state), model_provider(model), specs_by_name(tools)
+        shown = self.reader.show(messages, memory, own=own, provider=provider, specs=specs)
         total = shown.total
         tokens, fixed = self.reader.counter.size(total, shown.messages, system, tools)
         window = input_window(model) or input_window(self.model)
@@ -104,9 +104,7 @@ class ContextCompactor:
         # Reports can have it full at once; the next compaction waits for new text all the same.
         if window is None or old < FULL_SHARE * window:
             old = tokens - int(total.new * (tokens - fixed) / max(total.counted, 1))
-        return Context(
-            model, system, tools, own, state, shown.messages, window, tokens, fixed, (old, shown.old)
-        )
+        return Context(specs, own, state, shown.messages, window, tokens, fixed, (old, shown.old))
 
     def clip(self, context: Context) -> Context:
         """Return the context with the next batch of old arguments clipped, if it is time for one."""

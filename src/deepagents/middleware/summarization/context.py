@@ -9,8 +9,7 @@ from typing import Annotated, Any, Final, NotRequired, TypeAlias
 
 from langchain.agents import AgentState
 from langchain.agents.middleware.types import PrivateStateAttr
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from typing_extensions import TypedDict
 
 from deepagents._state.channels import SNAPSHOT_AFTER, GrowingChannel
@@ -149,7 +148,7 @@ class ContextReader:
         *,
         own: Sequence[AnyMessage] | None = None,
         provider: str | None = None,
-        tools: Sequence[Any] = (),
+        specs: Specs | None = None,
     ) -> ShownMessages:
         """Return the summary of the last compaction and every message that it does not replace, in order.
 
@@ -169,7 +168,7 @@ class ContextReader:
             return ShownMessages([summary], old=1, total=self.counter.add_old(TokenTotal(), [summary]))
 
         def go_on(before: ShownMessages, new: Sequence[AnyMessage]) -> ShownMessages:
-            return self._extend(before, new, memory, provider, tools)
+            return self._extend(before, new, memory, provider, specs or specs_by_name())
 
         # Compared by identity, and a model may spell its provider anew at each call.
         about = (memory.event, memory.hidden or None, memory.clips or None, provider and sys.intern(provider))
@@ -183,7 +182,7 @@ class ContextReader:
         new: Sequence[AnyMessage],
         memory: CompactionState,
         provider: str | None,
-        tools: Sequence[Any],
+        specs: Specs,
     ) -> ShownMessages:
         shown: list[AnyMessage] = []
         calls_are_shown = before.calls_are_shown
@@ -199,7 +198,7 @@ class ContextReader:
             if is_shown:
                 shown.append(_without_bound_reasoning(message) if message.id in kept else message)
         if memory.clips:
-            shown = self.clipping.show(shown, memory.clips, specs_by_name(tools))
+            shown = self.clipping.show(shown, memory.clips, specs)
         old, since = list[AnyMessage](), shown
         if kept:
             old = [each for each in shown if each.id is None or each.id in kept]
@@ -235,9 +234,7 @@ class Context:
     right after the last compaction.
     """
 
-    model: BaseChatModel
-    system: SystemMessage | None
-    tools: Sequence[Any]
+    specs: Specs
     own: Sequence[AnyMessage]
     state: Mapping[str, Any]
     shown: list[AnyMessage]
@@ -251,11 +248,6 @@ class Context:
     def memory(self) -> CompactionState:
         """What the state remembers of compactions, with the update."""
         return CompactionState.of(self.state)
-
-    @property
-    def specs(self) -> Specs:
-        """The facts about its tools."""
-        return specs_by_name(self.tools)
 
     @property
     def load(self) -> Load:

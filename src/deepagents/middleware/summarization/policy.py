@@ -234,7 +234,9 @@ def cut(
     boundaries = _boundaries(pieces)
     if not unseen_too:
         boundaries = _before_unseen(pieces, boundaries)
-    context = _Cuts(boundaries, [0, *accumulate(piece.tokens for piece in reversed(pieces))][::-1], pieces)
+    sums = [0, *accumulate(piece.tokens for piece in reversed(pieces))][::-1]
+    first = next((at for at, piece in enumerate(pieces) if piece.kind != "summary"), len(pieces))
+    context = _Cuts(boundaries, sums, first)
     room = None if window is None else int((FULL_SHARE - SPACING) * window) - fixed
     size = keep if keep.threshold(window) else parse_size(DEFAULT_KEEP)
     amount = size.threshold(window) or 0
@@ -249,22 +251,18 @@ def cut(
 
 @dataclass(frozen=True, slots=True)
 class _Cuts:
-    """The indices at which a context can be cut, and for each index the tokens from there on."""
+    """The indices at which a context can be cut, and for each index the tokens from there on.
+
+    Before `first` stand summaries; evicting them alone gains nothing.
+    """
 
     boundaries: Sequence[int]
     sums: Sequence[int]
-    pieces: Sequence[Piece]
-
-    @property
-    def summaries(self) -> int:
-        """How many summaries stand at the front; evicting them alone gains nothing."""
-        kinds = (at for at, piece in enumerate(self.pieces) if piece.kind != "summary")
-        return next(kinds, len(self.pieces))
+    first: int
 
     def gains(self, index: int, least: int) -> bool:
         """Return whether cutting there evicts more than summaries, and so many tokens."""
-        first = self.summaries
-        return index > first and self.sums[first] - self.sums[index] >= least
+        return index > self.first and self.sums[self.first] - self.sums[index] >= least
 
     def keeping_tokens(self, most: int) -> int:
         """Return the first boundary from which on there are no more tokens; the last one if there is none."""
@@ -276,13 +274,13 @@ class _Cuts:
 
     def keeping_messages(self, count: int, least: int) -> int:
         """Return the last boundary that keeps so many messages, or the next if that evicts too little."""
-        wanted = len(self.pieces) - count
+        wanted = len(self.sums) - 1 - count
         after = bisect_left(self.boundaries, wanted + 1)
-        if wanted <= self.summaries or not after:
+        if wanted <= self.first or not after:
             return 0
         before = self.boundaries[after - 1]
-        evicted = before - self.summaries
-        if evicted >= _LEAST_SHARE * (wanted - self.summaries) and self.gains(before, least):
+        evicted = before - self.first
+        if evicted >= _LEAST_SHARE * (wanted - self.first) and self.gains(before, least):
             return before
         return self.boundaries[after] if after < len(self.boundaries) else before
 
