@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -114,20 +114,19 @@ class ContextCompactor:
         )
         return self._with_clips(context, dict.fromkeys(batch)) if batch else context
 
-    def is_due(self, context: Context) -> bool:
-        """Return whether to compact now; after a failure not before the context has grown a little."""
-        if not is_due(self.trigger, context.load):
-            return False
-        failed_at = self.failed_at.get(_conversation(context))
-        if failed_at is None or not _fits(context):
-            return True
-        grown = context.tokens - failed_at
-        return not 0 <= grown < LEAST_GAIN * (context.window or failed_at)
+    async def compact_if_due(self, context: Context, open_files: Callable[[], FileCalls]) -> Context:
+        """Compact if it is time; go on without where there is no summary and the context still fits.
 
-    async def compact_if_possible(self, context: Context, files: FileCalls) -> Context:
-        """Compact; go on without where there is no summary and the context still fits."""
+        After a failure the context has to grow a little before the next attempt.
+        """
+        fits = context.window is None or context.tokens < FULL_SHARE * context.window
+        failed_at = self.failed_at.get(_conversation(context))
+        grown = context.tokens - (failed_at or 0)
+        waits = failed_at is not None and 0 <= grown < LEAST_GAIN * (context.window or failed_at)
+        if not is_due(self.trigger, context.load) or (fits and waits):
+            return context
         try:
-            return await self.compact(context, files, or_extract=not _fits(context)) or context
+            return await self.compact(context, open_files(), or_extract=not fits) or context
         except SummaryFailed as failure:
             self.failed_at[_conversation(context)] = context.tokens
             logger.warning("Going on without compaction, no summary could be had: %s", failure)
@@ -282,10 +281,6 @@ class ContextCompactor:
     def _sizes(self, context: Context) -> list[int]:
         scale = self._scale(context)
         return [int(scale * self.reader.counter.estimate([each])) for each in context.shown]
-
-
-def _fits(context: Context) -> bool:
-    return context.window is None or context.tokens < FULL_SHARE * context.window
 
 
 def _conversation(context: Context) -> str | None:

@@ -27,12 +27,10 @@ _ENDINGS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "audio/mpeg": "mp3",
         "audio/mp4": "m4a",
-        "audio/x-wav": "wav",
         "image/jpeg": "jpg",
         "image/svg+xml": "svg",
         "text/plain": "txt",
         "video/quicktime": "mov",
-        _UNKNOWN: "bin",
     }
 )
 _ENDING: Final = re.compile(r"[a-z0-9]{1,8}")

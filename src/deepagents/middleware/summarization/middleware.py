@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Annotated, Any, ClassVar, Final, Self, cast
 
@@ -167,9 +168,8 @@ class SummarizationMiddleware(BaseMiddleware):
             context = compactor.read(
                 request.messages, state, request.model, request.system_message, request.tools
             )
-            context = compactor.clip(context)
-            if compactor.is_due(context):
-                context = await compactor.compact_if_possible(context, self._handle.files(request.runtime))
+            open_files = partial(self._handle.files, request.runtime)
+            context = await compactor.compact_if_due(compactor.clip(context), open_files)
             response, context = await self._answer(request, handler, context)
         return keeping(response, [], context.update)
 
