@@ -12,10 +12,11 @@ import sqlalchemy as sa
 from langgraph.channels import DeltaChannel
 
 from deepagents_server.background import in_background
+from deepagents_server.cancel import cancel_runs
 from deepagents_server.config import Ages, Strategy
 from deepagents_server.database.engine import Row
 from deepagents_server.database.removal import Remover, open_remover
-from deepagents_server.database.tables import threads
+from deepagents_server.database.tables import runs, threads
 from deepagents_server.server import Server
 from deepagents_server.state import ThreadGraph, open_graph
 
@@ -52,9 +53,12 @@ async def _thin_all(server: Server, remover: Remover, ages: Ages) -> None:
 
 
 async def remove_thread(server: Server, thread_id: str) -> None:
-    """Remove a thread with all that it holds; a worker that still has it can write no more."""
+    """Remove a thread with all that it holds; its runs end first, and can write no more."""
+    await cancel_runs(server, "interrupt", runs.c.thread_id == thread_id)
     with open_remover(server.database.url) as remover:
         await asyncio.to_thread(remover.remove_thread, thread_id)
+    # Who follows it may stop.
+    server.events.wake(thread_id)
 
 
 async def prune(server: Server, thread_ids: Iterable[str], strategy: Strategy) -> int:

@@ -17,8 +17,7 @@ from deepagents_server.api.access import ask_handlers
 from deepagents_server.api.bodies import Config, Id, Metadata, SearchBody, merge_metadata
 from deepagents_server.api.common import answer, answer_search
 from deepagents_server.api.endpoint import DONE, Endpoint
-from deepagents_server.api.parameters import FLAG, Parameter, parse_flag
-from deepagents_server.api.threads import remove
+from deepagents_server.api.parameters import FLAG, Parameter
 from deepagents_server.database.assistants import (
     add_assistant,
     add_version,
@@ -30,6 +29,7 @@ from deepagents_server.database.filters import clean_metadata, contains
 from deepagents_server.database.tables import assistant_versions, assistants, threads
 from deepagents_server.errors import ApiError, not_found
 from deepagents_server.graphs import Graph, system_assistant_id
+from deepagents_server.retention import remove_thread
 from deepagents_server.serialize import now
 from deepagents_server.server import Server
 
@@ -150,7 +150,7 @@ async def delete(server: Server, *, assistant_id: str, delete_threads: bool = Fa
     """Remove an assistant with its versions, and with the threads that it worked on if the query says so."""
     if delete_threads:
         for permitted, thread_id in await _threads(server, assistant_id):
-            await remove(permitted, thread_id)
+            await remove_thread(permitted, thread_id)
     async with server.database.write() as connection:
         row = await _own(connection, assistant_id)
         for table in (assistant_versions, assistants):
@@ -271,12 +271,13 @@ async def draw(server: Server, *, assistant_id: str, xray: bool | int = False) -
         return answer((await graph.aget_graph(xray=xray)).to_json())
 
 
-def _parse_depth(text: str) -> bool | int:
+def _read_depth(name: str, given: list[str]) -> bool | int:
+    text = given[-1]
     if text.isascii() and text.isdigit() and len(text) < 4:
         return int(text)
     if text.lower() not in ("true", "false"):
-        raise ValueError("is neither true, false nor a number of levels")
-    return parse_flag(text)
+        raise ApiError(422, f"{name}: {text[:40]!r} is neither true, false nor a number of levels.")
+    return text.lower() == "true"
 
 
 async def subgraphs(
@@ -288,7 +289,7 @@ async def subgraphs(
     return answer({name: _schemas(each) for name, each in inner})
 
 
-_DEPTH: Final = {"xray": Parameter({"type": ["boolean", "integer"]}, _parse_depth)}
+_DEPTH: Final = {"xray": Parameter({"type": ["boolean", "integer"]}, _read_depth)}
 _RECURSE: Final = {"recurse": FLAG}
 _THREADS: Final = {"delete_threads": FLAG}
 _DELETE: Final = ("assistants", "delete")

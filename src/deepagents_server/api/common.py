@@ -203,8 +203,3 @@ def select_fields(row: Mapping[str, Any], names: Sequence[str] | None) -> dict[s
         else:
             chosen[field] = row[field]
     return chosen
-
-
-def of_row(row: Row, names: Sequence[str]) -> dict[str, Any]:
-    """Take some columns of a row."""
-    return {name: row[name] for name in names}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -16,54 +15,38 @@ _IDS: Final = ("thread_id", "run_id", "cron_id")
 
 @dataclass(frozen=True)
 class Parameter:
-    """A kind of text from a query: what documents say of it, and how it is read.
-
-    `parse` raises a `ValueError` that says what the text is not.
-    """
+    """A kind of text from a query: what documents say of it, and how its texts are read, given its name."""
 
     schema: Mapping[str, Any]
-    parse: Callable[[str], Any] = str
-    many: bool = False
-
-    def read(self, name: str, given: list[str]) -> Any:
-        """Return the value, or all of them.
-
-        Raises:
-            ApiError: if a text has no such form.
-        """
-        try:
-            return given if self.many else self.parse(given[-1])
-        except ValueError as error:
-            raise ApiError(422, f"{name}: {given[-1][:40]!r} {error}.") from error
+    read: Callable[[str, list[str]], Any] = lambda _, given: given[-1]
 
 
-def _parse_number(text: str, highest: int) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 20) or int(text) > highest:
-        raise ValueError(f"is not a number from 0 to {highest}")
-    return int(text)
+def number(highest: int) -> Parameter:
+    """Make a parameter that is a whole number."""
+
+    def read(name: str, given: list[str]) -> int:
+        text = given[-1]
+        if not (text.isascii() and text.isdigit() and len(text) < 20) or int(text) > highest:
+            raise ApiError(422, f"{name}: {text[:40]!r} is not a number from 0 to {highest}.")
+        return int(text)
+
+    return Parameter({"type": "integer", "minimum": 0}, read)
 
 
 def choice(*words: str) -> Parameter:
     """Make a parameter that is one of some words."""
 
-    def parse(text: str) -> str:
-        if text not in words:
-            raise ValueError(f"is none of {', '.join(words)}")
-        return text
+    def read(name: str, given: list[str]) -> str:
+        if given[-1] not in words:
+            raise ApiError(422, f"{name}: {given[-1][:40]!r} is none of {', '.join(words)}.")
+        return given[-1]
 
-    return Parameter({"enum": [*words]}, parse)
-
-
-def parse_flag(text: str) -> bool:
-    """Tell whether a text says yes."""
-    return text.lower() in ("1", "true")
+    return Parameter({"enum": [*words]}, read)
 
 
 TEXT: Final = Parameter({"type": "string"})
-TEXTS: Final = Parameter({"type": "array", "items": {"type": "string"}}, many=True)
-FLAG: Final = Parameter({"type": "boolean"}, parse_flag)
-LIMIT: Final = Parameter({"type": "integer", "minimum": 0}, partial(_parse_number, highest=1000))
-OFFSET: Final = Parameter({"type": "integer", "minimum": 0}, partial(_parse_number, highest=2**62))
+TEXTS: Final = Parameter({"type": "array", "items": {"type": "string"}}, lambda _, given: given)
+FLAG: Final = Parameter({"type": "boolean"}, lambda _, given: given[-1].lower() in ("1", "true"))
 
 
 def read_path(given: Mapping[str, str]) -> dict[str, str]:

@@ -14,14 +14,13 @@ from starlette.responses import Response
 from deepagents_server.api.bodies import Checkpoint, Id, Ids, Metadata, Minutes, SearchBody, merge_metadata
 from deepagents_server.api.common import answer, answer_list, answer_search, nothing, select_fields
 from deepagents_server.api.endpoint import DONE, Endpoint
-from deepagents_server.api.parameters import FLAG, LIMIT, TEXT, TEXTS, Parameter
-from deepagents_server.cancel import cancel_runs
+from deepagents_server.api.parameters import FLAG, TEXT, TEXTS, Parameter, number
 from deepagents_server.config_file import Strategy
 from deepagents_server.database.copying import copy_thread
 from deepagents_server.database.engine import Row
 from deepagents_server.database.filters import contains
 from deepagents_server.database.quotas import check_kept
-from deepagents_server.database.tables import runs, server_time, threads
+from deepagents_server.database.tables import server_time, threads
 from deepagents_server.database.threads import (
     add_thread,
     find_labelled,
@@ -191,15 +190,7 @@ async def change(server: Server, given: MetadataBody, *, thread_id: str, prefer:
 async def delete(server: Server, *, thread_id: str) -> None:
     """Remove a thread with all that it holds; its runs end first."""
     await find_thread(server, thread_id)
-    await remove(server, thread_id)
-
-
-async def remove(server: Server, thread_id: str) -> None:
-    """Remove a thread; its runs end first."""
-    await cancel_runs(server, "interrupt", runs.c.thread_id == thread_id)
     await remove_thread(server, thread_id)
-    # Who follows it may stop.
-    server.events.wake(thread_id)
 
 
 async def prune_many(server: Server, given: PruneBody) -> Response:
@@ -351,7 +342,7 @@ _SEARCH: Final = ("threads", "search")
 _UPDATE: Final = ("threads", "update")
 _DELETE: Final = ("threads", "delete")
 _TTL: Final = {"include": Parameter({"enum": ["ttl"]})}
-_PAGE: Final = {"limit": LIMIT, "before": TEXT}
+_PAGE: Final = {"limit": number(1000), "before": TEXT}
 _STATE: Final = {"subgraphs": FLAG, "select": TEXTS}
 ENDPOINTS: Final = [
     Endpoint("/threads", "POST", create, ("threads", "create"), body=ThreadBody, needs_body=True),
