@@ -152,20 +152,14 @@ class Budget:
         Where the call is made again after an interrupt, it was counted the first time.
         """
         with self.lock:
-            again = self.paid.get("tool_calls", 0) > 0
-            stops = (
-                each for each in self._find_reached("tool_calls") if not again or each[1].kind != "tool_calls"
-            )
-            budget, reached = next(stops, (self, None))
-            if reached is not None:
-                budget.refused = budget.refused or reached.kind == "tool_calls"
-                return reached
-            self._reserved += 1
-            if again:
+            if self.paid.get("tool_calls", 0) > 0:
                 self.paid["tool_calls"] -= 1
+                stops = (reached for _, reached in self._find_reached("tool_calls"))
+                found = next((reached for reached in stops if reached.kind != "tool_calls"), None)
             else:
-                self.add("tool_calls", 1)
-            return None
+                found = self.start("tool_calls")
+            self._reserved += found is None
+            return found
 
     def start(self, call: CallKind) -> Reached | None:
         """Count a call that begins, unless it was reserved, or return the limit that forbids it."""

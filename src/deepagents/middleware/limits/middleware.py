@@ -88,7 +88,8 @@ class LimitsMiddleware(BaseMiddleware):
         agent = await open_budget(self._make_budget)
         if agent is None:
             return await inner(handler, request)
-        self._learn_price(request.model, agent)
+        if agent.is_limited("money"):
+            _learn_price(request.model, agent)
         repeats = self._count_repeats(request.messages)
         if reached := self._check_repeats(repeats) or agent.find_reached("model_calls"):
             return _stop(request, agent, reached)
@@ -138,18 +139,6 @@ class LimitsMiddleware(BaseMiddleware):
         known = above is not None and any(each.limits is self.limits for each in above.chain())
         return Budget(above, None if known else self.limits, self._prices)
 
-    def _learn_price(self, model: BaseChatModel, agent: Budget) -> None:
-        """Know the price of a model before it is called.
-
-        Raises:
-            ConfigError: when it is not known, and money is limited.
-        """
-        if agent.is_limited("money") and agent.price(model_provider(model), model_identifier(model)) is None:
-            name, price = model_identifier(model), price_of_model(model)
-            if name is None or price is None:
-                raise ConfigError(describe_unpriced(name))
-            agent.learn(name, price)
-
     def _count_repeats(self, messages: Sequence[AnyMessage], call_id: str | None = None) -> int:
         """Count the equal calls that end with this one, or with the last; no further than the limit and one.
 
@@ -173,6 +162,20 @@ class LimitsMiddleware(BaseMiddleware):
         return Reached("repeats", most, repeats) if most and repeats > most else None
 
 
+def _learn_price(model: BaseChatModel, agent: Budget) -> None:
+    """Note what a model costs that the budgets do not know, before it is called.
+
+    Raises:
+        ConfigError: when nothing tells.
+    """
+    name = model_identifier(model)
+    if agent.price(model_provider(model), name) is None:
+        price = price_of_model(model)
+        if name is None or price is None:
+            raise ConfigError(describe_unpriced(name))
+        agent.learn(name, price)
+
+
 def _profile_price(model: BaseChatModel) -> tuple[str, Price] | None:
     name, price = model_identifier(model), price_of_profile(getattr(model, "profile", None))
     return (name, price) if name and price else None
@@ -186,13 +189,21 @@ def _not_warned_of(agent: Budget, saved: Mapping[str, Any]) -> list[Reached]:
 
 
 def _with_warning(request: Request, near: Sequence[Reached], repeats: int) -> Request:
-    warning = _make_warning(near, repeats)
-    if warning is None:
+    """Tell the model what is left, where a limit is near."""
+    parts = [_describe_rest(each) for each in near]
+    if repeats:
+        parts.append(f"you made the same call {repeats} times in a row, and another one would end your work")
+    if not parts:
         return request
     for each in near:
         emit("limit_near", **asdict(each))
+    text = (
+        f"[Limits] {'; '.join(parts)}. Finish what matters most, then answer with what you have. "
+        "This note is not from the user."
+    )
     # At the end and in this request alone, so that the history and the provider's cache of it stay valid.
-    return request.override(messages=[*request.messages, warning])
+    note = HumanMessage(text, additional_kwargs={"lc_source": _SOURCE})
+    return request.override(messages=[*request.messages, note])
 
 
 def _stop(request: Request, agent: Budget, reached: Reached) -> Response:
@@ -202,20 +213,6 @@ def _stop(request: Request, agent: Budget, reached: Reached) -> Response:
     answer = _make_final_answer(reached, spent, request.state, specs_by_name(request.tools))
     emit(LIMIT_REACHED, **asdict(reached))
     return keeping(ModelResponse(result=[answer]), (), {"jump_to": "end"})
-
-
-def _make_warning(near: Sequence[Reached], repeats: int) -> HumanMessage | None:
-    """Make the message that tells the model what is left; `None` when no limit is near."""
-    parts = [_describe_rest(each) for each in near]
-    if repeats:
-        parts.append(f"you made the same call {repeats} times in a row, and another one would end your work")
-    if not parts:
-        return None
-    text = (
-        f"[Limits] {'; '.join(parts)}. Finish what matters most, then answer with what you have. "
-        "This note is not from the user."
-    )
-    return HumanMessage(text, additional_kwargs={"lc_source": _SOURCE})
 
 
 def _describe_rest(near: Reached) -> str:

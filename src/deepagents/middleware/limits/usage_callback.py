@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cache
@@ -96,16 +96,18 @@ class UsageCallback(BaseCallbackHandler):
         Raises:
             LimitExceeded: when it may not be made.
         """
-        _start(current_budget() or self._whole, "tool_calls")
+        _start(self._budget(), "tool_calls")
+
+    def _budget(self) -> Budget:
+        return current_budget() or self._whole
 
     def _begin(self, run_id: UUID, metadata: Mapping[str, Any], estimate_input: Callable[[], int]) -> None:
-        budget, name = current_budget() or self._whole, metadata.get("ls_model_name")
-        provider = metadata.get("ls_provider")
+        budget, provider, name = self._budget(), metadata.get("ls_provider"), metadata.get("ls_model_name")
         price = budget.price(provider, name)
         if price is None and budget.is_limited("money"):
             price = find_listed_price(provider, name)
-        if price is None and budget.is_limited("money"):
-            raise ConfigError(describe_unpriced(name))
+            if price is None:
+                raise ConfigError(describe_unpriced(name))
         _start(budget, "model_calls")
         with self._lock:
             self._open[run_id] = _ModelCall(budget, price, estimate_input)
@@ -115,13 +117,13 @@ class UsageCallback(BaseCallbackHandler):
 def counting(call: Budget) -> Generator[None]:
     """Count for this budget what is called meanwhile."""
     _register()
-    with ExitStack() as stack:
-        stack.enter_context(spending_from(call))
-        # One handler for all agents of a run: two would count each call twice.
-        if _CALLBACK.get() is None:
-            token = _CALLBACK.set(UsageCallback(call))
-            stack.callback(_CALLBACK.reset, token)
-        yield
+    # One handler for all agents of a run: two would count each call twice.
+    token = _CALLBACK.set(_CALLBACK.get() or UsageCallback(call))
+    try:
+        with spending_from(call):
+            yield
+    finally:
+        _CALLBACK.reset(token)
 
 
 @contextmanager
