@@ -31,8 +31,6 @@ class Instead:
     status: int = 200
     body: str = ""
     hangs: bool = False
-    drips: bool = False
-    packed: bool = False
     hangs_up: bool = False
     once: bool = False
 
@@ -185,29 +183,15 @@ class AgentServer:
 
     def hold(self) -> None:
         """Wait until this server goes away."""
-        self.is_let_go(60)
-
-    def is_let_go(self, seconds: float) -> bool:
-        """Wait for a while; tell whether this server has gone away."""
-        return self._let_go.wait(seconds)
+        self._let_go.wait(60)
 
 
-def _send(to: BaseHTTPRequestHandler, status: int, content: bytes, *, packed: bool = False) -> None:
+def _send(to: BaseHTTPRequestHandler, status: int, content: bytes) -> None:
     to.send_response(status)
-    if packed:
-        to.send_header("content-encoding", "gzip")
     to.send_header("content-type", "application/json")
     to.send_header("content-length", str(len(content)))
     to.end_headers()
     to.wfile.write(content)
-
-
-def _drip(to: BaseHTTPRequestHandler, server: AgentServer) -> None:
-    to.send_response(200)
-    to.send_header("content-length", "100000")
-    to.end_headers()
-    while not server.is_let_go(0.02):
-        to.wfile.write(b" ")
 
 
 def _handler(server: AgentServer) -> type[BaseHTTPRequestHandler]:
@@ -222,10 +206,8 @@ def _handler(server: AgentServer) -> type[BaseHTTPRequestHandler]:
             _send(asking, status, json.dumps(answer).encode())
         elif instead.hangs:
             server.hold()
-        elif instead.drips:
-            _drip(asking, server)
         elif not instead.hangs_up:
-            _send(asking, instead.status, instead.body.encode(), packed=instead.packed)
+            _send(asking, instead.status, instead.body.encode())
 
     own = {"do_GET": take, "do_POST": take, "log_message": lambda *said: None}
     return type("Handler", (BaseHTTPRequestHandler,), own)

@@ -6,7 +6,6 @@ import html
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
-from urllib.parse import quote, unquote
 
 from langchain_core.messages import (
     AIMessage,
@@ -65,7 +64,6 @@ _SUPERSEDED: Final = (
     "update: that will be announced by itself."
 )
 _SETTLED: Final = "The task does not wait for an answer any more: whatever you answer, nothing comes of it."
-_METADATA: Final = "langsmith-metadata="
 _PREAMBLE: Final = (
     "What stands above is the conversation of the agent that gives you this task. You work on your own, with "
     "your own tools, and only your last message is returned."
@@ -142,17 +140,11 @@ def _trace_headers(agent: AsyncAgent) -> dict[str, str]:
     tree = get_current_run_tree() if agent.url is None else None
     if tree is None:
         return {}
-    traced = tree.to_headers()
+    # LangSmith nests the task's trace under ours only when the metadata asks for it.
+    extra = {**(tree.extra or {}), "metadata": {**tree.metadata, "ls_nest_under_parent": True}}
+    traced = tree.model_copy(update={"extra": extra}).to_headers()
     own = [value for key, value in agent.headers.items() if key.lower() == "baggage"]
-    items = [item for item in traced.get("baggage", "").split(",") if item]
-    # LangSmith nests the task's trace under ours only when the metadata of the baggage asks for it.
-    metadata: dict[str, Any] = {"ls_nest_under_parent": True}
-    for item in items:
-        if item.startswith(_METADATA):
-            metadata = {**json.loads(unquote(item.removeprefix(_METADATA))), **metadata}
-    others = [item for item in items if not item.startswith(_METADATA)]
-    baggage = ",".join([*own, *others, _METADATA + quote(json.dumps(metadata))])
-    return {"langsmith-trace": traced.get("langsmith-trace", ""), "baggage": baggage}
+    return {**traced, "baggage": ",".join([*own, traced["baggage"]])}
 
 
 def to_json(value: Any) -> str:
