@@ -7,12 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
 
-from langchain_core.messages import (
-    AIMessage,
-    AnyMessage,
-    BaseMessage,
-    HumanMessage,
-)
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
 from langsmith.run_helpers import get_current_run_tree
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python

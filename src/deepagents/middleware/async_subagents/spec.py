@@ -128,6 +128,7 @@ _OR: Final = {
     "graph_id": " of a server, or a runnable; create_deep_agent(subagents=...) also takes a SubAgent with "
     '"background": True'
 }
+_OPTIONAL: Final = ("graph_id", "url", "webhook", "update_strategy", "mode")
 _CHOICES: Final = {"update_strategy": get_args(UpdateStrategy), "mode": get_args(Mode)}
 _SCHEME: Final = "x-auth-scheme"
 
@@ -176,17 +177,10 @@ def _validate_spec(given: Any) -> AsyncAgent:
     make = _take_runnable(spec) if "runnable" in spec else None
     known = _KNOWN_LOCAL if make else _KNOWN
     warn_unknown_keys(f"async subagent {name!r}", spec.keys() - known, known)
+    optional = {key: spec[key] for key in _OPTIONAL if spec.get(key)}
+    headers, notifies = resolve_headers(name, spec.get("headers")), spec.get("notify_parent") is not False
     return AsyncAgent(
-        name=name,
-        description=spec["description"],
-        graph_id=spec.get("graph_id") or "",
-        make=make,
-        url=url or None,
-        headers=resolve_headers(name, spec.get("headers")),
-        webhook=spec.get("webhook") or None,
-        update_strategy=spec.get("update_strategy") or "interrupt",
-        notify_parent=spec.get("notify_parent", True) is not False,
-        mode=spec.get("mode") or "isolated",
+        name, spec["description"], make=make, headers=headers, notify_parent=notifies, **optional
     )
 
 

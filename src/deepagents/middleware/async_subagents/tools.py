@@ -15,11 +15,7 @@ from pydantic import BaseModel, Field
 
 from deepagents._async import as_io_call, gather_threads, seconds_left
 from deepagents.errors import ErrorCode, ToolFailure
-from deepagents.middleware.async_subagents.client import (
-    Clients,
-    RemoteFailure,
-    make_malformed_failure,
-)
+from deepagents.middleware.async_subagents.client import Clients, RemoteFailure, make_malformed_failure
 from deepagents.middleware.async_subagents.local import LocalClient, TaskClient, open_client
 from deepagents.middleware.async_subagents.messages import (
     ShownMessages,
