@@ -74,7 +74,8 @@ class Stop(Value):
 class Decide(Value):
     """Decide about a call that waits: `message` is why not, or what the agent reads in its place.
 
-    A `rule`, one of those that the question offered, is kept for this `scope`.
+    A `rule`, one of those that the question offered, is kept for this `scope`. `unasked` where no person
+    could be asked.
     """
 
     ask: str
@@ -82,6 +83,7 @@ class Decide(Value):
     message: str | None = None
     rule: str | None = None
     scope: Scope = "session"
+    unasked: bool = False
 
 
 class Preview(Value):

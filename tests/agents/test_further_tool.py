@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
@@ -12,7 +11,6 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from pydantic import BaseModel
-from rich.console import Console
 
 from deepagents import FilesystemMiddleware, FilesystemPermission, create_deep_agent
 from deepagents.backends import FilesystemBackend
@@ -24,7 +22,7 @@ from deepagents.tools import FILE_TOOLS, FsToolName, ToolSpec, specs_by_name
 from deepagents.tools._tool import ToolContext, ToolOutput
 from deepagents_cli.approval.policy import Policy
 from deepagents_cli.session.lines import call_line, result_line
-from deepagents_cli.views.ask_person import AskPerson
+from tests.cli.answers import answer
 from tests.conftest import CallMode
 
 
@@ -179,18 +177,16 @@ def test_a_skill_that_it_changed_is_read_again(backend: FilesystemBackend, tmp_p
     assert "How to look." in model.asked[1].system
 
 
-def test_a_person_reads_the_true_change_that_it_makes(
-    backend: FilesystemBackend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_a_person_reads_the_true_change_that_it_makes(
+    backend: FilesystemBackend, tmp_path: Path
 ) -> None:
     (tmp_path / "a.txt").write_text("some\n")
     args = {"target": "/a.txt", "text": "more\n"}
-    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
-    out = io.StringIO()
     policy = Policy(FilesystemBackend(root_dir=tmp_path, virtual_mode=True), tmp_path, specs=SPECS)
-    ask = AskPerson(Console(file=out, width=200), policy, lambda: None)
-    assert ask(ApprovalRequest("1", "append_file", args), None) == {"type": "approve"}
-    assert "The agent wants to append /a.txt" in out.getvalue()
-    assert " some\n+more\n" in out.getvalue()
+    shown, decided = await answer(ApprovalRequest("1", "append_file", args), policy, ["y"])
+    assert decided == {"type": "approve"}
+    assert "The agent wants to append /a.txt" in shown
+    assert "   some\n  +more\n" in shown
     assert call_line("append_file", args, SPECS) == "append_file /a.txt"
     assert result_line("append_file", "success", "Appended to /a.txt", SPECS) == ""
     assert APPEND.asks_by_default

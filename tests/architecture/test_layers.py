@@ -17,7 +17,7 @@ WRONG_IMPORTS = {
     "deepagents.tools.search": "deepagents.tools.change",
     "deepagents.backends.state": "deepagents.backends.filesystem",
     "deepagents.models.resolve": "deepagents.testing.scripted",
-    "deepagents_cli.session.agents": "deepagents_cli.views.printer",
+    "deepagents_cli.session.agents": "deepagents_cli.views.task",
 }
 """One for each of seven contracts."""
 

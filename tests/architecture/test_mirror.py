@@ -12,11 +12,10 @@ TESTED_BY: dict[str, str] = {
     "deepagents_cli/project/state.py": "cli/test_threads.py",
     "deepagents_cli/project/machine.py": "cli/test_doctor.py",
     "deepagents_cli/project/checks.py": "cli/test_doctor.py",
-    "deepagents_cli/session/lines.py": "cli/test_printer.py",
     "deepagents_cli/session/export.py": "cli/test_sessions.py",
     "deepagents_cli/session/access.py": "cli/test_args.py",
-    "deepagents_cli/views/ask_person.py": "cli/test_approval.py",
-    "deepagents_cli/views/terminal_printer.py": "cli/terminal/test_one_task.py",
+    "deepagents_cli/views/lines.py": "cli/test_approval.py",
+    "deepagents_cli/views/region.py": "cli/terminal/test_one_task.py",
     "deepagents_cli/project/markdown.py": "cli/test_commands.py",
     "deepagents_cli/project/setup.py": "cli/test_trust.py",
     "deepagents_cli/approval/backends.py": "cli/test_sandbox.py",
@@ -108,7 +107,6 @@ TESTED_BY: dict[str, str] = {
     "deepagents/middleware/tool_exclusion.py": "agents/test_create_deep_agent.py",
     "deepagents/models/endings.py": "agents/test_broken_answers.py",
     "deepagents/models/keyless.py": "agents/test_wrong_arguments.py",
-    "deepagents_cli/session/notices.py": "cli/test_printer.py",
 }
 """Public modules that are tested through another; private ones are held by coverage."""
 

@@ -9,32 +9,35 @@ import sys
 import tomllib
 from argparse import Namespace
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
 from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from rich.console import Console
 
 from deepagents.errors import UnknownModel
-from deepagents.events import ApprovalGiven, ApprovalRequest, Event, RunStarted, ToolFinished
+from deepagents.events import ApprovalGiven, Event, RunStarted, ToolFinished, Usage
 from deepagents_cli.approval.policy import Policy
-from deepagents_cli.approval.questions import Decision, make_question
 from deepagents_cli.commands.models import pull
 from deepagents_cli.diffs import text_diff
 from deepagents_cli.errors import CommandError, Exit
 from deepagents_cli.project.models import LOCAL
+from deepagents_cli.protocol import Answer, AtOnce, Decide, Happened, Idle, Preview, Working
 from deepagents_cli.session.agents import choose_model, make_agent, make_files, make_sandbox, model_label
-from deepagents_cli.session.session import Ask, converse
-from deepagents_cli.session.usage import Spending
+from deepagents_cli.session.asking import Asking
+from deepagents_cli.session.lines import line_of
+from deepagents_cli.session.record import Used
+from deepagents_cli.session.session import Session
+from deepagents_cli.session.usage import describe_calls, used_by
 from deepagents_cli.terminal import make_console, style_text
-from deepagents_cli.views.ask_person import DIFF_COLOURS, AskPerson
-from deepagents_cli.views.printer import Printer
-from deepagents_cli.views.terminal_printer import make_printer
+from deepagents_cli.views.chat.render import DIFF_COLOURS
+from deepagents_cli.views.task import TaskView
 from deepagents_local import DEFAULT_MODEL, ChatLocal
 from deepagents_sandbox import LocalSandbox
 
@@ -81,7 +84,7 @@ def _attempt(job: Example, model: BaseChatModel, console: Console) -> tuple[str,
         directory = Path(name).resolve()
         job.copy_to(directory)
         work = _Work(model, directory, console)
-        fault = work.do(job.steps)
+        fault = asyncio.run(work.do(job.steps))
         _say(console, "\nWhat changed on disk:", "bold")
         _show_diff(console, job.diff(directory))
         return fault or job.find_fault(directory), work.refused
@@ -94,29 +97,29 @@ class _Work:
         self._model = model
         self._directory = directory
         self._console = console
+        self._view = TaskView("text", directory, approves=True)
         self._saver = InMemorySaver()
-        self._spending = Spending(model)
+        self._calls: list[tuple[BaseChatModel, Used]] = []
         self._done: set[str] = set()
-        self._began = False
         self.refused = False
 
-    def do(self, steps: Sequence[Step]) -> str:
+    async def do(self, steps: Sequence[Step]) -> str:
         """Give the agent all messages; return what it left out, or an empty string."""
-        printer = make_printer(self._console, self._spending)
-        with closing(printer), asyncio.Runner() as runner:
+        try:
             for step in steps:
-                problem = LocalSandbox.available() if step.runs_commands else None
-                printer.end_line()
+                self._view.end_line()
                 _say(self._console, f"\n> {step.text}", "bold")
-                if problem:
+                if step.runs_commands and (problem := LocalSandbox.available()):
                     _say(self._console, f"Left out: {problem}", "yellow")
                     continue
-                self._take(step, runner, printer)
+                await self._take(step)
                 if step.needs and step.needs not in self._done:
                     return f"{step.needs} did not succeed"
+        finally:
+            self._view.finish(partial(describe_calls, self._calls))
         return ""
 
-    def _take(self, step: Step, runner: asyncio.Runner, printer: Printer) -> None:
+    async def _take(self, step: Step) -> None:
         make = make_sandbox if step.runs_commands else make_files
         policy = Policy(make(self._directory), self._directory)
         model, middleware = self._model, ()
@@ -124,41 +127,49 @@ class _Work:
             from deepagents_local.guided import GuideTools, guide
 
             model, middleware = guide(model), [GuideTools(step.tools)]
-        agent = make_agent(model, self._saver, policy, middleware=middleware)
-        started = RunStarted("first-run", step.text, model_label(self._model), str(self._directory))
+        session = Session(
+            make_agent(model, self._saver, policy, middleware=middleware), "first-run", self._show
+        )
+        asking = Asking(self._view.take, policy, lambda mode: None)
         self._done.clear()
+        work = asyncio.create_task(self._work(step, session, asking))
+        work.add_done_callback(self._view.note_end)
 
-        def show(event: Event) -> None:
-            match event:
-                case RunStarted() if self._began:
-                    return
-                case RunStarted():
-                    self._began = True
-                case ToolFinished(name=name, status="success"):
-                    self._done.add(name)
-                case ApprovalGiven(decision="reject"):
-                    self.refused = True
+        def take(message: AtOnce) -> None:
+            match message:
+                case Decide() | Answer():
+                    asking.take(message)
+                case Preview():
+                    asking.preview(message)
                 case _:
-                    pass
-            printer(event)
+                    work.cancel()
 
-        ask = self._spending.without_waiting(self._person(policy, printer))
-        converse(runner, agent, started, ask=ask, show=show)
+        with self._view.attached(take) as over:
+            await over
+        if self._view.stopped:
+            raise KeyboardInterrupt
 
-    def _person(self, policy: Policy, printer: Printer) -> Ask:
-        if sys.stdin.isatty() and sys.stdout.isatty():
-            return AskPerson(self._console, policy, printer.end_line)
+    async def _work(self, step: Step, session: Session, asking: Asking) -> None:
+        if not self._view.began:
+            label = model_label(self._model)
+            self._show(RunStarted("first-run", step.text, label, str(self._directory)))
+        self._view.take(Working())
+        waiting = await session.send([HumanMessage(step.text)])
+        while waiting:
+            waiting = await session.go_on(await asking.resume(session, waiting))
+        self._view.take(Idle("done"))
 
-        def approve(request: ApprovalRequest, agent: str | None) -> Decision:
-            printer.end_line()
-            question = make_question(request, policy)
-            _say(self._console, f"The agent {question.title}", "bold yellow")
-            for line in question.details:
-                _say(self._console, line, DIFF_COLOURS.get(line[:1], ""))
-            _say(self._console, "Answered with yes, since there is no terminal to ask at.", "dim")
-            return {"type": "approve"}
-
-        return approve
+    def _show(self, event: Event) -> None:
+        match event:
+            case Usage():
+                self._calls.append((self._model, used_by(event, self._model)))
+            case ToolFinished(name=name, status="success"):
+                self._done.add(name)
+            case ApprovalGiven(decision="reject"):
+                self.refused = True
+            case _:
+                pass
+        self._view.take(Happened(event, line_of(event, str(self._directory))))
 
 
 def _describe_next() -> str:

@@ -7,12 +7,14 @@ from asyncio import Future, Lock, get_running_loop
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, cast
 
+from langgraph.types import Command
+
 from deepagents.events import ApprovalNeeded, ApprovalRequest, QuestionAsked
 from deepagents_cli import protocol
 from deepagents_cli.approval.policy import Policy
 from deepagents_cli.approval.questions import Decision, apply_edit, decision_by, make_question
 from deepagents_cli.session.lines import call_line
-from deepagents_cli.session.session import Waiting
+from deepagents_cli.session.session import Session, Waiting
 from deepagents_cli.session.steering import PLAN
 from deepagents_cli.text import clean, one_line
 from deepagents_cli.values import Mode, Scope
@@ -46,11 +48,18 @@ class Asking:
         self.answered: set[str | None] = set()
         """The ids of the calls in whose place the person gave a reason or a result."""
 
-    async def decide(self, needed: ApprovalNeeded) -> list[tuple[ApprovalRequest, Decision]]:
-        """Return a decision for each call; all of one interrupt are answered together."""
-        return [(each, await self._decide(each, needed.agent)) for each in needed.requests]
+    async def resume(self, session: Session, waiting: Sequence[Waiting]) -> Command[Any]:
+        """Ask about all that waits; return what goes on with the answers."""
+        decided: list[tuple[ApprovalRequest, Decision]] = []
+        answers: dict[str, Any] = {}
+        for each in waiting:
+            if isinstance(each, ApprovalNeeded):
+                decided += [(asked, await self._decide(asked, each.agent)) for asked in each.requests]
+            else:
+                answers[each.interrupt_id] = await self._answer(each)
+        return Command(resume={**session.answers(decided), **answers})
 
-    async def answer(self, asked: QuestionAsked) -> Any:
+    async def _answer(self, asked: QuestionAsked) -> Any:
         """Return the answer to what a tool asks."""
         question = asked.question
         plan: Mapping[str, Any] = cast("Mapping[str, Any]", question) if isinstance(question, Mapping) else {}
@@ -112,7 +121,9 @@ class Asking:
     def _made(self, given: protocol.Decide, request: ApprovalRequest) -> Decision:
         """Return the decision for the agent, and keep the rule that was chosen with it."""
         if given.decision != "approve":
-            return {"type": given.decision, **({"message": given.message} if given.message else {})}
+            reason = {"message": given.message} if given.message else {}
+            # No person said this, so the model must not read that one did.
+            return {"type": given.decision, **reason, **({"verbatim": True} if given.unasked else {})}
         offered = {each.rule for each in self._policy.rules_for(self._edited or request)}
         if given.rule in offered:
             self._keep(given.rule, given.scope)
@@ -187,15 +198,3 @@ class Asking:
             rules={each.rule: each.label for each in question.rules},
             edited=edited,
         )
-
-
-async def answers_of(asking: Asking, waiting: Sequence[Waiting]) -> tuple[list[Any], dict[str, Any]]:
-    """Ask about all that waits; return the decided calls, and the answers by interrupt."""
-    decided: list[tuple[ApprovalRequest, Decision]] = []
-    answers: dict[str, Any] = {}
-    for each in waiting:
-        if isinstance(each, ApprovalNeeded):
-            decided += await asking.decide(each)
-        else:
-            answers[each.interrupt_id] = await asking.answer(each)
-    return decided, answers

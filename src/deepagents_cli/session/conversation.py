@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from deepagents.events import Event, ToolCalled, ToolFinished, Usage
+from deepagents.events import Event, ToolFinished, Usage
 from deepagents.models.traits import input_window
 from deepagents_cli import protocol
 from deepagents_cli.diffs import name_in
@@ -21,8 +21,7 @@ from deepagents_cli.session.attachments import find_attachments, looks_like_secr
 from deepagents_cli.session.changes import Changes
 from deepagents_cli.session.hosts import Hosts
 from deepagents_cli.session.inbox import Inbox
-from deepagents_cli.session.lines import call_line, result_line
-from deepagents_cli.session.notices import notice_line
+from deepagents_cli.session.lines import call_line, line_of
 from deepagents_cli.session.record import Text
 from deepagents_cli.session.session import Session, messages_in
 from deepagents_cli.session.slash import find_skills, list_commands
@@ -51,7 +50,7 @@ class Conversation:
     def __init__(self, place: Workplace, thread: str, texts: Sequence[Text], say: Say, enter: Enter) -> None:
         self.workplace = place
         self.thread = thread
-        self.name = next((each.name for each in place.threads.find_all() if each.id == thread), "")
+        self.name = place.threads.name_of(thread)
         self.say = say
         self._enter = enter
         self.made: dict[str, FileCommand] = {}
@@ -62,8 +61,8 @@ class Conversation:
         self.asking = Asking(say, place.policy, self.set_mode)
         self.steering = Steering(self)
         self.changes = Changes(place.policy, place.record, thread)
-        self.session = Session(self.make_agent(), thread, self._show)
-        self.turns = Turns(self.session, self.inbox, self.asking, say, self._end_turn)
+        self.session = Session(self.make_agent(), thread, self.show)
+        self.turns = Turns(self.session, self.inbox, self.asking, say, self.end_turn)
 
     async def begin(self, *, resumed: bool) -> None:
         """Tell the screen what is in the thread, and ask what it waits for."""
@@ -130,6 +129,11 @@ class Conversation:
         if self.turns.is_working:
             raise CommandError(f"The agent is working; stop it with Esc to {what}")
 
+    @property
+    def can_present(self) -> bool:
+        """Whether a person decides about a plan."""
+        return True
+
     def make_agent(self) -> Any:
         """Make the agent of the thread, with the model of this moment."""
         self.steering.request = None
@@ -194,21 +198,20 @@ class Conversation:
         """Let through what the command approves whose text the agent reads."""
         self.workplace.policy.grant(command.rules(self.workplace.directory) if command else ())
 
-    def _end_turn(self) -> None:
+    def end_turn(self, end: protocol.End, failure: Exception | None) -> None:
+        """Note how a turn has ended."""
         self._approve(None)
         self.workplace.usage.flush()
         self.workplace.repository.look()
 
-    def _show(self, event: Event) -> None:
+    def show(self, event: Event) -> None:
+        """Tell the view what happened."""
         self.turns.see(event)
-        line, details = None, []
+        line, details = line_of(event, str(self.workplace.directory)), []
         match event:
             case Usage():
                 self.workplace.usage.count(self.workplace.model, event)
-            case ToolCalled(name=name, args=args):
-                line = call_line(name, args, directory=str(self.workplace.directory))
-            case ToolFinished(name=name, status=status, text=text):
-                line = result_line(name, status, text, exit_code=event.exit_code)
+            case ToolFinished():
                 details = self.changes.take_diff(event.call_id)
                 # What a person has seen or said is not shown to them again.
                 if event.call_id in self.asking.approved:
@@ -216,7 +219,7 @@ class Conversation:
                 if event.call_id in self.asking.answered:
                     line = None
             case _:
-                line = notice_line(event)
+                pass
         self.say(protocol.Happened(event, line, details))
 
     def _say_ready(self, messages: Sequence[BaseMessage], *, resumed: bool, waiting: bool) -> None:

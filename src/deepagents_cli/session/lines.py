@@ -1,4 +1,4 @@
-"""Describe a call and its result in a line each."""
+"""Describe what happens in a line each: a call, its result, and what is apart from the steps of a run."""
 
 from __future__ import annotations
 
@@ -6,6 +6,21 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from deepagents.events import (
+    AnswerBroken,
+    ContextCompacted,
+    Custom,
+    Event,
+    HostRefused,
+    LimitNear,
+    LimitReached,
+    ModelFailed,
+    ModelRetry,
+    TaskChanged,
+    ToolCalled,
+    ToolFinished,
+)
+from deepagents.models.endings import describe_break
 from deepagents.tools import ToolSpec, specs_by_name
 from deepagents_cli.diffs import name_in
 from deepagents_cli.text import clean, one_line
@@ -59,3 +74,53 @@ def count_of(number: int, noun: str) -> str:
     """Return a number and its noun, in the plural where it is not 1."""
     plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
     return f"{number} {noun if number == 1 else plural}"
+
+
+def line_of(event: Event, directory: str) -> str | None:
+    """Describe a call, its result or another event in a line; `None` for what is shown otherwise or never."""
+    match event:
+        case ToolCalled(name=name, args=args):
+            return call_line(name, args, directory=directory)
+        case ToolFinished(name=name, status=status, text=text):
+            return result_line(name, status, text, exit_code=event.exit_code)
+        case _:
+            return notice_line(event)
+
+
+def notice_line(event: Event) -> str | None:
+    """Describe what happened to a run apart from its steps; `None` for what is shown otherwise or never.
+
+    The command line and the conversation both show these sentences.
+    """
+    line = _model_line(event)
+    match event:
+        case ContextCompacted():
+            line = "older messages were summed up"
+        case LimitNear() | LimitReached():
+            how = "near" if isinstance(event, LimitNear) else "reached"
+            line = f"limit of {_words(event.kind)} is {how}: {event.spent:,g} of {event.limit:,g}"
+        case HostRefused(text=text):
+            line = one_line(text)
+        case TaskChanged(name=name, status=status):
+            line = f"{one_line(name)}, elsewhere: {one_line(status)}"
+        case Custom(data={"type": "rubric_evaluation_end", "result": str(result)}):
+            line = f"graded: {_words(result)}"
+        case _:
+            pass
+    return line
+
+
+def _model_line(event: Event) -> str | None:
+    match event:
+        case ModelFailed(error=error):
+            return f"the model failed: {one_line(error)}"
+        case ModelRetry(reason=reason, seconds=seconds, retry=retry, retries=retries):
+            return f"{one_line(reason)}; trying again in {seconds:.0f} s ({retry} of {retries})"
+        case AnswerBroken(kind=kind):
+            return f"the answer {describe_break(kind)}"
+        case _:
+            return None
+
+
+def _words(name: str) -> str:
+    return one_line(name.replace("_", " "))

@@ -1,13 +1,10 @@
-"""Drive a thread of an agent: show events, ask about calls, go on with the decisions."""
+"""Drive a thread of an agent, and show its events."""
 
 from __future__ import annotations
 
-import asyncio
-import signal
-from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import aclosing, contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import aclosing
 from pathlib import Path
-from socket import socketpair
 from typing import Any, TypeAlias
 
 import aiosqlite
@@ -15,7 +12,6 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END
-from langgraph.types import Command
 
 from deepagents.checkpoints import OrderedCheckpoints
 from deepagents.events import (
@@ -24,18 +20,12 @@ from deepagents.events import (
     ApprovalRequest,
     Event,
     QuestionAsked,
-    RunFailed,
-    RunStarted,
-    RunStopped,
 )
 from deepagents.observe import Observer, aobserve, resume_with
 from deepagents_cli.approval.questions import Decision
-from deepagents_cli.errors import CommandError
 from deepagents_cli.session.threads import BUSY_SECONDS
 
 Show: TypeAlias = Callable[[Event], None]
-Ask: TypeAlias = Callable[[ApprovalRequest, str | None], Decision]
-"""Decides about one call of an agent, the main one or that of the label."""
 Waiting: TypeAlias = ApprovalNeeded | QuestionAsked
 """What a person is waited for."""
 
@@ -107,65 +97,3 @@ class Session:
             )
         resume: Any = resume_with(decided).resume
         return resume
-
-
-def converse(runner: asyncio.Runner, agent: Any, started: RunStarted, *, ask: Ask, show: Show) -> None:
-    """Run until the agent has nothing left to do.
-
-    The person is asked between two turns of the event loop, so that Ctrl-C works at the question too.
-
-    Raises:
-        CommandError: when there is nothing to take up and no task.
-    """
-    session = Session(agent, started.thread, show)
-    try:
-        with _wake_by_signals(runner.get_loop()):
-            waiting = runner.run(_begin(session, started, show))
-            while requests := [
-                (each, needed.agent)
-                for needed in waiting
-                if isinstance(needed, ApprovalNeeded)
-                for each in needed.requests
-            ]:
-                decided = ((each, ask(each, label)) for each, label in requests)
-                waiting = runner.run(session.go_on(Command(resume=session.answers(decided))))
-    except KeyboardInterrupt:
-        show(RunStopped(started.thread))
-        raise
-    except CommandError:
-        raise
-    except Exception as error:
-        show(RunFailed(type(error).__name__, str(error)))
-        raise
-
-
-async def _begin(session: Session, started: RunStarted, show: Show) -> Sequence[Waiting]:
-    """Give the agent its task; without one take up what a stop or a crash left undone."""
-    if started.task is not None:
-        show(started)
-        return await session.send([HumanMessage(started.task)])
-    state = await session.read()
-    if not state.tasks:
-        raise CommandError(
-            'Nothing is left to do in this thread; give it a task: deepagents --continue "TASK"'
-        )
-    show(started)
-    # Also where a question waits: an agent that stops again says anew what it may do unasked.
-    return await session.go_on()
-
-
-@contextmanager
-def _wake_by_signals(loop: asyncio.AbstractEventLoop) -> Generator[None]:
-    """Let a signal wake the loop, even one that arrives in the moment before the loop begins to wait."""
-    reading, writing = socketpair()
-    with reading, writing:
-        reading.setblocking(False)
-        writing.setblocking(False)
-        loop.add_reader(reading, reading.recv, 1 << 12)
-        # Python runs a handler only between two steps, and a loop that sleeps takes none.
-        before = signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
-        try:
-            yield
-        finally:
-            signal.set_wakeup_fd(before)
-            loop.remove_reader(reading)

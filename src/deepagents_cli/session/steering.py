@@ -18,10 +18,11 @@ PLAN: Final = "plan"
 """The kind of question with which `present_plan` asks, and the mode in which it is offered."""
 NODE: Final = "Steering.before_model"
 """What hands texts over, right before the model."""
-_PLANNING: Final = (
-    f"<mode>\n{PLANNING} Give it by calling present_plan, and ask before that what only the person can "
-    "say. Where nothing is to be changed, just answer.\n</mode>"
+_PRESENTING: Final = (
+    "Give it by calling present_plan, and ask before that what only the person can say. Where nothing is to "
+    "be changed, just answer."
 )
+_ANSWERING: Final = "Your answer is the plan."
 
 
 @tool
@@ -35,6 +36,9 @@ class Guide(Protocol):
 
     @property
     def mode(self) -> str: ...
+
+    @property
+    def can_present(self) -> bool: ...
 
     def hand_over(self) -> list[HumanMessage]:
         """Return what was typed since the last step."""
@@ -71,10 +75,12 @@ class Steering(AgentMiddleware[Any, Any, Any]):
     ) -> ModelResponse[Any]:
         """Ask the model, in plan mode with its rules; the mode may have changed since the last call."""
         is_planning = self._guide.mode == PLAN
-        further = [*filter(None, [await self._guide.facts(), _PLANNING if is_planning else ""])]
+        presents = is_planning and self._guide.can_present
+        how = f"<mode>\n{PLANNING} {_PRESENTING if presents else _ANSWERING}\n</mode>" if is_planning else ""
+        further = [*filter(None, [await self._guide.facts(), how])]
         if further:
             request = request.override(system_message=_with(request.system_message, further))
-        if not is_planning:
+        if not presents:
             others = [each for each in request.tools if getattr(each, "name", None) != present_plan.name]
             request = request.override(tools=others)
         self.request = request

@@ -120,6 +120,12 @@ class Threads:
                 (thread, str(directory), time.time(), _as_name(task)),
             )
 
+    def name_of(self, thread: str) -> str:
+        """Return the name of a thread; `""` for a new one."""
+        with self._open() as database:
+            statement = "SELECT name FROM deepagents_threads WHERE thread_id = ?"
+            return (database.execute(statement, (thread,)).fetchone() or ("",))[0]
+
     def find_all(self, directory: Path | None = None) -> list[Thread]:
         """Return the threads of a directory, or all, those used last first."""
         with self._open() as database:

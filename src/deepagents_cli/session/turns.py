@@ -7,7 +7,7 @@ import logging
 from asyncio import CancelledError, Task
 from collections.abc import Callable
 from time import monotonic
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.types import Command
@@ -15,21 +15,25 @@ from langgraph.types import Command
 from deepagents.events import Event, LimitReached, Reasoning, Token
 from deepagents_cli.errors import explain_error
 from deepagents_cli.protocol import End, Idle, Working
-from deepagents_cli.session.asking import Asking, Say, answers_of
+from deepagents_cli.session.asking import Asking, Say
 from deepagents_cli.session.inbox import Inbox
 from deepagents_cli.session.session import Session, Waiting, messages_in
 from deepagents_cli.session.steering import NODE
 
-logger = logging.getLogger(__name__)
 _INTERRUPTED: Final = "[The person stopped the answer here.]"
 _GO_ON: Final = "Go on."
 _MODEL: Final = "model"
 
 
+logger = logging.getLogger(__name__)
+Done: TypeAlias = Callable[[End, Exception | None], None]
+"""Takes how a turn has ended, and with which failure."""
+
+
 class Turns:
     """The turns of one thread, one at a time."""
 
-    def __init__(self, session: Session, inbox: Inbox, asking: Asking, say: Say, done: Callable[[], None]):
+    def __init__(self, session: Session, inbox: Inbox, asking: Asking, say: Say, done: Done) -> None:
         self._session = session
         self._inbox = inbox
         self._asking = asking
@@ -96,16 +100,17 @@ class Turns:
         self._began, self._thinking = monotonic(), 0.0
         self._written, self._reached = "", False
         self._say(Working())
-        end, error = await self._work()
+        end, failure = await self._work()
         if self._stopping:
-            end, error = "stopped", None
-        self._done()
+            end, failure = "stopped", None
+        self._done(end, failure)
+        error = explain_error(failure) if failure else None
         seconds = monotonic() - self._began - self._thinking
         self._say(Idle(end, error, round(seconds, 1)))
         return end
 
-    async def _work(self) -> tuple[End, str | None]:
-        error: str | None = None
+    async def _work(self) -> tuple[End, Exception | None]:
+        failure: Exception | None = None
         try:
             waiting = await self._start()
             while waiting:
@@ -116,9 +121,9 @@ class Turns:
         except Exception as raised:
             # The turn ends with a sentence, and the conversation goes on.
             logger.exception("The turn failed.")
-            error = explain_error(raised)
+            failure = raised
         await self._settle()
-        return ("failed" if error else "limited" if self._reached else "done"), error
+        return ("failed" if failure else "limited" if self._reached else "done"), failure
 
     async def _start(self) -> list[Waiting]:
         if messages := self._inbox.hand_over():
@@ -134,10 +139,9 @@ class Turns:
     async def _answers(self, waiting: list[Waiting]) -> Command[Any]:
         asked = monotonic()
         try:
-            decided, answers = await answers_of(self._asking, waiting)
+            return await self._asking.resume(self._session, waiting)
         finally:
             self._thinking += monotonic() - asked
-        return Command(resume={**self._session.answers(decided), **answers})
 
     async def _settle(self) -> None:
         """Keep what was written of an answer that was stopped, and learn what of the inbox was saved."""

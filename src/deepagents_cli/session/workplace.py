@@ -79,25 +79,29 @@ class Workplace:
         self._policy: Policy | None = None
         self._others: dict[str, BaseChatModel | None] = {}
 
-    async def open(self, *, trust: bool) -> None:
+    async def open(self, model: BaseChatModel | None = None, *, trust: bool = False) -> None:
         """Open the file of the checkpoints, and make the model and its backend.
 
         Args:
+            model: the model of a single task; a conversation finds its own, and asks about hosts.
             trust: whether what the directory brings is used from now on.
         """
         if trust:
             add_trusted(user_file(Path.home()), self.setup.trust())
             self.setup = load_setup(self.project)
         settings = self.setup.settings
-        self.access = replace(Access.of(self.options, settings), asks_hosts=True)
+        self.access = replace(Access.of(self.options, settings), asks_hosts=model is None)
         self.limits: Limits | None = limits_of(self.options, settings.limits)
+        self._set_model(model or await self._find_model())
+        self.saver = await open_saver(self.threads.path)
+
+    async def _find_model(self) -> BaseChatModel:
+        settings = self.setup.settings
         try:
-            model = choose_model(self._named, settings)
+            return choose_model(self._named, settings)
         except UnknownModel as error:
             named = bool(self._named or settings.model or os.environ.get("DEEPAGENTS_MODEL"))
-            model = _NoModel(missing=await to_thread(_say_missing, error, named=named))
-        self._set_model(model)
-        self.saver = await open_saver(self.threads.path)
+            return _NoModel(missing=await to_thread(_say_missing, error, named=named))
 
     @property
     def project(self) -> Project:
@@ -142,7 +146,12 @@ class Workplace:
                 self.notify(f"{self.label} answers: {error}")
         return self._others[name]
 
-    def make_agent(self, steering: Steering, *around_calls: AgentMiddleware[Any, Any, Any]) -> Any:
+    def make_agent(
+        self,
+        steering: Steering,
+        *around_calls: AgentMiddleware[Any, Any, Any],
+        schema: dict[str, Any] | None = None,
+    ) -> Any:
         """Make the agent; `around_calls` sees those of its subagents too."""
         assert self.saver is not None, "open() comes first"
         return make_agent(
@@ -154,6 +163,7 @@ class Workplace:
             notify=self.notify,
             middleware=[steering],
             around_calls=around_calls,
+            schema=schema,
         )
 
     def _refuse_options(self, model: BaseChatModel) -> None:
@@ -175,7 +185,7 @@ class Workplace:
         elif isinstance(backend, AbstractContextManager):
             self._resources.enter_context(backend)
         if known is None:
-            self._policy = make_policy(backend, self.project, self.access, model)
+            self._policy = make_policy(backend, self.project, self.access, model, yes=self.options.yes)
         else:
             # The same policy, with the mode and the rules of this session.
             known.backend, known.watched = backend, is_local(model)

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import json
-import os
 import re
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import redirect_stdout
 from dataclasses import fields
-from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from rich.console import Console
 
 from deepagents.events import ApprovalRequest, Custom, Event, RunStarted, Todo, Token
 from deepagents.testing import ScriptedModel, call
 from deepagents_cli.approval.policy import Policy
+from deepagents_cli.protocol import Happened, Idle
 from deepagents_cli.session.agents import make_files
-from deepagents_cli.session.usage import Spending
-from deepagents_cli.views.ask_person import AskPerson
-from deepagents_cli.views.chat.theme import find_look
-from deepagents_cli.views.printer import Printer, write_json
-from deepagents_cli.views.terminal_printer import TerminalPrinter
+from deepagents_cli.session.lines import line_of
+from deepagents_cli.views.task import TaskView, write_json
+from tests.cli.answers import answer
 from tests.cli.conftest import Command, Nursery
 from tests.cli.scenarios import writes_a_long_file
 
@@ -64,36 +59,47 @@ def events(status: str) -> Iterator[Event]:
         yield hostile(kind, status)
 
 
+async def shown(*told: Event) -> str:
+    """What the view of a task writes."""
+    with redirect_stdout(io.StringIO()) as out:
+        view = TaskView("text", Path("/"))
+        with view.attached(lambda message: None) as over:
+            for event in told:
+                view.take(Happened(event, line_of(event, "/")))
+            view.take(Idle("done"))
+            await over
+    return out.getvalue()
+
+
 @pytest.mark.parametrize("status", ["success", "error"])
-@pytest.mark.parametrize("as_json", [True, False])
-def test_no_event_steers_the_terminal(status: str, *, as_json: bool) -> None:
+async def test_no_event_steers_the_terminal(status: str) -> None:
+    written = await shown(*events(status))
+
+    assert [each for each in STEERS if each in written] == []
+    assert len(written) > 1000
+
+
+@pytest.mark.parametrize("status", ["success", "error"])
+def test_no_line_of_json_steers_the_terminal(status: str) -> None:
     out = io.StringIO()
-    show = partial(write_json, out=out) if as_json else Printer(Console(file=out, width=400))
     for event in events(status):
-        show(event)
+        write_json(event, out)
 
-    shown = out.getvalue()
-    assert [each for each in STEERS if each in shown] == []
-    assert len(shown) > 1000
+    assert [each for each in STEERS if each in out.getvalue()] == []
 
 
-async def test_no_event_steers_a_terminal_that_is_drawn_on() -> None:
-    out = io.StringIO()
-    console = Console(file=out, width=400, force_terminal=True)
-    size = os.terminal_size((400, 24))
-    with closing(TerminalPrinter(console, Spending(), find_look(), lambda: size)) as show:
-        show(RunStarted("t", "go"))
-        show(Token(HOSTILE))
-        # Until its line ends, a text is only drawn.
-        while "PWN" not in out.getvalue():
-            await asyncio.sleep(0.01)
-        for event in events("error"):
-            show(event)
-            show(Token(HOSTILE))
+def speaks_to_steer() -> ScriptedModel:
+    """Call a tool with a hostile path, and answer with hostile text."""
+    return ScriptedModel(call("ls", path=HOSTILE), f"{HOSTILE}\n\n{HOSTILE}")
 
-    shown = re.sub(r"\x1b\[[\d;]*[mACJ]|\r(?=\x1b\[)", "", out.getvalue())
-    assert [each for each in STEERS if each in shown] == []
-    assert len(shown) > 1000
+
+def test_a_terminal_that_is_drawn_on_is_steered_by_no_text(nursery: Nursery) -> None:
+    child = nursery.at_terminal(speaks_to_steer, HOSTILE_NAME, NO_COLOR="")
+
+    assert child.end() == 0
+    written = re.sub(r"\x1b\[[\d;]*[mACJK]|\r(?=\x1b\[)", "", child.output)
+    assert [each for each in STEERS if each in written] == []
+    assert written.count("PWN") >= 3
 
 
 def test_json_still_says_what_was_there() -> None:
@@ -103,24 +109,18 @@ def test_json_still_says_what_was_there() -> None:
     assert json.loads(out.getvalue())["text"] == HOSTILE
 
 
-def test_a_custom_event_of_another_form_is_not_shown() -> None:
-    out = io.StringIO()
-    Printer(Console(file=out))(Custom(HOSTILE))
-
-    assert out.getvalue() == ""
+async def test_a_custom_event_of_another_form_is_not_shown() -> None:
+    assert await shown(Custom(HOSTILE)) == ""
 
 
-def asked(request: ApprovalRequest, directory: Path, monkeypatch: pytest.MonkeyPatch, *answers: str) -> str:
+async def asked(request: ApprovalRequest, directory: Path, *answers: str) -> str:
     """What a person sees of a request until these answers are typed."""
-    monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{each}\n" for each in answers)))
-    out = io.StringIO()
     policy = Policy(make_files(directory), directory)
-    AskPerson(Console(file=out, width=400), policy, lambda: None)(request, HOSTILE)
-    return out.getvalue()
+    return (await answer(request, policy, answers, HOSTILE))[0]
 
 
 @pytest.mark.parametrize("name", ["write_file", "edit_file", "delete", "execute", HOSTILE])
-def test_no_question_steers_the_terminal(name: str, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_question_steers_the_terminal(name: str, directory: Path) -> None:
     args: dict[str, str] = dict.fromkeys(
         ("content", "old_string", "new_string", "command", HOSTILE), f"{HOSTILE}\n{HOSTILE}"
     )
@@ -128,18 +128,16 @@ def test_no_question_steers_the_terminal(name: str, directory: Path, monkeypatch
     path = "PWN\u202e\u2066\U0001d173"
     (directory / path).write_text(f"{HOSTILE}\n{HOSTILE}")
     request = ApprovalRequest("1", name, {**args, "file_path": f"/{path}", "replace_all": True})
-    shown = asked(request, directory, monkeypatch, "?", "e", f"{HOSTILE}", ".", "y")
+    written = await asked(request, directory, "?", "e", f"{HOSTILE}", ".", "y")
 
-    assert [each for each in STEERS if each in shown] == []
-    assert "PWN" in shown
+    assert [each for each in STEERS if each in written] == []
+    assert "PWN" in written
 
 
-def test_a_command_is_shown_on_the_lines_that_a_shell_reads(
-    directory: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_command_is_shown_on_the_lines_that_a_shell_reads(directory: Path) -> None:
     request = ApprovalRequest("1", "execute", {"command": "true #\x0brm -rf /\x85x\nls\u2028y"})
 
-    assert "  $ true #\\x0brm -rf /\\x85x\n  $ ls\\u2028y\n" in asked(request, directory, monkeypatch, "y")
+    assert "  $ true #\\x0brm -rf /\\x85x\n  $ ls\\u2028y\n" in await asked(request, directory, "y")
 
 
 def test_what_is_long_is_approved_only_when_all_of_it_was_shown(nursery: Nursery, directory: Path) -> None:

@@ -65,10 +65,10 @@ def test_a_rule_of_this_directory_is_kept_in_the_file_of_the_person(
     settings = tmp_path / "settings.toml"
     child = nursery.at_terminal(writes_two_files, "write", DEEPAGENTS_SETTINGS=str(settings))
     child.wait_for(QUESTION)
-    for answer, then in (("a", "Always what"), ("2", "Where")):
+    for answer, then in (("a", "Always allow what"), ("2", "For how long")):
         child.type(answer)
         child.wait_for(then)
-    child.type("d")
+    child.type("2")
 
     assert child.end() == 0
     assert f'rule = "edits: {directory}"' in settings.read_text()

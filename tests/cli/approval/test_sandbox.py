@@ -71,7 +71,7 @@ def test_a_file_has_the_same_name_in_commands_and_file_tools(cli: Command, direc
 
     assert model.asked[3].last.splitlines() == [f"{directory}/new.md", f"{directory}/notes.md"]
     assert model.asked[-1].last.startswith("two")
-    assert "→ edit_file new.md  ✓" in ended.out
+    assert "\n✓ edit_file new.md\n" in ended.out
 
 
 @needs_sandbox

@@ -21,7 +21,7 @@ def test_an_agent_works_on_real_files_and_shows_how(cli: Command, directory: Pat
 
     assert ended.code == 0
     assert (directory / "notes.md").read_text() == "first line\n2nd line\n"
-    for shown in ("  [>] mend the second line", "→ edit_file notes.md  ✓", "\nThe second line is mended.\n"):
+    for shown in ("  [>] mend the second line", "\n✓ edit_file notes.md\n", "\nThe second line is mended.\n"):
         assert shown in ended.out
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 from functools import partial
@@ -10,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command as Resume
 
 from deepagents import create_deep_agent
-from deepagents.events import ApprovalGiven, ApprovalRequest, Event, FinalAnswer, RunFailed, RunStarted
+from deepagents.events import ApprovalGiven, ApprovalNeeded, Event, FinalAnswer
 from deepagents.testing import ScriptedModel, call, calls
-from deepagents_cli.approval.questions import Decision
-from deepagents_cli.session.session import Ask, converse
-from deepagents_cli.views.ask_person import approve
+from deepagents_cli.session.session import Session
 from tests.cli.approval.test_sandbox import needs_sandbox
 from tests.cli.conftest import Command, Nursery
 from tests.cli.scenarios import does_not_heed, goes_on, greets, runs_a_long_command, writes_a_file
@@ -190,19 +189,16 @@ class KilledWhenToolsAreDone(InMemorySaver):
         return await super().aput(config, checkpoint, metadata, new_versions)
 
 
-def test_a_crash_between_the_tools_and_the_next_step_is_taken_up() -> None:
+async def test_a_crash_between_the_tools_and_the_next_step_is_taken_up() -> None:
     saver = KilledWhenToolsAreDone()
     model = ScriptedModel(call("write_todos", todos=[]), "Planned.")
-    agent = create_deep_agent(model, checkpointer=saver)
     events: list[Event] = []
-    with asyncio.Runner() as runner:
-        started = RunStarted("t", "plan")
-        with pytest.raises(Killed):
-            converse(runner, agent, started, ask=approve, show=events.append)
-        saver.alive = True
+    session = Session(create_deep_agent(model, checkpointer=saver), "t", events.append)
+    with pytest.raises(Killed):
+        await session.send([HumanMessage("plan")])
+    saver.alive = True
 
-        again = RunStarted("t", resumed=True)
-        converse(runner, agent, again, ask=approve, show=events.append)
+    await session.go_on()
 
     assert events[-1] == FinalAnswer("Planned.")
     assert [message.type for message in model.asked[-1].messages] == ["system", "human", "ai", "tool"]
@@ -280,73 +276,68 @@ def _is_alive(process: int) -> bool:
     return Path(f"/proc/{process}").exists()
 
 
-def shown(model: ScriptedModel, ask: Ask) -> list[Event]:
+async def happened(model: ScriptedModel, decide: str = "approve") -> list[Event]:
+    """Work until nothing waits, with one decision for all; return the events without tokens."""
     agent = create_deep_agent(model, interrupt_on={"write_file": True}, checkpointer=InMemorySaver())
     events: list[Event] = []
-    with asyncio.Runner() as runner:
-        converse(runner, agent, RunStarted("t", "go"), ask=ask, show=events.append)
-    return events
+    session = Session(agent, "t", events.append)
+    waiting = await session.send([HumanMessage("go")])
+    while waiting:
+        asked = [each for needed in waiting if isinstance(needed, ApprovalNeeded) for each in needed.requests]
+        decided = session.answers((each, {"type": decide}) for each in asked)
+        waiting = await session.go_on(Resume(resume=decided))
+    return [event for event in events if event.type != "token"]
 
 
-def kinds(events: list[Event]) -> list[str]:
-    return [event.type for event in events if event.type != "token"]
-
-
-def test_each_question_is_answered_and_the_run_goes_on() -> None:
+async def test_each_question_is_answered_and_the_run_goes_on() -> None:
     model = ScriptedModel(
         call("write_file", file_path="a", content="1"),
         call("write_file", file_path="b", content="2"),
         "Both.",
     )
 
-    assert kinds(shown(model, approve)) == [
-        "run_started",
+    assert [each.type for each in await happened(model)] == [
         *["tool_called", "approval_needed", "approval_given", "tool_finished"] * 2,
         "final_answer",
     ]
 
 
-def test_calls_of_one_turn_are_asked_about_together() -> None:
+async def test_calls_of_one_turn_are_asked_about_together() -> None:
     two = calls(*(("write_file", {"file_path": n, "content": n}) for n in "ab"))
-    events = shown(ScriptedModel(two, "Neither."), lambda request, agent: {"type": "reject"})
+    events = await happened(ScriptedModel(two, "Neither."), "reject")
 
-    assert kinds(events).count("approval_needed") == 1
+    assert [each.type for each in events].count("approval_needed") == 1
     given = [event for event in events if isinstance(event, ApprovalGiven)]
     assert [each.tool_call_id for each in given] == [each["id"] for each in two.tool_calls]
     assert [each.decision for each in given] == ["reject", "reject"]
 
 
-def test_questions_of_parallel_subagents_are_answered_in_one_go() -> None:
+async def test_questions_of_parallel_subagents_are_answered_in_one_go() -> None:
     tasks = [("task", {"description": str(n), "subagent_type": "general-purpose"}) for n in (1, 2)]
     writes = [call("write_file", file_path=str(n), content="x") for n in (1, 2)]
 
-    events = shown(ScriptedModel(calls(*tasks), *writes, "one", "two", "Both."), approve)
+    kinds = [
+        each.type for each in await happened(ScriptedModel(calls(*tasks), *writes, "one", "two", "Both."))
+    ]
 
-    assert kinds(events).count("approval_needed") == 2
-    assert kinds(events)[-1] == "final_answer"
-
-
-def test_a_failure_is_an_event_and_then_an_error() -> None:
-    model = ScriptedModel(ConnectionError("gone"))
-    events: list[Event] = []
-    agent = create_deep_agent(model, checkpointer=InMemorySaver())
-
-    with asyncio.Runner() as runner, pytest.raises(ConnectionError):
-        converse(runner, agent, RunStarted("t", "go"), ask=approve, show=events.append)
-
-    assert events[-1] == RunFailed("ConnectionError", "gone")
+    assert kinds.count("approval_needed") == 2
+    assert kinds[-1] == "final_answer"
 
 
-def test_an_interrupted_question_is_an_event_and_leaves_the_call_open() -> None:
-    model = ScriptedModel(call("write_file", file_path="a", content="1"))
-    agent = create_deep_agent(model, interrupt_on={"write_file": True}, checkpointer=InMemorySaver())
-    events: list[Event] = []
+def test_a_failure_is_an_event_and_then_an_error(cli: Command) -> None:
+    ended = cli.run("go", "--json", model=ScriptedModel(ConnectionError("gone")))
 
-    def leaves(request: ApprovalRequest, agent: str | None) -> Decision:
-        raise KeyboardInterrupt
+    assert (ended.events[-1]["type"], ended.events[-1]["text"]) == ("run_failed", "gone")
+    assert ended.err == "deepagents: ConnectionError: gone\n"
 
-    with asyncio.Runner() as runner, pytest.raises(KeyboardInterrupt):
-        converse(runner, agent, RunStarted("t", "go"), ask=leaves, show=events.append)
 
-    assert events[-1].type == "run_stopped"
-    assert agent.get_state({"configurable": {"thread_id": "t"}}).interrupts
+def test_an_interrupted_question_is_an_event_and_leaves_the_call_open(
+    nursery: Nursery, directory: Path
+) -> None:
+    child = nursery.at_terminal(writes_a_file, "write it", "--json")
+    child.wait_for(r"\? $")
+    child.signal(signal.SIGINT)
+
+    assert child.end() == 130
+    assert '"type": "run_stopped"' in child.output
+    assert "write new.md" in nursery.at_terminal(goes_on, "--continue").wait_for(r"\? $")

@@ -55,13 +55,13 @@ def test_the_answer_is_rendered_and_what_moved_is_gone(home: Home) -> None:
 def test_a_long_call_stays_on_its_line_while_something_moves(home: Home) -> None:
     home.server.then(call("execute", command="until test -e go-on; do sleep 0.05; done; rm go-on"), "Done.")
     with sit_down(home, "--auto", "wait") as person:
-        person.sees(rf"^→ execute until test .*\n{WORKS}")
+        person.sees(rf"^\S execute until test .*\n{WORKS}")
         (home.directory / "go-on").touch()
         assert person.terminal.wait_for_end() == 0
 
         called, *rest = between(person.sees(LAST, history=True))
 
-    assert called.startswith("→ execute until test -e go-on; do sleep 0.05; done; rm go-on  ✓")
+    assert called.startswith("✓ execute until test -e go-on; do sleep 0.05; done; rm go-on  ")
     assert rest == ["", "Done.", ""]
 
 
@@ -86,8 +86,8 @@ def test_what_a_hook_says_has_a_line_of_its_own(home: Home) -> None:
         assert person.terminal.wait_for_end() == 0
         shown = between(person.sees(LAST, history=True))
 
-    assert shown[1].startswith("deepagents: the hook 'sleep 0.5; echo broken; exit 3' ended with 3: broken")
-    assert shown[2].startswith("✓ ls .")
+    assert shown[0].startswith("deepagents: the hook 'sleep 0.5; echo broken; exit 3' ended with 3: broken")
+    assert shown[1].startswith("✓ ls .")
 
 
 def test_ctrl_c_leaves_what_was_written_and_nothing_that_moved(home: Home) -> None:

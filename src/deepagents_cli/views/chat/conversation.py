@@ -41,6 +41,8 @@ class Conversation:
         leave: Callable[[int], None],
         stop_key: str = "Esc",
         clock: Callable[[], float] = time.monotonic,
+        streams: bool = False,
+        raw: bool = False,
     ) -> None:
         self.ready: protocol.Ready | None = None
         self.status: protocol.Status | None = None
@@ -53,11 +55,11 @@ class Conversation:
         self.picker: Picker | None = None
         self.questions: deque[Pending] = deque()
         self.clock = WorkClock(clock, lambda: self.working, lambda: bool(self.questions))
-        self.transcript = Transcript(self.clock.now)
+        self.transcript = Transcript(self.clock.now, streams=streams, raw=raw)
         self._send = send
         self._set_theme = set_theme
         self._leave = leave
-        self._stop_key = stop_key
+        self.stop_key = stop_key
         self._held: list[tuple[str, Sequence[str]]] = []
         self._kept = 0
         """How many of the queued texts the worker has kept in its record."""
@@ -212,7 +214,7 @@ class Conversation:
             case "v":
                 self._show_question()
             case "?":
-                self.transcript.finished.append(question.explain(self._stop_key))
+                self.transcript.finished.append(question.explain(self.stop_key))
             case "a" if isinstance(question.message, protocol.Ask):
                 self._choose_rule(question.message)
             case _ if chosen := question.answers.get(key):
@@ -342,9 +344,14 @@ class Conversation:
         self.queued = [*texts]
         self._kept = len(texts)
 
-    def _idle(self, message: protocol.Idle) -> None:
+    def end_turn(self) -> None:
+        """Note that the turn is over."""
+        self.clock.count()
         self.working = False
         self.transcript.end_turn()
+
+    def _idle(self, message: protocol.Idle) -> None:
+        self.end_turn()
         error = message.error
         # What keeps a text from being taken may end the turn as well, and is said once.
         if (message.end != "done" or error) and error != self._noted:

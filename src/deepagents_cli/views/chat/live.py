@@ -49,7 +49,7 @@ def _spinner_line(talk: Conversation, renderer: Renderer, mark: str) -> str:
         return renderer.line(f"{mark} starting", "dim")
     dot = renderer.look.dot
     doing = "waiting for you" if talk.questions else describe_work(talk.clock.turn, talk.silence, dot)
-    return renderer.line(f"{mark} {doing} {dot} Esc stops", "dim")
+    return renderer.line(f"{mark} {doing} {dot} {talk.stop_key} stops", "dim")
 
 
 def describe_work(seconds: float, silence: float, dot: str) -> str:

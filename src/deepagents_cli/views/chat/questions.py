@@ -21,10 +21,10 @@ LABELS: Final = {
 WORDS: Final = {"y": "yes", "n": "no", "e": "edit", "r": "reply", "a": "always", "v": "view", "?": "help"}
 EXPLAINED: Final = {
     "y": "do it, this once",
-    "n": "refuse; the agent is told the reason that you may type",
+    "n": "refuse it; the model reads your reason",
     "e": "change it in your editor ($VISUAL or $EDITOR), else here; you see the change before it is done",
-    "r": "do not do it, and give the agent your text as the result",
-    "a": "do it, and do not ask again for such calls; you choose which, and for how long",
+    "r": "answer in the tool's place; nothing runs",
+    "a": "do it and calls like it from now on; you choose which, and for how long",
     "v": "show the lines that were left out; what was not shown cannot be agreed to",
 }
 SCOPES: Final[Mapping[Scope, str]] = {

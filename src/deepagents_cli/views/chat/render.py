@@ -23,7 +23,7 @@ from deepagents_cli.views.chat.streaming import Piece
 from deepagents_cli.views.chat.theme import Look, find_look
 from deepagents_cli.views.chat.transcript import Block, Kind
 
-_DIFF: Final = {"+": "green", "-": "red", "@": "cyan"}
+DIFF_COLOURS: Final = {"+": "green", "-": "red", "@": "cyan"}
 _STYLES: Final[dict[Kind, str]] = {
     "person": "bold", "notice": "yellow", "error": "red", "output": "dim", "title": "bold yellow",
     "dim": "dim", "agent": "magenta", "failed_call": "red",
@@ -132,7 +132,9 @@ class Renderer:
         return self._segments([Segment(indent), Segment(shown.plain, Style.parse(style))])
 
     def _plain(self, block: Block) -> list[str]:
-        indent, text = "", block.text.rstrip("\n")
+        if block.kind == "raw":
+            return clean(block.text).split("\n")
+        indent, text = _whose(block.agent), block.text.rstrip("\n")
         if block.kind == "person":
             indent, text = self.look.prompt, _fold(text)
         lines = self._paint(style_text(text, _STYLES.get(block.kind, "")), max(self.width - len(indent), 8))
@@ -161,7 +163,7 @@ class Renderer:
             shown.truncate(room, overflow="ellipsis")
             why = self._paint(style_text(result, "red"), max(self.width - 4, 8))
             return [self._segments([*head, *shown.render(self._console)]), *(f"    {line}" for line in why)]
-        shown.truncate(max(room - min(cell_len(result), 30) - 2, 8), overflow="ellipsis")
+        shown.truncate(max(room - min(cell_len(result), 48) - 2, 8), overflow="ellipsis")
         shown.append(f"  {result}" if result else "", "red" if block.kind == "failed_call" else "dim")
         shown.truncate(room, overflow="ellipsis")
         return [self._segments([*head, *shown.render(self._console)])]
@@ -169,7 +171,7 @@ class Renderer:
     def _details(self, block: Block) -> list[str]:
         lines: list[str] = []
         for line in block.text.split("\n"):
-            style = _DIFF.get(line[:1], "dim") if block.kind == "diff" else ""
+            style = DIFF_COLOURS.get(line[:1], "dim") if block.kind == "diff" else ""
             # Nothing is cut here: what is not seen cannot be agreed to.
             text = style_text(line.expandtabs(), style)
             lines += self._paint(text, max(self.width - _INDENT, 4), "  ") or [""]

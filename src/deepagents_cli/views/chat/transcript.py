@@ -9,15 +9,17 @@ from typing import Final, Literal, TypeAlias
 
 from deepagents import events
 from deepagents_cli.text import one_line
-from deepagents_cli.views.chat.streaming import MarkdownStream, Piece
+from deepagents_cli.views.chat.streaming import MarkdownStream, Piece, RawStream
 
 Kind: TypeAlias = Literal[
-    "markdown", "code", "plain", "person", "call", "failed_call", "agent", "output", "plan", "notice",
+    "markdown", "code", "raw", "plain", "person", "call", "failed_call", "agent", "output", "plan", "notice",
     "error", "title", "diff", "sh", "json", "preformatted", "dim", "terms",
 ]  # fmt: skip
 _SHOWN_OTHERWISE: Final = frozenset({"write_todos", "read_todos", "present_plan"})
 """Tools whose calls are seen as a checklist or as a question."""
 _KEPT_OUTPUT: Final = 5
+_MOST_LINES: Final = 20
+"""Of one piece of output."""
 _TAIL: Final = 4096
 """The most characters that are kept of what a command prints: more than any screen shows of it."""
 
@@ -35,21 +37,40 @@ class Block:
 
 @dataclass(slots=True)
 class Call:
-    """A call that runs; `tail` is the end of what its command has printed."""
+    """A call that runs; `tail` is the end of what its command has printed.
+
+    `label` names a command in the background before each of its lines, `begun` holds the lines that are not
+    ended yet, by the stream, and `named` tells whether the call was shown.
+    """
 
     line: str
     agent: str | None
     since: float
     tail: str = ""
+    begun: dict[str, str] = field(default_factory=dict[str, str])
+    named: bool = False
+    label: str = ""
 
     def lines(self) -> list[str]:
         """Return the last lines of the output that hold something."""
-        lines = [each.rstrip("\r").rpartition("\r")[2] for each in self.tail.split("\n")]
-        return [each for each in lines if each.strip()]
+        return [each for each in map(_last_written, self.tail.split("\n")) if each.strip()]
 
     def add(self, text: str) -> None:
         """Take a piece of output and keep the end of all."""
         self.tail = (self.tail + text[-_TAIL:])[-_TAIL:]
+
+    def take_lines(self, text: str, stream: str) -> list[str]:
+        """Take a piece of output and return the lines that it ends, of a flood the newest."""
+        *lines, rest = (self.begun.get(stream, "") + text).split("\n")
+        self.begun[stream] = rest[-_TAIL:]
+        left_out = len(lines) - _MOST_LINES
+        shown = [f"... {left_out:,} more lines", *lines[left_out:]] if left_out > 0 else lines
+        return [_last_written(each) for each in shown]
+
+
+def _last_written(line: str) -> str:
+    # A progress bar writes its line again and again; a terminal shows the last of it.
+    return line.rstrip("\r").rpartition("\r")[2]
 
 
 @dataclass(slots=True)
@@ -65,7 +86,11 @@ class Subagent:
 
 @dataclass(slots=True)
 class Transcript:
-    """Takes the events of runs; finished blocks wait in `finished` until they are taken."""
+    """Takes the events of runs; finished blocks wait in `finished` until they are taken.
+
+    With `streams`, what commands print is finished line by line, and not only the end of it with the call.
+    With `raw`, the answer is passed on as it was written.
+    """
 
     clock: Callable[[], float] = time.monotonic
     finished: list[Block] = field(default_factory=list[Block])
@@ -74,8 +99,10 @@ class Transcript:
     subagents: dict[str, Subagent] = field(default_factory=dict[str, Subagent])
     plan: tuple[tuple[str, str], ...] = ()
     thinking: str = ""
+    streams: bool = False
+    raw: bool = False
     _plan_shown: tuple[tuple[str, str], ...] = ()
-    _stream: MarkdownStream = field(default_factory=MarkdownStream)
+    _stream: MarkdownStream | RawStream = field(init=False)
     _written: str = ""
     _background: dict[str, str] = field(default_factory=dict[str, str])
     """The calls that have started commands in the background, in one line each."""
@@ -83,6 +110,9 @@ class Transcript:
     """The calls that were shown as stopped; what the model is told about them later is for the model."""
     _failure: str = ""
     """How the main agent's model has failed, until it is known whether the turn ends by it."""
+
+    def __post_init__(self) -> None:
+        self._stream = RawStream() if self.raw else MarkdownStream()
 
     def take(self, event: events.Event, line: str | None, details: Sequence[str] = ()) -> None:
         """Take an event; `line` is its call, result or notice in one line, and `details` its diff."""
@@ -96,7 +126,7 @@ class Transcript:
             case events.ToolFinished():
                 self._finished(event, line, details)
             case events.PlanChanged(agent=None):
-                self.plan = tuple((each.status, each.content) for each in event.todos)
+                self._plan_changed(event)
             case events.SubagentStarted() | events.SubagentFinished():
                 self._subagent(event)
             case events.FinalAnswer():
@@ -121,6 +151,12 @@ class Transcript:
         """Note a call that waits, and that an earlier process may have begun."""
         self.calls.setdefault(number, Call(line, agent, self.clock()))
 
+    def name_call(self, call: Call) -> None:
+        """Show once that a call runs, before it has ended."""
+        if not call.named:
+            call.named = True
+            self.add("dim", f"running: {call.line}", call.agent)
+
     def end_text(self) -> None:
         """Finish the text that is being written."""
         self._pieces(self._stream.finish())
@@ -138,11 +174,19 @@ class Transcript:
             self.add("failed_call", f"{label} {each.task}\nstopped", each.parent)
         self.calls.clear()
         self.subagents.clear()
+        self._show_plan()
+        if all(status == "completed" for status, _ in self.plan):
+            self.plan = ()
+
+    def _plan_changed(self, event: events.PlanChanged) -> None:
+        self.plan = tuple((each.status, each.content) for each in event.todos)
+        if self.streams:
+            self._show_plan()
+
+    def _show_plan(self) -> None:
         if self.plan != self._plan_shown:
             self._plan_shown = self.plan
             self.finished.append(Block("plan", "\n".join(f"{status} {text}" for status, text in self.plan)))
-        if all(status == "completed" for status, _ in self.plan):
-            self.plan = ()
 
     def _text(self, event: events.Event, line: str | None) -> None:
         match event:
@@ -163,7 +207,7 @@ class Transcript:
                 pass
 
     def _command_ended(self, event: events.CommandEnded) -> None:
-        self.background.pop(event.command_id, None)
+        self._end_output(self.background.pop(event.command_id, None))
         text = f"{event.command_id} {event.command}\nended with exit code {event.exit_code}"
         self.add("failed_call" if event.exit_code else "call", text, event.agent)
 
@@ -179,6 +223,7 @@ class Transcript:
     def _pieces(self, pieces: list[Piece]) -> None:
         for piece in pieces:
             kind: Kind = "markdown" if piece.language is None else "code"
+            kind = "raw" if self.raw else kind
             block = Block(kind, piece.text, language=piece.language, follows=piece.continues)
             self.finished.append(block)
 
@@ -206,10 +251,11 @@ class Transcript:
         if call is None and (not failed or event.call_id in self._stopped):
             return
         printed = call.lines() if call else []
-        if len(printed) > 1 and event.status != "error":
-            # The line would say again what stands below it.
+        if len(printed) > (0 if self.streams else 1) and event.status != "error":
+            # The line would say again what was printed.
             line = f"exit code {event.exit_code}" if event.exit_code else None
         text = "\n".join(filter(None, [call.line if call else event.name, line]))
+        self._end_output(call)
         self.add("failed_call" if failed else "call", text, event.agent)
         if details:
             self.finished.append(Block("diff", "\n".join(details), follows=True))
@@ -217,8 +263,8 @@ class Transcript:
             self._keep_output(printed, event.agent)
 
     def _keep_output(self, printed: Sequence[str], agent: str | None) -> None:
-        """Keep the last lines that a command has printed."""
-        if printed:
+        """Keep the last lines that a command has printed, where they were not shown before."""
+        if printed and not self.streams:
             # How many lines there were is not known: of a long output not all pieces come.
             shown = ["...", *printed[-_KEPT_OUTPUT:]] if len(printed) > _KEPT_OUTPUT + 1 else printed
             self.finished.append(Block("output", "\n".join(shown), agent, follows=True))
@@ -227,16 +273,33 @@ class Transcript:
         call = self.calls.get(event.call_id)
         if event.command_id:
             line = f"{event.command_id} {self._background.get(event.call_id, '')}".rstrip()
-            call = self.background.setdefault(event.command_id, Call(line, event.agent, self.clock()))
+            new = Call(line, event.agent, self.clock(), label=f"{event.command_id}: ")
+            call = self.background.setdefault(event.command_id, new)
         if call:
             call.add(event.text)
+            if self.streams:
+                self._output(call, call.take_lines(event.text, event.stream))
+
+    def _output(self, call: Call, lines: Sequence[str]) -> None:
+        if lines and not call.label:
+            self.name_call(call)
+        if lines:
+            text = "\n".join(f"{call.label}{line}" for line in lines)
+            self.finished.append(Block("output", text, call.agent, follows=True))
+
+    def _end_output(self, call: Call | None) -> None:
+        """Show what is left of last lines that no newline has ended."""
+        if call and self.streams:
+            self._output(call, [_last_written(each) for each in call.begun.values() if each])
 
     def _subagent(self, event: events.SubagentStarted | events.SubagentFinished) -> None:
         label = event.label or event.name
         if isinstance(event, events.SubagentStarted):
             if event.agent is None:
                 self.end_text()
-            self.subagents[label] = Subagent(one_line(event.task), event.agent, self.clock())
+            self.subagents[label] = begun = Subagent(one_line(event.task), event.agent, self.clock())
+            if self.streams:
+                self.add("dim", f"running: {label} {begun.task}", event.agent)
             return
         done = self.subagents.pop(label, None)
         text = f"{label} {done.task if done else ''}\n{one_line(event.text)}"

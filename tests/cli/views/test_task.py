@@ -1,14 +1,15 @@
-"""A run as text for people and as lines for programs."""
+"""One task as text for people and as lines for programs."""
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
-from itertools import count
+from contextlib import redirect_stdout
+from pathlib import Path
 from typing import get_args
 
 import pytest
-from rich.console import Console
 
 from deepagents.events import (
     AnswerBroken,
@@ -40,11 +41,10 @@ from deepagents.events import (
     ToolFinished,
     Usage,
 )
-from deepagents_cli.session.lines import call_line, result_line
-from deepagents_cli.session.notices import notice_line
-from deepagents_cli.session.usage import Spending
+from deepagents_cli.protocol import Happened, Idle
+from deepagents_cli.session.lines import line_of
 from deepagents_cli.views.chat.transcript import Transcript
-from deepagents_cli.views.printer import Printer, write_json
+from deepagents_cli.views.task import TaskView, write_json
 from tests.cli.conftest import Command
 from tests.cli.scenarios import greets, writes_a_file
 
@@ -64,46 +64,49 @@ EACH: tuple[Event, ...] = (
     ApprovalNeeded(()), QuestionAsked("i1", "Which?"), ApprovalGiven("i1", "ls", "approve"),
 )  # fmt: skip
 SILENT = {
-    "printer": {
+    "task": {
         Usage: "is added up in the last line",
         RunStopped: "the command says it", RunFailed: "the command says it",
         ApprovalNeeded: "the question shows it", QuestionAsked: "the question shows it",
-        ApprovalGiven: "the result of the call shows a refusal", Reasoning: "would hide the answer",
+        ApprovalGiven: "the question showed it", Reasoning: "would hide the answer",
     },
     "transcript": {
-        RunStarted: "the message `working` says it", RunStopped: "the message `idle` says it",
-        RunFailed: "the message `failed` says it", Usage: "the status line has it",
+        RunStarted: "the message `Working` says it", RunStopped: "the message `Idle` says it",
+        RunFailed: "the message `Failed` says it", Usage: "the status line has it",
         ApprovalNeeded: "the question shows it", QuestionAsked: "the question shows it",
         ApprovalGiven: "the question showed it",
     },
 }  # fmt: skip
-"""What each front end does not show as it comes, and why not."""
+"""What each view does not show as it comes, and why not."""
 START = RunStarted("t1", "go", "some:model", "/files")
 
 
-def printed(*events: Event, width: int = 60, encoding: str = "utf-8", colour: bool = False) -> str:
-    """What a person sees of some events, between the first line and the last."""
+def printed(*events: Event, encoding: str = "utf-8") -> str:
+    """What a person sees of some events in a pipe, between the first line and the last."""
     written = io.BytesIO()
-    out = io.TextIOWrapper(written, encoding=encoding, errors="backslashreplace")
-    system = "standard" if colour else None
-    console = Console(file=out, width=width, force_terminal=colour, color_system=system, no_color=not colour)
-    ticks = count()
-    printer = Printer(console, Spending(clock=lambda: float(next(ticks))))
-    for event in (START, *events):
-        printer(event)
-    printer.close()
-    out.flush()
+    with redirect_stdout(io.TextIOWrapper(written, encoding=encoding)) as out:
+        asyncio.run(show(*events))
+        out.flush()
     _, *middle, blank, last = written.getvalue().decode(encoding).splitlines()
-    assert (blank, "1.0 s" in last) == ("", True)
+    assert (blank, "0.0 s" in last) == ("", True)
     return "\n".join(middle)
+
+
+async def show(*events: Event) -> None:
+    view = TaskView("text", Path("/files"))
+    with view.attached(lambda message: None) as over:
+        for event in (START, *events):
+            view.take(Happened(event, line_of(event, "/files")))
+        view.take(Idle("done"))
+        await over
+    view.finish(lambda: "")
 
 
 def kept(*events: Event) -> tuple[object, ...]:
     """What the conversation on a terminal shows of some events."""
     transcript = Transcript(clock=lambda: 0.0)
     for event in events:
-        is_call = isinstance(event, ToolCalled | ToolFinished)
-        transcript.take(event, "make in a line" if is_call else notice_line(event))
+        transcript.take(event, line_of(event, "/files"))
     running = [each.tail for each in transcript.calls.values()], sorted(transcript.subagents)
     return transcript.finished, running, transcript.plan, transcript.thinking, transcript.open_piece(9)
 
@@ -112,7 +115,7 @@ def kept(*events: Event) -> tuple[object, ...]:
 def test_each_event_is_shown_or_listed_as_silent(event: Event) -> None:
     before = ToolCalled("execute", {"command": "make"}, "1")
 
-    assert (printed(before, event) == printed(before)) == (type(event) in SILENT["printer"])
+    assert (printed(before, event) == printed(before)) == (type(event) in SILENT["task"])
     assert (kept(before, event) == kept(before)) == (type(event) in SILENT["transcript"])
 
 
@@ -131,24 +134,23 @@ def test_what_a_command_prints_stands_below_its_call() -> None:
     )
 
     assert shown.splitlines() == [
-        "→ execute make", "    compiling a", "    warning:", "        indented", "            more",
-        "    compiling b", "    20 %", "    linking", "      broken", "✓ execute make  compiling a",
+        "running: execute make", "    compiling a", "    warning:", "        indented", "            more",
+        "    compiling b", "    20 %", "    linking", "      broken", "✓ execute make",
     ]  # fmt: skip
 
 
 def test_what_a_command_in_the_background_prints_has_its_name() -> None:
     shown = printed(
-        ToolCalled("execute", {"command": "serve"}, "1"),
-        CommandOutput("1", "listening\nwait", command_id="command-1"),
+        ToolCalled("execute", {"command": "serve", "background": True}, "1"),
         ToolFinished("1", "execute", "success", "Started in the background: command-1."),
+        CommandOutput("1", "listening\nwait", command_id="command-1"),
         CommandOutput("1", "ing", command_id="command-1"),
         CommandEnded("1", "command-1", "serve", 3),
     )
 
     assert shown.splitlines() == [
-        "→ execute serve", "    command-1: listening",
-        "✓ execute serve  Started in the background: command-1.", "    command-1: waiting",
-        "✗ command-1 has ended with exit code 3: serve",
+        "✓ execute serve  Started in the background: command-1.",
+        "    command-1: listening", "    command-1: waiting", "✗ command-1 serve  ended with exit code 3",
     ]  # fmt: skip
 
 
@@ -156,26 +158,27 @@ def test_a_refused_host_is_shown_in_a_line() -> None:
     sentence = "evil.example:443 is refused: it is not allowed"
     shown = printed(ToolCalled("execute", {"command": "curl"}, "1"), HostRefused("1", sentence))
 
-    assert shown.splitlines() == ["→ execute curl", sentence]
+    assert sentence in shown.splitlines()
 
 
-def test_a_long_command_that_printed_does_not_hide_how_it_ended() -> None:
+def test_a_long_command_does_not_hide_how_it_ended() -> None:
     shown = printed(
-        ToolCalled("execute", {"command": "c" * 100}, "1"),
-        CommandOutput("1", "compiling\n"),
-        ToolFinished("1", "execute", "error", "compiling", exit_code=2),
+        ToolCalled("execute", {"command": "c" * 200}, "1"),
+        ToolFinished("1", "execute", "error", "Error: it did not work at all, sorry"),
     )
 
-    assert shown.splitlines()[-1].endswith("…  exit code 2: compiling")
-    assert len(shown.splitlines()[-1]) <= 60
+    first, second = shown.splitlines()
+    assert first.startswith("✗ execute ccc")
+    assert len(first) <= 120
+    assert second == "    Error: it did not work at all, sorry"
 
 
 def test_of_a_flood_the_newest_lines_are_shown() -> None:
     flood = "".join(f"line {number}\n" for number in range(1000))
     shown = printed(ToolCalled("execute", {"command": "yes"}, "1"), CommandOutput("1", flood)).splitlines()
 
-    assert shown[1] == "    ... 980 lines more"
-    assert shown[-1] == "    line 999"
+    assert shown[1] == "    ... 980 more lines"
+    assert "    line 999" in shown
 
 
 def test_a_call_and_its_result_share_a_line() -> None:
@@ -184,7 +187,7 @@ def test_a_call_and_its_result_share_a_line() -> None:
         ToolFinished("1", "grep", "success", "/hay/a: needle\n/hay/b: needle"),
     )
 
-    assert shown == "→ grep needle /hay  ✓ 2 lines"
+    assert shown == "✓ grep needle /hay  2 lines"
 
 
 def test_results_of_parallel_calls_name_their_call() -> None:
@@ -195,34 +198,18 @@ def test_results_of_parallel_calls_name_their_call() -> None:
         ToolFinished("1", "ls", "success", "/b\n/c"),
     )
 
-    assert shown.splitlines() == [
-        "→ ls /",
-        "→ read_file /a  ✗ Error: no such file [file_not_found]",
-        "✓ ls /  2 entries",
-    ]
-
-
-def test_after_a_question_the_result_names_its_call() -> None:
-    out = io.StringIO()
-    printer = Printer(Console(file=out, width=60), Spending(clock=lambda: 0.0))
-
-    printer(ToolCalled("delete", {"file_path": "/a"}, "1"))
-    printer.end_line()
-    out.write("May I?\n")
-    printer(ToolFinished("1", "delete", "success", "Deleted /a"))
-
-    assert out.getvalue().splitlines() == ["→ delete /a", "May I?", "✓ delete /a"]
+    assert shown.splitlines() == ["✗ read_file /a  Error: no such file [file_not_found]", "✓ ls /  2 entries"]
 
 
 def test_a_long_result_is_cut_to_the_width() -> None:
     shown = printed(
         ToolCalled("execute", {"command": "make"}, "1"),
-        ToolFinished("1", "execute", "success", "x" * 100),
+        ToolFinished("1", "execute", "success", "x" * 200),
     )
 
-    assert shown.startswith("→ execute make  ✓ xxx")
+    assert shown.startswith("✓ execute make  xxx")
     assert shown.endswith("…")
-    assert len(shown) <= 60
+    assert len(shown) <= 120
 
 
 def test_a_command_that_failed_is_marked_with_its_exit_code_and_how_its_output_begins() -> None:
@@ -231,27 +218,7 @@ def test_a_command_that_failed_is_marked_with_its_exit_code_and_how_its_output_b
         ToolFinished("1", "execute", "error", "no rule\nExit code: 2", exit_code=2),
     )
 
-    assert shown.strip() == "→ execute make  ✗ exit code 2: no rule"
-
-
-def test_what_a_command_has_printed_is_counted_without_what_is_added_for_the_model() -> None:
-    for printed, expected in {"one": "one", "one\ntwo": "one (+1 line)", "": ""}.items():
-        result = f"{printed}\n[Command succeeded with exit code 0]"
-        assert result_line("execute", "success", result, exit_code=0) == expected
-    failed = "\n[Command failed with exit code 2]"
-    assert result_line("execute", "error", failed, exit_code=2) == "exit code 2"
-
-
-def test_a_result_with_no_room_left_takes_a_line_of_its_own() -> None:
-    shown = printed(
-        ToolCalled("execute", {"command": "c" * 100}, "1"),
-        ToolFinished("1", "execute", "error", "Error: it did not work at all, sorry"),
-    )
-
-    first, second = shown.splitlines()
-    assert first.endswith("…  ✗")
-    assert second == "    Error: it did not work at all, sorry"
-    assert len(first) <= 60
+    assert shown.strip() == "✗ execute make  exit code 2: no rule"
 
 
 def test_a_plan_is_a_checklist_and_shown_when_it_changes() -> None:
@@ -261,10 +228,10 @@ def test_a_plan_is_a_checklist_and_shown_when_it_changes() -> None:
         ToolFinished("1", "write_todos", "success", "ok"),
     ]
 
-    assert printed(*writing, plan, plan).splitlines() == ["Plan", "  [x] look", "  [>] act", "  [ ] rest"]
+    assert printed(*writing, plan, plan).splitlines() == ["  [x] look", "  [>] act", "  [ ] rest"]
 
 
-def test_the_answer_is_streamed_after_an_empty_line() -> None:
+def test_the_answer_is_written_as_it_comes_after_an_empty_line() -> None:
     shown = printed(Token("\n\nAll "), Token("is\n"), Token("well."), FinalAnswer("All is\nwell."))
 
     assert shown == "\nAll is\nwell."
@@ -276,92 +243,38 @@ def test_an_answer_that_was_not_streamed_is_shown() -> None:
 
 def test_a_subagent_works_behind_its_name() -> None:
     shown = printed(
-        SubagentStarted("helper", "find\nthe needle", "1"),
-        Token("I will ", agent="helper"),
-        Token("look.", agent="helper"),
+        SubagentStarted("helper", "find\nthe needle", "1", "helper"),
+        Token("I will look.", agent="helper"),
         ToolCalled("ls", {"path": "/"}, "2", agent="helper"),
         ToolFinished("2", "ls", "success", "/a", agent="helper"),
-        Token("Found it.", agent="helper"),
+        ModelFailed("TimeoutError", agent="helper"),
         SubagentFinished("helper", "1", "success", "Found it.", "helper"),
     )
 
     assert shown.splitlines() == [
-        "→ helper: find the needle",
-        "  helper | I will look.",
-        "  helper | → ls /  ✓ /a",
-        "✓ helper: Found it.",
+        "running: helper find the needle",
+        "helper | ✓ ls /  /a",
+        "helper | the model failed: TimeoutError",
+        "✓ helper find the needle  Found it.",
     ]
 
 
-def test_errors_are_red_where_there_is_colour() -> None:
+def test_where_colours_are_forced_errors_are_red(monkeypatch: pytest.MonkeyPatch) -> None:
     failed = [ToolCalled("ls", {"path": "/"}, "1"), ToolFinished("1", "ls", "error", "Error: no")]
 
-    assert "\x1b[31m" in printed(*failed, colour=True)
     assert "\x1b" not in printed(*failed)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert "\x1b[31m" in printed(*failed)
 
 
-def test_a_terminal_without_unicode_gets_plain_marks() -> None:
+def test_an_output_without_unicode_gets_plain_marks() -> None:
     shown = printed(
         ToolCalled("ls", {"path": "/"}, "1"), ToolFinished("1", "ls", "success", "/a"), encoding="ascii"
     )
 
-    assert shown == "> ls /  ok /a"
-
-
-def test_other_events_add_no_line() -> None:
-    assert printed(ApprovalGiven("i", "ls", "approve"), RunFailed("X", "no")) == ""
-
-
-def test_tokens_are_counted_at_the_end() -> None:
-    out = io.StringIO()
-    printer = Printer(Console(file=out, width=60), Spending(clock=lambda: 0.0))
-
-    for event in (START, Usage(1000, 20), Usage(500, 3)):
-        printer(event)
-    printer.close()
-
-    assert out.getvalue().splitlines()[-1] == "1,500 tokens in, 23 out, 0.0 s"
-
-
-@pytest.mark.parametrize(
-    ("name", "args", "expected"),
-    [
-        ("read_file", {"offset": 3, "file_path": "/a"}, "read_file /a"),
-        ("grep", {"pattern": "x", "glob": "*.py"}, "grep x *.py"),
-        ("execute", {"command": "a\nb"}, "execute a b"),
-        ("own_tool", {"first": 1, "second": 2}, "own_tool 1"),
-        ("own_tool", {}, "own_tool"),
-    ],
-)
-def test_a_call_is_told_by_what_tells_most(name: str, args: dict[str, object], expected: str) -> None:
-    assert call_line(name, args) == expected
-
-
-@pytest.mark.parametrize(
-    ("name", "status", "text", "expected"),
-    [
-        ("write_file", "success", "Updated file /a", ""),
-        (
-            "write_file",
-            "success",
-            "A person changed this call.\nUpdated file /b",
-            "A person changed this call. (+1 line)",
-        ),
-        ("write_file", "error", "Error:\n no", "Error: no"),
-        ("grep", "success", "No matches found", "No matches found"),
-        (
-            "glob",
-            "success",
-            "/a\n/b\n\n17,814 more files match.\n\nA note.",
-            "2 paths, 17,814 more",
-        ),
-        ("glob", "success", "/1 more file\n/b", "2 paths"),
-        ("execute", "success", "one\n\ntwo\n", "one (+1 line)"),
-        ("own_tool", "success", "", ""),
-    ],
-)
-def test_a_result_is_shortened(name: str, status: str, text: str, expected: str) -> None:
-    assert result_line(name, status, text) == expected
+    assert shown == "ok ls /  /a"
 
 
 def test_an_answer_that_was_sent_back_stands_apart_and_the_last_is_shown_once() -> None:
@@ -374,8 +287,8 @@ def test_an_answer_that_was_sent_back_stands_apart_and_the_last_is_shown_once() 
     )
 
     assert shown.splitlines() == [
-        *("", "Long.", "graded: needs revision"),
-        *("", "Short.", "graded: satisfied"),
+        *("", "Long.", "", "graded: needs revision"),
+        *("", "Short.", "", "graded: satisfied"),
     ]
 
 
@@ -394,7 +307,7 @@ def test_what_happens_to_a_run_is_told_in_a_line() -> None:
 
     assert shown.splitlines()[-5:] == [
         "older messages were summed up",
-        "  helper | the model failed: TimeoutError",
+        "helper | the model failed: TimeoutError",
         "limit of model calls is near: 8 of 10",
         "limit of seconds is reached: 60.5 of 60",
         "researcher, elsewhere: running",
