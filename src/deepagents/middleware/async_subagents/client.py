@@ -62,7 +62,7 @@ _RUN: Final = TypeAdapter(Run)
 _RUNS: Final = TypeAdapter(list[Run])
 _ANY: Final = TypeAdapter[Any](Any)
 REQUEST_SECONDS: Final = 20.0
-_PAUSE: Final = 30.0
+_PAUSE: Final = 60.0
 """Seconds for which a server that failed is not polled."""
 # Requests are minutes apart: a pooled connection would be dead when it is needed again, and leak until then.
 _HEADERS: Final = {"Connection": "close"}

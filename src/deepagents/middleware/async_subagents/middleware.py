@@ -72,7 +72,7 @@ class AsyncSubAgentMiddleware(BaseMiddleware):
     """Let an agent start tasks that work in the background, and tell it when they end.
 
     Tasks are polled when a run begins, before a model call at most once in `poll_seconds`, and after a final
-    answer. A server that fails is left alone for half a minute. A task without news adds no message and
+    answer. A server that fails is left alone for a minute. A task without news adds no message and
     changes no state. Tasks in this process are looked at every time, and what they ask a person is asked when
     the main agent has answered.
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import reduce
 from threading import Lock
 from typing import Any, Final, cast
 from uuid import uuid4
@@ -199,10 +200,7 @@ class _Writes:
 
 
 def _sum(parts: Iterable[Spent]) -> Spent:
-    total: Spent = {}
-    for each in parts:
-        total = merge_spent(total, each)
-    return total
+    return reduce(merge_spent, parts, dict[str, Any]())
 
 
 async def _read_left_over(known: Sequence[str]) -> tuple[Spent, list[str]]:
