@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from argparse import ArgumentTypeError
+from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
 
 from deepagents.errors import ConfigError
@@ -13,6 +14,12 @@ from deepagents.limits import Price
 Mode: TypeAlias = Literal["ask", "auto", "plan", "full"]
 MODES: Final[tuple[Mode, ...]] = ("ask", "auto", "plan", "full")
 Scope: TypeAlias = Literal["session", "directory", "everywhere"]
+SCOPES: Final[Mapping[Scope, str]] = {
+    "session": "in this session",
+    "directory": "in this directory",
+    "everywhere": "everywhere",
+}
+"""How long a rule "always" may hold, as a person reads it; `approval/rules.py` says where it is kept."""
 _SECONDS: Final = {"d": 86400, "h": 3600, "m": 60, "s": 1, "bare": 1}
 _BYTES: Final = {None: 1, "kB": 1000, "MB": 1000**2, "GB": 1000**3}
 _N: Final = "[0-9]{1,9}"

@@ -24,10 +24,6 @@ _SECONDS: Final = 10
 """How long it may take to look up a program."""
 
 
-def _deny_nothing(command: str) -> CommandAccess | None:
-    return None
-
-
 async def run_with_input(backend: Any, command: str, given: str, timeout: int) -> ExecuteResponse:
     """Run a command with this line on its standard input; what it may do follows from the command alone."""
     # JSON on one line cannot hold the word that ends it.
@@ -37,10 +33,6 @@ async def run_with_input(backend: Any, command: str, given: str, timeout: int) -
         access = backend.access_of(command)
         return await LocalSandbox.aexecute(backend, line, timeout=timeout, allowed=access)
     return await backend.aexecute(line, timeout=timeout)
-
-
-def _reaches_nothing(host: str) -> bool:
-    return False
 
 
 class Files(FilesystemBackend):
@@ -66,11 +58,12 @@ class GuardedSandbox(LocalSandbox):
 
     protects_from_tools = False
     artifacts_folder = ARTIFACTS
-    access_of: Callable[[str], CommandAccess | None] = staticmethod(_deny_nothing)
-    reaches: Callable[[str], bool] = staticmethod(_reaches_nothing)
+    access_of: Callable[[str], CommandAccess | None]
+    reaches: Callable[[str], bool]
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
+        self.access_of, self.reaches = (lambda _: None), (lambda _: False)
         self.started: dict[str, Started] = {}
         """The commands that were started in the background, by their ids."""
 

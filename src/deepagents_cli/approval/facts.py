@@ -21,13 +21,11 @@ from deepagents_cli.approval.guarded import (
     OwnFiles,
     OwnRules,
     is_kept_from_tools,
-    kind_below,
-    kind_obeyed,
-    kind_of,
+    kinds_at,
     needs_of,
 )
-from deepagents_cli.approval.rules import program_of
-from deepagents_cli.approval.verdicts import EXACTLY, Facts, action_of
+from deepagents_cli.approval.rules import Action, program_of
+from deepagents_cli.approval.verdicts import EXACTLY, Facts
 
 _LARGEST_PREVIEW: Final = 10_000_000
 
@@ -82,13 +80,7 @@ class Reach:
             return Facts(action)
         named = tuple(dict.fromkeys([path, led_to or path, self._leads_to(spec, path)]))
         paths = tuple(map(self._machine, named))
-        writes, own = spec.changes_files, self.own_rules
-        kinds: list[Kind | None] = [kind_of(each, writes=writes, own=own) for each in (*named, *paths)]
-        if writes:
-            kinds.extend(kind_obeyed(each, self.places) for each in paths)
-        if spec.effect == "delete":
-            kinds.extend(kind_below(each, own) for each in paths)
-        guarded: frozenset[Kind] = frozenset(each for each in kinds if each is not None)
+        guarded = kinds_at(named, paths, action, self.places, self.own_rules)
         return Facts(action, paths, guarded, self.confined)
 
     def find_started(self, args: Mapping[str, Any]) -> str | None:
@@ -96,8 +88,13 @@ class Reach:
         started = self.sandbox.started.get(str(args.get("command_id"))) if self.sandbox else None
         return started.command if started else None
 
-    def find_refusal(self, spec: ToolSpec, args: Mapping[str, Any]) -> str | None:
-        """Return the error that a call meets whatever a person answers, as far as names tell."""
+    def find_refusal(self, request: ApprovalRequest, *, looks: bool) -> str | None:
+        """Return the error that a call meets whatever a person answers, as far as names show.
+
+        Args:
+            looks: whether the content of a file may show it, too.
+        """
+        spec, args = self.specs[request.name], request.args
         try:
             if spec.about_background and self.backend.capabilities().background:
                 commands = cast("SandboxBackendProtocol", self.backend)
@@ -109,7 +106,8 @@ class Reach:
                 self._check_path(spec, args, named)
         except BackendError as error:
             return f"Error: {error.text} [{error.code}]"
-        return None
+        preview = self.preview(request) if looks else None
+        return preview[1].failure if preview else None
 
     def preview(self, request: ApprovalRequest) -> tuple[bytes | None, Preview] | None:
         """Return what a file holds, and what a call would make of it; `None` for what changes no content."""
@@ -201,3 +199,10 @@ class Reach:
     def _machine(self, path: str) -> str:
         """Return how this machine calls a path of the backend."""
         return path if self.confined else os.path.normpath(f"{self.directory}/{path.lstrip('/')}")
+
+
+def action_of(spec: ToolSpec) -> Action:
+    """Return what a tool does."""
+    if spec.effect == "run":
+        return "command"
+    return "delete" if spec.effect == "delete" else "edit" if spec.changes_files else "read"

@@ -18,6 +18,7 @@ from pathlib import Path, PurePath
 from typing import Final, Literal, TypeAlias
 
 from deepagents.permissions import FilesystemOperation, FilesystemPermission, Rules
+from deepagents_cli.approval.rules import Action
 from deepagents_sandbox.backend import PROTECTED
 from deepagents_sandbox.obeyed import find_obeyed
 
@@ -181,7 +182,20 @@ def kind_of(path: str, *, writes: bool, own: OwnRules = ()) -> Kind | None:
     return "secrets" if found.pattern in _USES_SECRETS.paths else "programs"
 
 
-def kind_obeyed(path: str, places: Sequence[Path]) -> Kind | None:
+def kinds_at(
+    named: Iterable[str], paths: Iterable[str], action: Action, places: Sequence[Path], own: OwnRules
+) -> frozenset[Kind]:
+    """Return why what is done at a path is guarded: as the agent names it, and as this machine does."""
+    writes = action != "read"
+    kinds: list[Kind | None] = [kind_of(each, writes=writes, own=own) for each in (*named, *paths)]
+    if writes:
+        kinds.extend(_kind_obeyed(each, places) for each in paths)
+    if action == "delete":
+        kinds.extend(_kind_below(each, own) for each in paths)
+    return frozenset[Kind](each for each in kinds if each is not None)
+
+
+def _kind_obeyed(path: str, places: Sequence[Path]) -> Kind | None:
     """Return why a change is guarded by what is there: what git obeys, the environment of this program."""
     for place in places:
         for each in find_obeyed(place, PROTECTED).paths.keys() - PROTECTED:
@@ -191,7 +205,7 @@ def kind_obeyed(path: str, places: Sequence[Path]) -> Kind | None:
     return None
 
 
-def kind_below(directory: str, own: OwnRules) -> Kind | None:
+def _kind_below(directory: str, own: OwnRules) -> Kind | None:
     """Return why something in a directory is guarded; what is too large to look through may hold anything."""
     count = 0
     for place, folders, files in os.walk(directory):

@@ -129,12 +129,9 @@ class Policy(Reach):
         verdict, facts = self._decide(spec, request.args, seen)
         if verdict.kind != "ask":
             return verdict
-        if refusal := self.find_refusal(spec, request.args):
-            return Verdict("refuse", refusal)
         # A guarded file is not looked into unasked: whether a text is in it would be told by the refusal.
-        preview = None if "secrets" in facts.guarded else self.preview(request)
-        if preview and preview[1].failure:
-            return Verdict("refuse", preview[1].failure)
+        if refusal := self.find_refusal(request, looks="secrets" not in facts.guarded):
+            return Verdict("refuse", refusal)
         return ALLOW if self.yes and not facts.guarded else ASK
 
     def facts_of(self, request: ApprovalRequest) -> Facts | None:
@@ -145,8 +142,11 @@ class Policy(Reach):
 
     def rules_for(self, request: ApprovalRequest) -> list[Offer]:
         """Return what "always" can mean for a call."""
-        facts = None if self.watched else self.facts_of(request)
-        return offers_for(facts, self.directory) if facts else []
+        return self.offers(self.facts_of(request))
+
+    def offers(self, facts: Facts | None) -> list[Offer]:
+        """Return what "always" can mean for a call of which this is known."""
+        return [] if facts is None or self.watched else offers_for(facts, self.directory)
 
     def remember(self, rule: str, scope: Scope) -> None:
         """Let calls through by a rule from now on: in this session, in this directory, or everywhere.

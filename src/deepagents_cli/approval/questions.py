@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from deepagents.events import ApprovalRequest
 from deepagents.tools import ToolSpec
-from deepagents_cli.approval.guarded import names_url, paths_outside
+from deepagents_cli.approval.guarded import Kind, names_url, paths_outside
 from deepagents_cli.approval.policy import Policy
-from deepagents_cli.approval.rules import Offer
 from deepagents_cli.diffs import name_in, text_diff
-from deepagents_cli.protocol import Editable
+from deepagents_cli.protocol import Ask, Editable
 from deepagents_cli.text import clean, one_line
 
 _MOST_NAMED: Final = 20
@@ -33,31 +32,26 @@ _NEEDED: Final = {
 Decision: TypeAlias = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Question:
-    """A call as a person reads it, cleaned."""
-
-    title: str
-    details: Sequence[str]
-    language: Literal["diff", "sh", "json", "text"]
-    choices: Sequence[str]
-    edit: Editable | None
-    rules: Sequence[Offer]
-
-
-def make_question(request: ApprovalRequest, policy: Policy) -> Question:
+def make_question(request: ApprovalRequest, policy: Policy) -> Ask:
     """Describe a call: what it would do, and the true change where it changes a file."""
-    spec = policy.specs.get(request.name)
+    spec, facts = policy.specs.get(request.name), policy.facts_of(request)
     details, language = _details(request, spec, policy)
     choices = [each for each in ("approve", "edit", "reject", "respond") if each in request.allowed]
-    rules = policy.rules_for(request) if "approve" in choices else []
-    edit = edit_of(request, spec) if "edit" in choices else None
-    return Question(_title(request, spec, policy), details, language, choices, edit, rules)
+    offers = policy.offers(facts) if "approve" in choices else []
+    return Ask(
+        id="",
+        name=request.name,
+        title=_title(request, spec, policy, sorted(facts.guarded) if facts else []),
+        details=details,
+        choices=choices,
+        call_id=request.tool_call_id,
+        language=language,
+        edit=edit_of(request, spec) if "edit" in choices else None,
+        rules={each.rule: each.label for each in offers},
+    )
 
 
-def _title(request: ApprovalRequest, spec: ToolSpec | None, policy: Policy) -> str:
-    facts = policy.facts_of(request)
-    guarded = sorted(facts.guarded) if facts else []
+def _title(request: ApprovalRequest, spec: ToolSpec | None, policy: Policy, guarded: Sequence[Kind]) -> str:
     if spec and spec.effect == "run" and not spec.about_background:
         where = " in the sandbox" if policy.confined else " without the sandbox"
         where += ", in the background" * bool(request.args.get("background"))
@@ -164,4 +158,8 @@ def _text_argument(spec: ToolSpec | None, args: Mapping[str, Any]) -> str | None
 
 def decision_by(policy: Policy, request: ApprovalRequest) -> Decision | None:
     """Return what the policy decides about a call by itself; `None` where a person is to be asked."""
-    return policy.judge(request).decision
+    verdict = policy.judge(request)
+    if verdict.kind == "refuse":
+        # `verbatim`: no person said this, so the model must not read that one did.
+        return {"type": "reject", "message": verdict.reason, "verbatim": True}
+    return {"type": "approve"} if verdict.kind == "allow" else None

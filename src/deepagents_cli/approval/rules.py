@@ -16,17 +16,11 @@ from pathlib import Path, PurePosixPath
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from deepagents.decisions import RememberedDecision
-from deepagents_cli.values import Scope
+from deepagents_cli.values import SCOPES, Scope
 
 Action: TypeAlias = Literal["command", "edit", "delete", "read", "host"]
 Rule: TypeAlias = RememberedDecision
 
-SCOPES: Final[Mapping[Scope, str]] = {
-    "session": "in this session",
-    "directory": "in this directory",
-    "everywhere": "everywhere",
-}
-"""How long a rule may hold, as a person reads it; `remember` says where it is kept then."""
 _KINDS: Final[Mapping[str, tuple[Action, bool]]] = {
     "command": ("command", False),
     "commands": ("command", True),
@@ -141,8 +135,9 @@ class Remembered(NamedTuple):
         """Say how long it holds."""
         if self.kept is None:
             return "this session"
-        there = self.kept.directory
-        return "everywhere" if there is None else "in this directory" if there == directory else f"in {there}"
+        if self.kept.directory is None:
+            return SCOPES["everywhere"]
+        return SCOPES["directory"] if self.kept.directory == directory else f"in {self.kept.directory}"
 
 
 def remember(rule: Rule, scope: Scope, directory: Path, *, confined: bool) -> Remembered:

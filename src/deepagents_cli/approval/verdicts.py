@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import PurePath
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple
 
-from deepagents.tools import ToolSpec
 from deepagents_cli.approval.guarded import Kind
 from deepagents_cli.approval.rules import Action, Offer, Rule, covers, offers_for_command
 from deepagents_cli.values import Mode
@@ -21,21 +20,12 @@ _ON_FILES: Final = {"edit": "changes", "delete": "deletions", "read": "reads"}
 EXACTLY: Final[frozenset[Kind]] = frozenset({"programs", "secrets"})
 """What a rule about how commands begin does not cover."""
 
-Decision: TypeAlias = dict[str, Any]
-
 
 class Verdict(NamedTuple):
     """What becomes of a call; a reason is for the model where the call is refused."""
 
     kind: Literal["allow", "ask", "refuse"]
     reason: str = ""
-
-    @property
-    def decision(self) -> Decision | None:
-        """The answer to a call that waits; `None` where a person is to be asked."""
-        # `verbatim`: no person said this, so the model must not read that one did.
-        refusal = {"type": "reject", "message": self.reason, "verbatim": True}
-        return {"allow": {"type": "approve"}, "ask": None, "refuse": refusal}[self.kind]
 
 
 ALLOW: Final = Verdict("allow")
@@ -64,13 +54,6 @@ class Facts(NamedTuple):
             # Without the sandbox, how a command begins does not bound what it does.
             return bool(self.guarded & EXACTLY) or not self.confined
         return bool(self.guarded)
-
-
-def action_of(spec: ToolSpec) -> Action:
-    """Return what a tool does."""
-    if spec.effect == "run":
-        return "command"
-    return "delete" if spec.effect == "delete" else "edit" if spec.changes_files else "read"
 
 
 def decide(facts: Facts, mode: Mode, rules: Sequence[Rule]) -> Verdict:

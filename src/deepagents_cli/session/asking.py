@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from asyncio import Future, Lock, get_running_loop
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from langgraph.types import Command
@@ -183,18 +184,10 @@ class Asking:
     def _describe(
         self, number: str, request: ApprovalRequest, agent: str | None, *, edited: bool = False
     ) -> protocol.Ask:
-        question = make_question(request, self._policy)
-        return protocol.Ask(
-            number,
-            request.name,
-            question.title,
-            question.details,
-            question.choices,
+        return replace(
+            make_question(request, self._policy),
+            id=number,
             agent=None if agent is None else one_line(agent),
-            call_id=request.tool_call_id,
             line=call_line(request.name, request.args, directory=str(self._policy.directory)),
-            language=question.language,
-            edit=question.edit,
-            rules={each.rule: each.label for each in question.rules},
             edited=edited,
         )

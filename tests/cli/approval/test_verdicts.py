@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from deepagents.tools import specs_by_name
+from deepagents_cli.approval.facts import action_of
 from deepagents_cli.approval.rules import read_rule
-from deepagents_cli.approval.verdicts import Facts, action_of, decide
+from deepagents_cli.approval.verdicts import Facts, decide
 from deepagents_cli.values import Mode
 
 SPECS = specs_by_name()

@@ -12,11 +12,11 @@ from typing import Final
 from deepagents_cli import protocol
 from deepagents_cli.project.state import is_kept
 from deepagents_cli.text import one_line
-from deepagents_cli.values import Scope
+from deepagents_cli.values import SCOPES, Scope
 from deepagents_cli.views.chat.clock import WorkClock
 from deepagents_cli.views.chat.commands import OWN_COMMANDS, read_command, show_help
 from deepagents_cli.views.chat.picker import Picker
-from deepagents_cli.views.chat.questions import SCOPES, Pending, read_question
+from deepagents_cli.views.chat.questions import Pending, read_question
 from deepagents_cli.views.chat.status import describe_session
 from deepagents_cli.views.chat.theme import THEMES
 from deepagents_cli.views.chat.transcript import Kind, Transcript

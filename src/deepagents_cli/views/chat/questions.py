@@ -9,7 +9,6 @@ from typing import Final
 
 from deepagents_cli.protocol import Ask, Choice, Draft, Editable, Question, Trust
 from deepagents_cli.text import clean, one_line
-from deepagents_cli.values import Scope
 from deepagents_cli.views.chat.transcript import Block, Kind
 
 _SHOWN_LINES: Final = 500
@@ -26,11 +25,6 @@ EXPLAINED: Final = {
     "r": "answer in the tool's place; nothing runs",
     "a": "do it and calls like it from now on; you choose which, and for how long",
     "v": "show the lines that were left out; what was not shown cannot be agreed to",
-}
-SCOPES: Final[Mapping[Scope, str]] = {
-    "session": "in this session",
-    "directory": "in this directory",
-    "everywhere": "everywhere",
 }
 
 
