@@ -624,6 +624,17 @@ def test_an_agent_without_tasks_elsewhere_has_no_further_nodes(server: AgentServ
     assert more - plain == {f"AsyncSubAgentMiddleware.{hook}" for hook in hooks}
 
 
+def test_all_tasks_that_have_ended_are_announced_together(server: AgentServer, call_mode: CallMode) -> None:
+    known = {f"t-{n}": server.runs_already(record(f"t-{n}", "running")) for n in range(12)}
+    for task_id in known:
+        server.finishes(task_id, "Gold.")
+    with ScriptedModel("Much gold.") as model:
+        state = call_mode.invoke(agent_over(model, spec(server)), {"messages": "Go!", "async_tasks": known})
+
+    assert {each["status"] for each in state["async_tasks"].values()} == {"success"}
+    assert len(notices(state)) == 12
+
+
 def test_a_task_that_was_just_begun_is_asked_about_at_the_end_of_the_run(server: AgentServer) -> None:
     finish = doing(lambda: server.finishes(server.only_task(), "Gold."), "I asked the digger.")
     with ScriptedModel(START, finish, "Gold was found.") as model:

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import pytest
 
-from deepagents import events
+from deepagents import Price, events
 from deepagents._state.runtime import EmittedType
 from deepagents.events import (
     VERSION,
@@ -132,3 +132,10 @@ def test_nested_values_come_along() -> None:
 
 def test_what_the_graph_writes_itself_is_an_event() -> None:
     assert set(get_args(EmittedType)) < {each.type for each in get_args(Event)}
+
+
+def test_what_calls_used_adds_up_and_has_a_cost() -> None:
+    first = Usage(1_000_000, 10, cached_tokens=500_000)
+    second = Usage(1_000_000, 100_000)
+
+    assert (first.tokens + second.tokens).cost(Price(2, 8, cached_input=0.5)) == pytest.approx(4.05008)
