@@ -18,8 +18,9 @@ from deepagents_cli.__main__ import main
 FORKING = get_context("forkserver")
 FORKING.set_forkserver_preload(
     [
-        "deepagents_cli.commands.run",
-        "deepagents_cli.session.conversation",
+        "deepagents_cli.session.task",
+        "deepagents_cli.session.worker",
+        "deepagents_cli.views.task",
         "deepagents_server.serve",
         "deepagents.testing",
         "langchain_openai",

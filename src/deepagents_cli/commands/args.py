@@ -14,18 +14,14 @@ from deepagents_cli.commands import (
     completion,
     db,
     doctor,
+    first_run,
     keys,
     models,
+    run,
     runs,
     serve,
     sessions,
     trust,
-)
-from deepagents_cli.commands import (
-    first_run_options as first_run,
-)
-from deepagents_cli.commands import (
-    run_options as run,
 )
 from deepagents_cli.commands.environment import actions_of
 from deepagents_cli.session.access import command_flags

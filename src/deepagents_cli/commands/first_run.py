@@ -2,55 +2,73 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 import sys
-import tomllib
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import HumanMessage
-from langgraph.checkpoint.memory import InMemorySaver
-from rich.console import Console
-
-from deepagents.errors import UnknownModel
-from deepagents.events import ApprovalGiven, Event, RunStarted, ToolFinished, Usage
-from deepagents_cli.approval.policy import Policy
 from deepagents_cli.commands.models import pull
+from deepagents_cli.commands.options import add_debug, add_model
+from deepagents_cli.commands.when_run import imported_when_run
 from deepagents_cli.diffs import text_diff
 from deepagents_cli.errors import CommandError, Exit
-from deepagents_cli.project.models import LOCAL
-from deepagents_cli.protocol import Answer, AtOnce, Decide, Happened, Idle, Preview, Working
-from deepagents_cli.session.agents import choose_model, make_agent, make_files, make_sandbox, model_label
-from deepagents_cli.session.asking import Asking
-from deepagents_cli.session.lines import line_of
-from deepagents_cli.session.record import Used
-from deepagents_cli.session.session import Session
-from deepagents_cli.session.usage import describe_calls, used_by
-from deepagents_cli.terminal import make_console, style_text
-from deepagents_cli.views.chat.render import DIFF_COLOURS
-from deepagents_cli.views.task import TaskView
-from deepagents_local import DEFAULT_MODEL, ChatLocal
-from deepagents_sandbox import LocalSandbox
+
+with imported_when_run():
+    import asyncio
+    import tempfile
+    import tomllib
+
+    from langchain_core import messages
+    from langgraph.checkpoint import memory
+
+    import deepagents_local
+    from deepagents import errors, events
+    from deepagents_cli import protocol, terminal
+    from deepagents_cli.approval import policy as policies
+    from deepagents_cli.project import models
+    from deepagents_cli.session import agents, lines, usage
+    from deepagents_cli.session import asking as questions
+    from deepagents_cli.session import session as threads
+    from deepagents_cli.views import task as views
+    from deepagents_cli.views.chat import render
+    from deepagents_sandbox import backend as sandbox
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+    from rich.console import Console
+
+    from deepagents_cli.session.record import Used
 
 _TRIES: Final = 2
 _INSTALLED: Final = Path(__file__).with_name("first-run")
 _IN_A_CHECKOUT: Final = Path(__file__).parents[3] / "examples" / "first-run"
 
 
+def add_options(commands: Any) -> None:
+    """Describe the command and its options."""
+    first = commands.add_parser(
+        "first-run",
+        help="watch an agent do a small real job on a throw-away copy of example files",
+        description=(
+            "Watch an agent do a small real job on a throw-away copy of example files, see what changed, and "
+            "whether it got done. Without a model or a key, a small local model is fetched first."
+        ),
+    )
+    add_model(first)
+    add_debug(first)
+
+
 def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
     """Let an agent do the example's job, once more on a fresh copy if it fails; return the exit code."""
     job = find_example()
     chosen = model or _some_model(arguments.model)
-    console = make_console(sys.stdout)
+    console = terminal.make_console(sys.stdout)
     for left in reversed(range(_TRIES)):
         fault, refused = _attempt(job, chosen, console)
         if not fault:
@@ -69,18 +87,18 @@ def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
 def _some_model(named: str | None) -> BaseChatModel:
     wanted = named or os.environ.get("DEEPAGENTS_MODEL")
     try:
-        return choose_model(wanted)
-    except UnknownModel:
-        provider, _, name = (wanted or LOCAL).partition(":")
-        if provider != LOCAL or find_spec("xllamacpp") is None:
+        return agents.choose_model(wanted)
+    except errors.UnknownModel:
+        provider, _, name = (wanted or models.LOCAL).partition(":")
+        if provider != models.LOCAL or find_spec("xllamacpp") is None:
             raise
-        pull(name or DEFAULT_MODEL)
-        return choose_model(f"{LOCAL}:{name}")
+        pull(name or deepagents_local.DEFAULT_MODEL)
+        return agents.choose_model(f"{models.LOCAL}:{name}")
 
 
 def _attempt(job: Example, model: BaseChatModel, console: Console) -> tuple[str, bool]:
     """Let the agent work on a fresh copy; return what is wrong, and whether a person refused a call."""
-    with TemporaryDirectory(prefix="deepagents-first-run-") as name:
+    with tempfile.TemporaryDirectory(prefix="deepagents-first-run-") as name:
         directory = Path(name).resolve()
         job.copy_to(directory)
         work = _Work(model, directory, console)
@@ -97,8 +115,8 @@ class _Work:
         self._model = model
         self._directory = directory
         self._console = console
-        self._view = TaskView("text", directory, approves=True)
-        self._saver = InMemorySaver()
+        self._view = views.TaskView("text", directory, approves=True)
+        self._saver = memory.InMemorySaver()
         self._calls: list[tuple[BaseChatModel, Used]] = []
         self._done: set[str] = set()
         self.refused = False
@@ -109,37 +127,37 @@ class _Work:
             for step in steps:
                 self._view.end_line()
                 _say(self._console, f"\n> {step.text}", "bold")
-                if step.runs_commands and (problem := LocalSandbox.available()):
+                if step.runs_commands and (problem := sandbox.LocalSandbox.available()):
                     _say(self._console, f"Left out: {problem}", "yellow")
                     continue
                 await self._take(step)
                 if step.needs and step.needs not in self._done:
                     return f"{step.needs} did not succeed"
         finally:
-            self._view.finish(partial(describe_calls, self._calls))
+            self._view.finish(partial(usage.describe_calls, self._calls))
         return ""
 
     async def _take(self, step: Step) -> None:
-        make = make_sandbox if step.runs_commands else make_files
-        policy = Policy(make(self._directory), self._directory)
+        make = agents.make_sandbox if step.runs_commands else agents.make_files
+        policy = policies.Policy(make(self._directory), self._directory)
         model, middleware = self._model, ()
-        if isinstance(model, ChatLocal):
+        if isinstance(model, deepagents_local.ChatLocal):
             from deepagents_local.guided import GuideTools, guide
 
             model, middleware = guide(model), [GuideTools(step.tools)]
-        session = Session(
-            make_agent(model, self._saver, policy, middleware=middleware), "first-run", self._show
+        session = threads.Session(
+            agents.make_agent(model, self._saver, policy, middleware=middleware), "first-run", self._show
         )
-        asking = Asking(self._view.take, policy, lambda mode: None)
+        asking = questions.Asking(self._view.take, policy, lambda mode: None)
         self._done.clear()
         work = asyncio.create_task(self._work(step, session, asking))
         work.add_done_callback(self._view.note_end)
 
-        def take(message: AtOnce) -> None:
+        def take(message: protocol.AtOnce) -> None:
             match message:
-                case Decide() | Answer():
+                case protocol.Decide() | protocol.Answer():
                     asking.take(message)
-                case Preview():
+                case protocol.Preview():
                     asking.preview(message)
                 case _:
                     work.cancel()
@@ -149,27 +167,27 @@ class _Work:
         if self._view.stopped:
             raise KeyboardInterrupt
 
-    async def _work(self, step: Step, session: Session, asking: Asking) -> None:
+    async def _work(self, step: Step, session: threads.Session, asking: questions.Asking) -> None:
         if not self._view.began:
-            label = model_label(self._model)
-            self._show(RunStarted("first-run", step.text, label, str(self._directory)))
-        self._view.take(Working())
-        waiting = await session.send([HumanMessage(step.text)])
+            label = agents.model_label(self._model)
+            self._show(events.RunStarted("first-run", step.text, label, str(self._directory)))
+        self._view.take(protocol.Working())
+        waiting = await session.send([messages.HumanMessage(step.text)])
         while waiting:
             waiting = await session.go_on(await asking.resume(session, waiting))
-        self._view.take(Idle("done"))
+        self._view.take(protocol.Idle("done"))
 
-    def _show(self, event: Event) -> None:
+    def _show(self, event: events.Event) -> None:
         match event:
-            case Usage():
-                self._calls.append((self._model, used_by(event, self._model)))
-            case ToolFinished(name=name, status="success"):
+            case events.Usage():
+                self._calls.append((self._model, usage.used_by(event, self._model)))
+            case events.ToolFinished(name=name, status="success"):
                 self._done.add(name)
-            case ApprovalGiven(decision="reject"):
+            case events.ApprovalGiven(decision="reject"):
                 self.refused = True
             case _:
                 pass
-        self._view.take(Happened(event, line_of(event, str(self._directory))))
+        self._view.take(protocol.Happened(event, lines.line_of(event, str(self._directory))))
 
 
 def _describe_next() -> str:
@@ -186,12 +204,12 @@ def _describe_next() -> str:
 
 def _show_diff(console: Console, lines: Sequence[str]) -> None:
     for line in lines or ["(nothing)"]:
-        _say(console, line, DIFF_COLOURS.get(line[:1], ""))
+        _say(console, line, render.DIFF_COLOURS.get(line[:1], ""))
     console.print()
 
 
 def _say(console: Console, text: str, style: str) -> None:
-    console.print(style_text(text, style), soft_wrap=True)
+    console.print(terminal.style_text(text, style), soft_wrap=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,81 +2,117 @@
 
 from __future__ import annotations
 
-import asyncio
+import argparse
 import logging
 import shlex
 import sys
 from argparse import Namespace
-from asyncio import create_task
 from collections.abc import Coroutine
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from langchain_core.language_models import BaseChatModel
-
-from deepagents.models.endings import describe_break
-from deepagents_cli.commands.chat import opening_of
-from deepagents_cli.commands.task import read_task
+from deepagents_cli.commands.chat import add_place, add_work, opening_of
+from deepagents_cli.commands.options import read_directory
+from deepagents_cli.commands.when_run import imported_when_run
 from deepagents_cli.errors import CommandError, Exit, complain
-from deepagents_cli.protocol import Notice
 from deepagents_cli.session.access import FLAGS
-from deepagents_cli.session.agents import choose_model
-from deepagents_cli.session.schema import read_schema
-from deepagents_cli.session.task import Task
-from deepagents_cli.session.usage import describe_calls
-from deepagents_cli.session.workplace import Workplace
-from deepagents_cli.views.task import TaskView
+
+with imported_when_run():
+    import asyncio
+
+    from deepagents.models import endings
+    from deepagents_cli import protocol
+    from deepagents_cli.commands import task as tasks
+    from deepagents_cli.session import agents, schema, usage, workplace
+    from deepagents_cli.session import task as session
+    from deepagents_cli.views import task as views
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+
+def add_options(commands: Any) -> None:
+    """Describe the command and its options."""
+    parser = commands.add_parser(
+        "run",
+        help="let an agent work on a directory",
+        description="Let an agent work on a directory. It reads freely and asks before it changes anything.",
+    )
+    parser.add_argument("task", nargs="*", metavar="TASK", help="what to do; or on standard input")
+    add_own_options(parser)
+
+
+def add_own_options(parser: argparse.ArgumentParser) -> None:
+    """Describe the options of a task; they stand behind `deepagents run`, or `deepagents` alone."""
+    add_place(parser)
+    parser.add_argument(
+        "--yes",
+        action="store_true",
+        help="approve every call without asking, but those about .git, secrets and settings of editors",
+    )
+    written = parser.add_mutually_exclusive_group()
+    written.add_argument("--json", action="store_true", help="write events as JSON, one object a line")
+    written.add_argument("-q", "--quiet", action="store_true", help="write the answer alone")
+    parser.add_argument(
+        "--schema",
+        type=Path,
+        metavar="FILE",
+        help="a JSON Schema that the answer fits; it is written as JSON",
+    )
+    add_work(parser)
 
 
 def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
     """Run, or take up, a thread; return the exit code."""
-    directory: Path = arguments.dir.expanduser().resolve()
-    if not directory.is_dir():
-        raise CommandError(f"{str(arguments.dir)!r} is not a directory")
-    text = read_task(arguments.task, sys.stdin)
+    directory = read_directory(arguments.dir)
+    text = tasks.read_task(arguments.task, sys.stdin)
     if not (text or arguments.resume or arguments.thread):
         sentence = 'a task is needed: deepagents "TASK" (--continue takes up the last thread)'
         raise CommandError(sentence, Exit.USAGE)
-    schema = read_schema(arguments.schema)
+    wanted = schema.read_schema(arguments.schema)
     # What fails is raised, and is no line of a log.
     logging.getLogger("deepagents_cli.session").addHandler(logging.NullHandler())
     form = "json" if arguments.json else "answer" if arguments.quiet else "text"
-    view = TaskView(form, directory, arguments.write, schema)
+    view = views.TaskView(form, directory, arguments.write, wanted)
     again = "" if directory == Path.cwd() else f" --dir {shlex.quote(str(directory))}"
     again = f"Go on with: deepagents --continue{again}"
-    asyncio.run(_work(view, arguments, text, again, schema=schema, model=model))
+    asyncio.run(_work(view, arguments, text, again, wanted=wanted, model=model))
     return Exit.STOPPED if view.stopped else _report_end(view, again, arguments)
 
 
 async def _work(
-    view: TaskView,
+    view: views.TaskView,
     arguments: Namespace,
     text: str | None,
     again: str,
     *,
-    schema: dict[str, Any] | None,
+    wanted: dict[str, Any] | None,
     model: BaseChatModel | None,
 ) -> None:
     """Hold the session in this process until the view has seen its first turn."""
-    place = Workplace(opening_of(arguments), lambda notice: view.take(Notice(notice)), lambda: None)
+    place = workplace.Workplace(
+        opening_of(arguments), lambda notice: view.take(protocol.Notice(notice)), lambda: None
+    )
     try:
-        await place.open(model or choose_model(arguments.model, place.setup.settings))
+        await place.open(model or agents.choose_model(arguments.model, place.setup.settings))
         thread = place.threads.choose(place.directory, arguments.thread, latest=arguments.resume)
         with place.threads.hold(thread):
-            task = Task(place, thread, await place.record.texts(thread), view.take, schema)
+            task = session.Task(place, thread, await place.record.texts(thread), view.take, wanted)
             resumed, own = arguments.resume or text is None, model or arguments.model
             await _show(view, task, task.carry_out(text, resumed=resumed, with_model=not own), again)
     finally:
         await place.close()
-        view.finish(partial(describe_calls, place.usage.calls))
+        view.finish(partial(usage.describe_calls, place.usage.calls))
     if task.failure:
         raise task.failure
 
 
-async def _show(view: TaskView, task: Task, beginning: Coroutine[Any, Any, None], again: str) -> None:
+async def _show(
+    view: views.TaskView, task: session.Task, beginning: Coroutine[Any, Any, None], again: str
+) -> None:
     with view.attached(task.take) as over:
-        begun = create_task(beginning)
+        begun = asyncio.create_task(beginning)
         begun.add_done_callback(view.note_end)
         try:
             await over
@@ -88,14 +124,14 @@ async def _show(view: TaskView, task: Task, beginning: Coroutine[Any, Any, None]
             await task.turns.end()
 
 
-def _report_end(view: TaskView, again: str, arguments: Namespace) -> int:
+def _report_end(view: views.TaskView, again: str, arguments: Namespace) -> int:
     """Say what the run did not do, and return its exit code."""
     if reached := view.reached:
         flag = FLAGS[reached.kind]
         complain(f'stopped at {flag} {reached.limit:g}, with the work not finished. {again} "Go on."')
         return Exit.LIMITED
     if view.broken:
-        raise CommandError(f'the answer {describe_break(view.broken)}. {again} "Go on."')
+        raise CommandError(f'the answer {endings.describe_break(view.broken)}. {again} "Go on."')
     if view.refused:
         calls = "1 call was" if view.refused == 1 else f"{view.refused} calls were"
         way = "--mode full lets secrets and .git through too" if arguments.yes else "allow changes with --yes"
