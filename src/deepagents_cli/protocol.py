@@ -173,7 +173,7 @@ class Editable(Value):
 
 
 class Ask(Value):
-    """Ask about a call, in one `line`, that waits for the person; again with `edited` after a `Preview`.
+    """Ask about a call, in one `line`, that waits for the person; again after a `Preview`.
 
     `rules` is what "always" can mean for it: a label for each rule.
     """
@@ -189,7 +189,6 @@ class Ask(Value):
     language: Literal["diff", "sh", "json", "text"] = "text"
     edit: Editable | None = None
     rules: Mapping[str, str] = field(default_factory=dict[str, str])
-    edited: bool = False
 
 
 class Choice(Value):
@@ -208,16 +207,6 @@ class Question(Value):
     agent: str | None
     text: str
     choices: Sequence[Choice] = ()
-
-
-class Decided(Value):
-    """Say what was decided about a call; of those that were refused unasked too."""
-
-    ask: str
-    decision: str
-    by: Literal["mode", "person"]
-    name: str
-    message: str | None
 
 
 class Queued(Value):
@@ -311,7 +300,7 @@ Order: TypeAlias = Open | Send | Invoke | Save
 AtOnce: TypeAlias = Stop | TakeBack | Decide | Preview | Answer
 """What it does at once, also while an order is under way."""
 ToWorker: TypeAlias = Order | AtOnce | Trusted | Close
-OfTurn: TypeAlias = Working | Idle | Queued | TakenBack | Refused | Notice | Decided
+OfTurn: TypeAlias = Working | Idle | Queued | TakenBack | Refused | Notice
 """What tells how far the turns of the open thread are."""
 ToScreen: TypeAlias = Ready | Trust | Ask | Question | OfTurn | Happened | Status | Result | Failed
 

@@ -6,7 +6,7 @@ import json
 from asyncio import Future, Lock, get_running_loop
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 from langgraph.types import Command
 
@@ -101,12 +101,11 @@ class Asking:
         except ValueError as error:
             self._say(protocol.Notice(f"Not taken: {one_line(str(error))}"))
         else:
-            self._say(self._describe(message.ask, self._edited, agent, edited=True))
+            self._say(self._describe(message.ask, self._edited, agent))
 
     async def _decide(self, request: ApprovalRequest, agent: str | None) -> Decision:
         unasked = decision_by(self._policy, request)
         if unasked is not None:
-            self._report("", request, unasked, "mode")
             return unasked
         self._shown, self._edited = (request, agent), None
         try:
@@ -116,7 +115,6 @@ class Asking:
         made = self._made(given, request)
         seen = self.approved if given.decision == "approve" else self.answered
         seen.add(request.tool_call_id)
-        self._report(given.ask, request, made, "person")
         return made
 
     def _made(self, given: protocol.Decide, request: ApprovalRequest) -> Decision:
@@ -169,25 +167,16 @@ class Asking:
             finally:
                 self._open = None
 
-    def _report(
-        self, ask: str, request: ApprovalRequest, made: Decision, by: Literal["mode", "person"]
-    ) -> None:
-        if by == "person" or made["type"] == "reject":
-            self._say(protocol.Decided(ask, made["type"], by, request.name, made.get("message")))
-
     def _keep(self, rule: str, scope: Scope) -> None:
         try:
             self._policy.remember(rule, scope)
         except (OSError, ValueError) as error:
             self._say(protocol.Notice(f"The rule was not kept for later: {one_line(str(error))}"))
 
-    def _describe(
-        self, number: str, request: ApprovalRequest, agent: str | None, *, edited: bool = False
-    ) -> protocol.Ask:
+    def _describe(self, number: str, request: ApprovalRequest, agent: str | None) -> protocol.Ask:
         return replace(
             make_question(request, self._policy),
             id=number,
             agent=None if agent is None else one_line(agent),
             line=call_line(request.name, request.args, directory=str(self._policy.directory)),
-            edited=edited,
         )

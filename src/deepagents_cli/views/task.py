@@ -14,25 +14,9 @@ from pathlib import Path
 from typing import IO, Any, Final, Literal, TypeAlias
 
 from deepagents.events import Event, FinalAnswer, LimitReached, RunFailed, RunStarted, RunStopped
+from deepagents_cli import protocol
 from deepagents_cli.errors import complain, exit_at_next_interrupt
 from deepagents_cli.project.settings import merge, read_user
-from deepagents_cli.protocol import (
-    Answer,
-    Ask,
-    AtOnce,
-    Decide,
-    Happened,
-    Idle,
-    Notice,
-    Preview,
-    Question,
-    Queued,
-    Ready,
-    Stop,
-    ToScreen,
-    ToWorker,
-    Working,
-)
 from deepagents_cli.session.schema import fits
 from deepagents_cli.terminal import make_console
 from deepagents_cli.text import clean, one_line
@@ -111,7 +95,7 @@ class TaskView(Lines):
         self._schema = schema
         self._approves = approves
         self._region = Region(out, self._draw) if draws else None
-        self._takes: Callable[[AtOnce], None] | None = None
+        self._takes: Callable[[protocol.AtOnce], None] | None = None
         self._over: asyncio.Future[None] | None = None
         self._can_ask = sys.stdin.isatty() and out.isatty()
         self._in_text = self._in_a_line = False
@@ -123,7 +107,7 @@ class TaskView(Lines):
         self.broken: str | None = None
 
     @contextmanager
-    def attached(self, takes: Callable[[AtOnce], None]) -> Generator[asyncio.Future[None]]:
+    def attached(self, takes: Callable[[protocol.AtOnce], None]) -> Generator[asyncio.Future[None]]:
         """Show a session that takes messages; yield what is done when it is idle, or cannot be shown."""
         loop = asyncio.get_running_loop()
         self._takes, self._over = takes, loop.create_future()
@@ -150,7 +134,7 @@ class TaskView(Lines):
             if self.stopped:
                 exit_at_next_interrupt()
 
-    def take(self, message: ToScreen) -> None:
+    def take(self, message: protocol.ToScreen) -> None:
         """Take a message of the session, which does not wait until it is shown."""
         asyncio.get_running_loop().call_soon(self._take, message)
 
@@ -221,28 +205,28 @@ class TaskView(Lines):
             took = ", ".join(filter(None, [describe_use(), f"{self.talk.clock.worked:.1f} s"]))
             self.print("", self.renderer.line(took, "dim"))
 
-    def _take(self, message: ToScreen) -> None:
+    def _take(self, message: protocol.ToScreen) -> None:
         match message:
-            case Ready():
+            case protocol.Ready():
                 self.talk.ready = message
                 for notice in message.notices:
                     self._complain(notice)
-            case Notice(text=text):
+            case protocol.Notice(text=text):
                 self._complain(text)
-            case Happened():
+            case protocol.Happened():
                 self._happened(message)
-            case Ask() | Question():
+            case protocol.Ask() | protocol.Question():
                 self._ask(message)
-            case Idle():
+            case protocol.Idle():
                 self.talk.end_turn()
                 self._end()
-            case Queued() | Working():
+            case protocol.Queued() | protocol.Working():
                 self.talk.take(message)
             case _:
                 pass
         self.show()
 
-    def _happened(self, message: Happened) -> None:
+    def _happened(self, message: protocol.Happened) -> None:
         event = self._note(message.event)
         if event is None:
             return
@@ -280,7 +264,7 @@ class TaskView(Lines):
         head = dot.join(map(one_line, filter(None, parts)))
         self.talk.transcript.add("dim", fit(head, self.renderer.width))
 
-    def _ask(self, message: Ask | Question) -> None:
+    def _ask(self, message: protocol.Ask | protocol.Question) -> None:
         if not self._can_ask:
             self._answer_unasked(message)
             return
@@ -289,23 +273,23 @@ class TaskView(Lines):
             # Here the transcript does not learn how a call ends.
             self.talk.transcript.calls.clear()
 
-    def _answer_unasked(self, asked: Ask | Question) -> None:
-        if isinstance(asked, Question):
-            self._send(Answer(asked.id, _NOT_ANSWERED))
+    def _answer_unasked(self, asked: protocol.Ask | protocol.Question) -> None:
+        if isinstance(asked, protocol.Question):
+            self._send(protocol.Answer(asked.id, _NOT_ANSWERED))
             return
         if self._approves:
             block = Block("dim", "Answered with yes, since there is no terminal to ask at.")
             self.talk.transcript.finished += [*read_question(asked).show(), block]
-            self._send(Decide(asked.id, "approve"))
+            self._send(protocol.Decide(asked.id, "approve"))
             return
         self.refused += 1
         if self._form == "text":
             self.talk.transcript.add("notice", f"Refused, since nobody can be asked: {asked.line}")
-        self._send(Decide(asked.id, "reject", _REFUSED, unasked=True))
+        self._send(protocol.Decide(asked.id, "reject", _REFUSED, unasked=True))
 
-    def _send(self, message: ToWorker) -> None:
+    def _send(self, message: protocol.ToWorker) -> None:
         match message:
-            case Stop() | Decide() | Preview() | Answer() if self._takes:
+            case protocol.Stop() | protocol.Decide() | protocol.Preview() | protocol.Answer() if self._takes:
                 self._takes(message)
             case _:
                 pass

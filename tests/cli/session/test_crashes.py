@@ -6,8 +6,8 @@ import sqlite3
 from pathlib import Path
 from threading import Event
 
-from deepagents.events import Token, ToolCalled, ToolFinished
-from deepagents_cli.protocol import Answer, Ask, Decided, Idle, Notice, Question, Queued, Status, Stop
+from deepagents.events import ApprovalGiven, Token, ToolCalled, ToolFinished
+from deepagents_cli.protocol import Answer, Ask, Idle, Notice, Question, Queued, Status, Stop
 from tests.cli.approval.test_sandbox import needs_sandbox
 from tests.cli.openai_server import OpenAIServer, Reply, call
 from tests.cli.session.conftest import StartWorker, Worker
@@ -192,7 +192,7 @@ def test_a_plan_is_approved_and_carried_out_in_the_same_turn(
     )
     worker.open(mode="plan")
     worker.say("Make a file.")
-    assert worker.wait(Decided).decision == "reject"
+    assert worker.event(ApprovalGiven).decision == "reject"
     asked = worker.wait(Question)
     assert asked.text == "Write new.md."
     assert [each.value for each in asked.choices] == ["ask", "auto", "plan"]

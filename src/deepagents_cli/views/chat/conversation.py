@@ -126,8 +126,6 @@ class Conversation:
             case protocol.Notice():
                 self._noted = message.text
                 self._say("notice", message.text)
-            case protocol.Decided():
-                pass
 
     def submit(self, text: str, attachments: Sequence[str] = ()) -> bool:
         """Send what was typed, or carry out a command; `False` leaves the text where it was typed."""

@@ -168,9 +168,7 @@ class Worker:
                     texts.append(text)
                     self.write(protocol.Queued(texts))
                 case protocol.Preview(text=text):
-                    self._ask(
-                        ["@@ -1 +1 @@", "-old", *[f"+{line}" for line in text.splitlines()]], edited=True
-                    )
+                    self._ask(["@@ -1 +1 @@", "-old", *[f"+{line}" for line in text.splitlines()]])
                 case given:
                     break
         if texts:
@@ -178,14 +176,13 @@ class Worker:
         said = json.dumps({key: value for key, value in vars(given).items() if value})
         self.event(events.Token(f"```json\n{type(given).__name__} {said}\n```\n"))
 
-    def _ask(self, details: list[str], *, edited: bool = False) -> None:
+    def _ask(self, details: list[str]) -> None:
         self.write(
             protocol.Ask(
                 "ask-1", "edit_file", "wants to edit src/a.py", details,
                 ["approve", "edit", "reject", "respond"], language="diff",
                 edit=protocol.Editable("new", ".py"),
                 rules={"edit_file src/a.py": "edits of src/a.py", "edit_file src/": "edits below src"},
-                edited=edited,
             )
         )  # fmt: skip
 
