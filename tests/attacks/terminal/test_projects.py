@@ -58,8 +58,7 @@ def every_text(setup: Setup) -> Iterator[str]:
     """All of a setup that a terminal may be shown."""
     yield from setup.notices
     for item in setup.items:
-        for text in item.show().values():
-            yield from text.split("\n")
+        yield item.show()
     for command in setup.commands.values():
         yield from (command.name, command.description, command.hint)
     for agent in setup.agents.values():
