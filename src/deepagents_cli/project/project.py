@@ -141,6 +141,14 @@ class Project:
         """Return the directories of skills that are there; a skill of a later one replaces an earlier one."""
         return [each.path for each in self.folders("skills")]
 
+    def find_skills(self) -> dict[str, tuple[Path, Folder]]:
+        """Return the skills by name, the file and the folder of each; a later one replaces an earlier one."""
+        return {
+            each.parent.name: (each, folder)
+            for folder in self.folders("skills")
+            for each in sorted(folder.path.glob("*/SKILL.md"))
+        }
+
     def folders(self, kind: str) -> list[Folder]:
         """Return the folders of a kind that are there: of the person, the repository, the directory.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from asyncio import to_thread
-from collections.abc import Awaitable, Iterator, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -24,7 +24,6 @@ from deepagents_cli.session.inbox import Inbox
 from deepagents_cli.session.lines import call_line, line_of
 from deepagents_cli.session.record import Text
 from deepagents_cli.session.session import Session, messages_in
-from deepagents_cli.session.slash import find_skills, list_commands
 from deepagents_cli.session.steering import Steering, present_plan
 from deepagents_cli.session.turns import Turns
 from deepagents_cli.session.usage import last_context, sum_used
@@ -64,15 +63,30 @@ class Conversation:
         self.session = Session(self.make_agent(), thread, self.show)
         self.turns = Turns(self.session, self.inbox, self.asking, say, self.end_turn)
 
-    async def begin(self, *, resumed: bool) -> None:
-        """Tell the screen what is in the thread, and ask what it waits for."""
-        state = await self.session.read()
+    async def begin(self, commands: Mapping[str, str], *, resumed: bool) -> None:
+        """Tell the screen what is in the thread and which commands there are, and ask what it waits for."""
+        place, state = self.workplace, await self.session.read()
         messages = messages_in(state)
         self.inbox.settle({each.id for each in messages})
-        await self.workplace.usage.open(self.thread, last_context(messages))
+        await place.usage.open(self.thread, last_context(messages))
         # What only waits for the person does nothing but ask again.
         asks = all(each.interrupts for each in state.tasks) and not self.inbox.texts
-        self._say_ready(messages, resumed=resumed, waiting=bool(state.tasks) and not asks)
+        self.say(
+            protocol.Ready(
+                self.thread,
+                self.name,
+                place.label,
+                str(place.directory),
+                resumed=resumed,
+                memory=[name_in(str(each), str(place.directory)) for each in place.project.memory()],
+                skills=[*place.project.find_skills()],
+                agents=[*place.setup.agents],
+                notices=place.notices,
+                commands=commands,
+                history=[each for message in messages[-_MOST_SHOWN:] for each in _show_past(message)],
+                waiting=bool(state.tasks) and not asks,
+            )
+        )
         if self.inbox.texts:
             self.say(protocol.Queued(self.inbox.texts))
         self.say_status()
@@ -221,25 +235,6 @@ class Conversation:
             case _:
                 pass
         self.say(protocol.Happened(event, line, details))
-
-    def _say_ready(self, messages: Sequence[BaseMessage], *, resumed: bool, waiting: bool) -> None:
-        place = self.workplace
-        self.say(
-            protocol.Ready(
-                self.thread,
-                self.name,
-                place.label,
-                str(place.directory),
-                resumed=resumed,
-                memory=[name_in(str(each), str(place.directory)) for each in place.project.memory()],
-                skills=[*find_skills(place.project)],
-                agents=[*place.setup.agents],
-                notices=place.notices,
-                commands=list_commands(place.setup.commands),
-                history=[each for message in messages[-_MOST_SHOWN:] for each in _show_past(message)],
-                waiting=waiting,
-            )
-        )
 
 
 def _show_past(message: BaseMessage) -> Iterator[protocol.PastMessage]:

@@ -20,7 +20,7 @@ from deepagents_cli.errors import (
 )
 from deepagents_cli.session.asking import Say
 from deepagents_cli.session.conversation import Conversation
-from deepagents_cli.session.slash import carry_out
+from deepagents_cli.session.slash import carry_out, list_commands
 from deepagents_cli.session.threads import InUse
 from deepagents_cli.session.workplace import Workplace
 
@@ -137,7 +137,7 @@ class Worker:
             self._held.close()
             self._held = held.pop_all()
         self._talk = Conversation(place, thread, texts, self._say, self._enter)
-        await self._talk.begin(resumed=resumed)
+        await self._talk.begin(list_commands(place.setup.commands), resumed=resumed)
 
     def _say_status(self) -> None:
         if self._talk is not None:

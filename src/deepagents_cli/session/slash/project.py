@@ -17,8 +17,9 @@ from deepagents_cli.project.project import Folder, Project, read_text
 from deepagents_cli.project.settings import KEYS, NOTHING_SET, Settings, as_text, user_file
 from deepagents_cli.project.tools import TOOLS
 from deepagents_cli.protocol import Choice, Result
+from deepagents_cli.session.conversation import Conversation
 from deepagents_cli.session.proposal import Proposal
-from deepagents_cli.session.slash.parts import SlashCommand, Talk, propose
+from deepagents_cli.session.slash.parts import SlashCommand, propose
 from deepagents_cli.text import one_line
 
 _FILE: Final = "AGENTS.md"
@@ -40,7 +41,7 @@ _REVIEW: Final = (
 )
 
 
-async def _memory(talk: Talk, arguments: str) -> Result:
+async def _memory(talk: Conversation, arguments: str) -> Result:
     files = talk.workplace.project.memory()
     if not files:
         return Result(text="The model reads no AGENTS.md here. /remember writes one, and /init a whole one.")
@@ -48,7 +49,7 @@ async def _memory(talk: Talk, arguments: str) -> Result:
     return Result(text="\n".join(["The model reads at each start:", *lines]))
 
 
-async def _remember(talk: Talk, arguments: str) -> Result:
+async def _remember(talk: Conversation, arguments: str) -> Result:
     places = _places(talk.workplace.project)
     scope, _, text = arguments.partition(" ")
     if scope not in places:
@@ -69,23 +70,14 @@ def _places(project: Project) -> dict[str, Path]:
     return found
 
 
-def find_skills(project: Project) -> dict[str, tuple[Path, Folder]]:
-    """Return the skills that are there, by name; a later one replaces an earlier one."""
-    return {
-        each.parent.name: (each, folder)
-        for folder in project.folders("skills")
-        for each in sorted(folder.path.glob("*/SKILL.md"))
-    }
-
-
-async def _skills(talk: Talk, arguments: str) -> Result:
+async def _skills(talk: Conversation, arguments: str) -> Result:
     found = await to_thread(describe_skills, talk.workplace.project)
     return Result(text="\n".join(found) or "There are no skills in .deepagents/skills or .claude/skills.")
 
 
 def describe_skills(project: Project) -> list[str]:
     """Return the skills that are there, a line of Markdown each."""
-    return [_describe_skill(name, *each, project) for name, each in find_skills(project).items()]
+    return [_describe_skill(name, *each, project) for name, each in project.find_skills().items()]
 
 
 def _describe_skill(name: str, path: Path, folder: Folder, project: Project) -> str:
@@ -100,7 +92,7 @@ def _describe_skill(name: str, path: Path, folder: Folder, project: Project) -> 
     return f"- **{one_line(name)}** {about} ({where}, `{one_line(str(path))}`)"
 
 
-async def _agents(talk: Talk, arguments: str) -> Result:
+async def _agents(talk: Conversation, arguments: str) -> Result:
     lines = [
         f"- **{one_line(each.name)}** {one_line(each.description)} ({_tools_of(each)}; "
         f"{one_line(each.model or 'the model of the main agent')})"
@@ -116,7 +108,7 @@ def _tools_of(agent: FileAgent) -> str:
     return f"all tools but {', '.join(sorted(agent.excluded))}" if agent.excluded else "all tools"
 
 
-async def _tools(talk: Talk, arguments: str) -> Result:
+async def _tools(talk: Conversation, arguments: str) -> Result:
     request, policy = talk.steering.request, talk.workplace.policy
     if request is None:
         can = policy.backend.capabilities()
@@ -130,7 +122,7 @@ async def _tools(talk: Talk, arguments: str) -> Result:
     return Result(text="\n".join([f"In mode {talk.mode}:{note}", "", *lines]))
 
 
-async def _permissions(talk: Talk, arguments: str) -> Result:
+async def _permissions(talk: Conversation, arguments: str) -> Result:
     policy = talk.workplace.policy
     if arguments == _KEEP_ALL:
         return Result(text="All stay allowed.")
@@ -147,7 +139,7 @@ async def _permissions(talk: Talk, arguments: str) -> Result:
     return Result(choices=[Choice(rule, one_line(rule), detail) for rule, detail in rows.items()])
 
 
-async def _diff(talk: Talk, arguments: str) -> Result:
+async def _diff(talk: Conversation, arguments: str) -> Result:
     lines = await talk.changes.of_session()
     if not lines:
         return Result(text="The agent's file tools have changed nothing in this session.")
@@ -157,7 +149,7 @@ async def _diff(talk: Talk, arguments: str) -> Result:
     return Result(text="\n".join([f"{fence}diff", *lines, fence]))
 
 
-async def _settings(talk: Talk, arguments: str) -> Result:
+async def _settings(talk: Conversation, arguments: str) -> Result:
     place = talk.workplace
     lines = [f"- {one_line(each)}" for each in _describe_settings(place.setup.settings)]
     where = f"Yours are in `{user_file(place.project.home)}`."
@@ -180,18 +172,18 @@ def _describe_settings(settings: Settings) -> Iterator[str]:
     yield from (f"not used: {each}" for each in settings.notices)
 
 
-async def _doctor(talk: Talk, arguments: str) -> Result:
+async def _doctor(talk: Conversation, arguments: str) -> Result:
     found = await to_thread(examine, talk.workplace.directory)
     # The terminal is that of the screen, which is another process.
     checks = [each for each in found if each.name != "terminal"]
     return Result(text=f"```\n{describe(checks)}\n```")
 
 
-async def _init(talk: Talk, arguments: str) -> Result:
+async def _init(talk: Conversation, arguments: str) -> Result:
     return Result(send=f"{_INIT} {arguments}".strip())
 
 
-async def _review(talk: Talk, arguments: str) -> Result:
+async def _review(talk: Conversation, arguments: str) -> Result:
     return Result(send=f"{_REVIEW} {arguments}".strip())
 
 

@@ -11,8 +11,9 @@ from deepagents_cli.errors import CommandError, explain_error, is_for_people
 from deepagents_cli.project.commands import FileCommand
 from deepagents_cli.protocol import Invoke, Result, Save
 from deepagents_cli.session.agents import expand_command
+from deepagents_cli.session.conversation import Conversation
 from deepagents_cli.session.slash import project, threads, usage
-from deepagents_cli.session.slash.parts import SlashCommand, Talk
+from deepagents_cli.session.slash.parts import SlashCommand
 from deepagents_cli.text import one_line
 
 logger = logging.getLogger(__name__)
@@ -31,7 +32,7 @@ def list_commands(brought: Mapping[str, FileCommand]) -> dict[str, str]:
     return {name: ": ".join(filter(None, texts)) for name, texts in {**own, **further, **own}.items()}
 
 
-async def carry_out(talk: Talk, order: Invoke | Save) -> None:
+async def carry_out(talk: Conversation, order: Invoke | Save) -> None:
     """Carry out a command, or the writing of what it proposed, and send its result."""
     try:
         given = await (_save(talk, order) if isinstance(order, Save) else _run(talk, order))
@@ -43,7 +44,7 @@ async def carry_out(talk: Talk, order: Invoke | Save) -> None:
     talk.say(given if isinstance(order, Save) else replace(given, id=order.id))
 
 
-async def _run(talk: Talk, order: Invoke) -> Result:
+async def _run(talk: Conversation, order: Invoke) -> Result:
     name, arguments = order.name, order.arguments.strip()
     if command := COMMANDS.get(name):
         return await command.run(talk, arguments)
@@ -55,7 +56,7 @@ async def _run(talk: Talk, order: Invoke) -> Result:
     raise CommandError(f"There is no command /{one_line(name)}; /help lists them")
 
 
-async def _save(talk: Talk, order: Save) -> Result:
+async def _save(talk: Conversation, order: Save) -> Result:
     proposal = talk.workplace.proposed.get(order.draft)
     if proposal is None:
         raise CommandError("Nothing was proposed that could be written")

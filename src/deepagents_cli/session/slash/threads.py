@@ -12,10 +12,11 @@ from langchain_core.messages import BaseMessage, ToolMessage
 
 from deepagents_cli.errors import CommandError
 from deepagents_cli.protocol import Choice, Result
+from deepagents_cli.session.conversation import Conversation
 from deepagents_cli.session.export import as_json, as_markdown, fork
 from deepagents_cli.session.proposal import Proposal
 from deepagents_cli.session.session import messages_in
-from deepagents_cli.session.slash.parts import SlashCommand, Talk, propose
+from deepagents_cli.session.slash.parts import SlashCommand, propose
 from deepagents_cli.session.threads import Thread, new_thread_id
 from deepagents_cli.text import one_line
 from deepagents_cli.values import MODES
@@ -30,7 +31,7 @@ _LONGEST_LABEL: Final = 70
 _WHO: Final = {"human": "you", "ai": "the agent"}
 
 
-async def _mode(talk: Talk, wanted: str) -> Result:
+async def _mode(talk: Conversation, wanted: str) -> Result:
     if wanted in MODES:
         talk.set_mode(wanted)
         return Result(text=f"Mode {wanted}: {_MODES[wanted]}.")
@@ -39,13 +40,13 @@ async def _mode(talk: Talk, wanted: str) -> Result:
     return Result(choices=[Choice(each, each, detail) for each, detail in _MODES.items()])
 
 
-async def _new(talk: Talk, arguments: str) -> Result:
+async def _new(talk: Conversation, arguments: str) -> Result:
     talk.require_idle("begin a new session")
     await talk.enter(new_thread_id(), resumed=False)
     return Result()
 
 
-async def _resume(talk: Talk, wanted: str) -> Result:
+async def _resume(talk: Conversation, wanted: str) -> Result:
     threads, directory = talk.workplace.threads, talk.workplace.directory
     if wanted:
         talk.require_idle("open another session")
@@ -70,7 +71,7 @@ async def _resume(talk: Talk, wanted: str) -> Result:
     )
 
 
-async def _rename(talk: Talk, name: str) -> Result:
+async def _rename(talk: Conversation, name: str) -> Result:
     if not name:
         raise CommandError("Write the new name behind /rename")
     threads, directory = talk.workplace.threads, talk.workplace.directory
@@ -82,7 +83,7 @@ async def _rename(talk: Talk, name: str) -> Result:
     return Result(text=f"This session is now called {talk.name}.")
 
 
-async def _fork(talk: Talk, at: str) -> Result:
+async def _fork(talk: Conversation, at: str) -> Result:
     messages = await _messages(talk)
     if not at:
         # A copy can end where a step did, which is never between a call and its result.
@@ -109,7 +110,7 @@ async def _fork(talk: Talk, at: str) -> Result:
     return Result(text=f"This is a copy up to message {at}; the session before is kept.")
 
 
-async def _export(talk: Talk, name: str) -> Result:
+async def _export(talk: Conversation, name: str) -> Result:
     path = Path(name or f"session-{talk.thread}.md")
     messages = await _messages(talk)
     write = as_json if path.suffix == ".json" else as_markdown
@@ -117,14 +118,14 @@ async def _export(talk: Talk, name: str) -> Result:
     return propose(talk, proposal, write(_current(talk), messages))
 
 
-async def _messages(talk: Talk) -> Sequence[BaseMessage]:
+async def _messages(talk: Conversation) -> Sequence[BaseMessage]:
     messages = messages_in(await talk.session.read())
     if not messages:
         raise CommandError("Nothing was said in this session yet")
     return messages
 
 
-def _current(talk: Talk) -> Thread:
+def _current(talk: Conversation) -> Thread:
     return talk.workplace.threads.find(talk.thread)
 
 

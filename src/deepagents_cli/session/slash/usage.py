@@ -19,8 +19,9 @@ from deepagents.middleware.summarization import SummarizationMiddleware
 from deepagents.models.traits import input_window
 from deepagents_cli.project.models import find_models
 from deepagents_cli.protocol import Choice, Result
+from deepagents_cli.session.conversation import Conversation
 from deepagents_cli.session.session import messages_in
-from deepagents_cli.session.slash.parts import SlashCommand, Talk
+from deepagents_cli.session.slash.parts import SlashCommand
 from deepagents_cli.session.slash.project import describe_skills
 from deepagents_cli.session.steering import NODE
 from deepagents_cli.session.usage import sum_used
@@ -34,7 +35,7 @@ _KEPT: Final = 4
 _NOTHING_TO_COMPACT: Final = "There is nothing to compact yet."
 
 
-async def _model(talk: Talk, name: str) -> Result:
+async def _model(talk: Conversation, name: str) -> Result:
     if not name:
         found = await to_thread(find_models)
         choices = [Choice(each.name, each.name, each.missing or each.detail, each.usable) for each in found]
@@ -46,7 +47,7 @@ async def _model(talk: Talk, name: str) -> Result:
     return Result(text=f"From now on {talk.workplace.label} answers.")
 
 
-async def _cost(talk: Talk, arguments: str) -> Result:
+async def _cost(talk: Conversation, arguments: str) -> Result:
     await talk.workplace.usage.finish()
     used = talk.workplace.usage.used
     if not used:
@@ -60,7 +61,7 @@ async def _cost(talk: Talk, arguments: str) -> Result:
     return Result(text="\n".join([*lines, "", f"In all: {_money(sum_used(used)[1])}"]))
 
 
-async def _compact(talk: Talk, arguments: str) -> Result:
+async def _compact(talk: Conversation, arguments: str) -> Result:
     talk.require_idle("compact the context")
     place, session = talk.workplace, talk.session
     state = await session.read()
@@ -80,7 +81,7 @@ async def _compact(talk: Talk, arguments: str) -> Result:
     return Result(text=f"{count} messages were replaced by a summary; they are kept whole in an archive.")
 
 
-async def _context(talk: Talk, arguments: str) -> Result:
+async def _context(talk: Conversation, arguments: str) -> Result:
     parts = await _count_parts(talk)
     window = input_window(talk.workplace.model)
     total = sum(parts.values())
@@ -98,7 +99,7 @@ async def _context(talk: Talk, arguments: str) -> Result:
     return Result(ansi="\n".join([f"About {total:,} {known}", "", *lines]))
 
 
-async def _count_parts(talk: Talk) -> dict[str, int]:
+async def _count_parts(talk: Conversation) -> dict[str, int]:
     """Estimate the tokens of each part of the next request."""
     project, request = talk.workplace.project, talk.steering.request
     memory = sum(_tokens(each.read_text("utf-8", "replace")) for each in project.memory())
