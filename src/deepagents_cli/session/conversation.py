@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from deepagents.events import Event, ToolFinished, Usage
@@ -38,27 +37,30 @@ _LONGEST_SHOWN: Final = 20_000
 
 
 class Enter(Protocol):
-    """Opens another thread in the place of this one."""
+    """Opens another thread in the place of this one, which stays open where another process works in that."""
 
-    def __call__(self, place: Workplace, thread: str, /, *, resumed: bool) -> Awaitable[None]: ...
+    def __call__(self, thread: str, /, *, resumed: bool) -> Awaitable[None]: ...
 
 
 class Conversation:
     """A thread that is open; `texts` were typed for it and not read."""
+
+    presents = True
+    """Whether a person decides about plans."""
 
     def __init__(self, place: Workplace, thread: str, texts: Sequence[Text], say: Say, enter: Enter) -> None:
         self.workplace = place
         self.thread = thread
         self.name = place.threads.name_of(thread)
         self.say = say
-        self._enter = enter
+        self.enter = enter
         self.made: dict[str, FileCommand] = {}
         """The commands from files that made texts, by these."""
         self.inbox = Inbox(
             place.record, thread, texts, lambda texts: say(protocol.Queued(texts)), self._approve
         )
         self.asking = Asking(say, place.policy, self.set_mode)
-        self.steering = Steering(self)
+        self.steering = Steering(self.inbox, place, presents=self.presents)
         self.changes = Changes(place.policy, place.record, thread)
         self.session = Session(self.make_agent(), thread, self.show)
         self.turns = Turns(self.session, self.inbox, self.asking, say, self.end_turn)
@@ -116,14 +118,6 @@ class Conversation:
             self.say(protocol.Queued(self.inbox.texts))
             raise
 
-    async def enter(self, thread: str, *, resumed: bool) -> None:
-        """Open another thread in the place of this one.
-
-        Raises:
-            CommandError: when another process works in it; this one stays open then.
-        """
-        await self._enter(self.workplace, thread, resumed=resumed)
-
     @property
     def mode(self) -> Mode:
         """What is asked about."""
@@ -143,29 +137,11 @@ class Conversation:
         if self.turns.is_working:
             raise CommandError(f"The agent is working; stop it with Esc to {what}")
 
-    @property
-    def can_present(self) -> bool:
-        """Whether a person decides about a plan."""
-        return True
-
     def make_agent(self) -> Any:
         """Make the agent of the thread, with the model of this moment."""
         self.steering.request = None
         hosts = Hosts(self.workplace.policy, self.asking.ask_about_host)
         return self.workplace.make_agent(self.steering, self.changes, hosts)
-
-    def hand_over(self) -> list[HumanMessage]:
-        """Return what was typed since the agent's last step."""
-        return self.inbox.hand_over()
-
-    def model_for(self, name: str) -> BaseChatModel | None:
-        """Return the model that a message asks for, if it can be had."""
-        return self.workplace.model_for(name)
-
-    async def facts(self) -> str:
-        """Return what the model is to know of the repository."""
-        state = await self.workplace.repository.at_first()
-        return f"Git state when this conversation began: {state}" if state else ""
 
     def say_status(self) -> None:
         """Tell what the status line shows."""

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langchain_core.tools import BaseTool, tool
 from langgraph.types import interrupt
 
 from deepagents_cli.approval.verdicts import PLANNING
-from deepagents_cli.session.inbox import MODEL
+from deepagents_cli.session.inbox import MODEL, Inbox
+from deepagents_cli.session.workplace import Workplace
 
 PLAN: Final = "plan"
 """The kind of question with which `present_plan` asks, and the mode in which it is offered."""
@@ -31,41 +31,24 @@ def present_plan(plan: str) -> str:
     return str(interrupt({"type": PLAN, "plan": plan}))
 
 
-class Guide(Protocol):
-    """What steers: the conversation."""
-
-    @property
-    def mode(self) -> str: ...
-
-    @property
-    def can_present(self) -> bool: ...
-
-    def hand_over(self) -> list[HumanMessage]:
-        """Return what was typed since the last step."""
-        ...
-
-    def model_for(self, name: str) -> BaseChatModel | None:
-        """Return the model that a message asks for, if it can be had."""
-        ...
-
-    async def facts(self) -> str:
-        """Return what the model is to know besides its instructions."""
-        ...
-
-
 class Steering(AgentMiddleware[Any, Any, Any]):
-    """Gives the agent what was typed, and each call of a model its rules, its facts, and the model meant."""
+    """Gives the agent what was typed, and each call of a model its rules, its facts, and the model meant.
 
-    def __init__(self, guide: Guide) -> None:
+    With `presents`, a person decides about plans; else the answer is the plan.
+    """
+
+    def __init__(self, inbox: Inbox, place: Workplace, *, presents: bool) -> None:
         super().__init__()
-        self._guide = guide
+        self._inbox = inbox
+        self._place = place
+        self._presents = presents
         self.request: ModelRequest[Any] | None = None
         """What the model was asked last, for people who want to see what fills its context."""
         self.tools: Sequence[BaseTool] = [present_plan]
 
     async def abefore_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """Give the agent what was typed since its last step."""
-        messages = self._guide.hand_over()
+        messages = self._inbox.hand_over()
         return {"messages": messages} if messages else None
 
     async def awrap_model_call(
@@ -74,10 +57,12 @@ class Steering(AgentMiddleware[Any, Any, Any]):
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
         """Ask the model, in plan mode with its rules; the mode may have changed since the last call."""
-        is_planning = self._guide.mode == PLAN
-        presents = is_planning and self._guide.can_present
+        is_planning = self._place.policy.mode == PLAN
+        presents = is_planning and self._presents
         how = f"<mode>\n{PLANNING} {_PRESENTING if presents else _ANSWERING}\n</mode>" if is_planning else ""
-        further = [*filter(None, [await self._guide.facts(), how])]
+        state = await self._place.repository.at_first()
+        facts = f"Git state when this conversation began: {state}" if state else ""
+        further = [*filter(None, [facts, how])]
         if further:
             request = request.override(system_message=_with(request.system_message, further))
         if not presents:
@@ -85,7 +70,7 @@ class Steering(AgentMiddleware[Any, Any, Any]):
             request = request.override(tools=others)
         self.request = request
         named = _find_named_model(request.messages)
-        model = self._guide.model_for(named) if named else None
+        model = self._place.model_for(named) if named else None
         return await handler(request.override(model=model) if model else request)
 
 

@@ -21,6 +21,8 @@ from deepagents_cli.session.workplace import Workplace
 class Task(Conversation):
     """A thread that is open for one task; its events say too how the run begins and ends."""
 
+    presents = False
+
     def __init__(
         self, place: Workplace, thread: str, texts: Sequence[Text], say: Say, schema: dict[str, Any] | None
     ) -> None:
@@ -57,18 +59,9 @@ class Task(Conversation):
         self.show(RunStarted(self.thread, text, place.label, str(place.directory), resumed=resumed))
         self.turns.begin()
 
-    @property
-    def can_present(self) -> bool:
-        """Whether a person decides about a plan: the answer is the plan."""
-        return False
-
     def make_agent(self) -> Any:
         """Make the agent of the thread."""
         return self.workplace.make_agent(self.steering, self.changes, schema=self._schema)
-
-    async def facts(self) -> str:
-        """Return nothing: to look at the repository would keep the task waiting."""
-        return ""
 
     def say_status(self) -> None:
         """Tell nothing: there is no status line."""
@@ -81,5 +74,5 @@ class Task(Conversation):
         if failure:
             self.show(RunFailed(type(failure).__name__, str(failure)))
 
-    async def _stay(self, place: Workplace, thread: str, /, *, resumed: bool) -> None:
+    async def _stay(self, thread: str, /, *, resumed: bool) -> None:
         raise CommandError("A task stays in its thread")

@@ -6,6 +6,7 @@ import logging
 from asyncio import Future, Queue, create_task, get_running_loop, sleep
 from collections.abc import Callable
 from contextlib import AsyncExitStack, ExitStack
+from functools import partial
 from time import monotonic
 from typing import Final
 
@@ -136,7 +137,7 @@ class Worker:
             texts = await place.record.texts(thread)
             self._held.close()
             self._held = held.pop_all()
-        self._talk = Conversation(place, thread, texts, self._say, self._enter)
+        self._talk = Conversation(place, thread, texts, self._say, partial(self._enter, place))
         await self._talk.begin(list_commands(place.setup.commands), resumed=resumed)
 
     def _say_status(self) -> None:

@@ -43,7 +43,6 @@ from deepagents_cli.session.proposal import Proposal
 from deepagents_cli.session.record import Record
 from deepagents_cli.session.repository import Repository
 from deepagents_cli.session.session import open_saver
-from deepagents_cli.session.steering import Steering
 from deepagents_cli.session.threads import Threads
 from deepagents_cli.session.usage import UsageCounter
 
@@ -148,7 +147,7 @@ class Workplace:
 
     def make_agent(
         self,
-        steering: Steering,
+        steering: AgentMiddleware[Any, Any, Any],
         *around_calls: AgentMiddleware[Any, Any, Any],
         schema: dict[str, Any] | None = None,
     ) -> Any:
