@@ -12,7 +12,6 @@ from typing import Any, Final
 from langchain.agents.middleware import AgentMiddleware
 from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
-from langchain_core.tools import BaseTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from deepagents import create_deep_agent
@@ -241,10 +240,8 @@ def make_agent(
     limits: Limits | None = None,
     *,
     setup: Setup | None = None,
-    instructions: str = "",
     notify: Callable[[str], None] = complain,
     schema: dict[str, Any] | None = None,
-    tools: Sequence[BaseTool] = (),
     middleware: Sequence[AgentMiddleware[Any, Any, Any]] = (),
     around_calls: Sequence[AgentMiddleware[Any, Any, Any]] = (),
 ) -> Any:
@@ -283,10 +280,9 @@ def make_agent(
         own: SubAgent = {**GENERAL_PURPOSE_SUBAGENT, "middleware": around, "skills": skills or ()}
         subagents.append(own)
     fit = [FitAnswer(schema)] if schema else []
-    parts = [project.describe() if project else "", policy.describe(), instructions]
+    parts = [project.describe() if project else "", policy.describe()]
     return create_deep_agent(
         model,
-        tools,
         middleware=[*middleware, *around, *around_turns(hooks), *fit],
         response_format=schema,
         subagents=subagents,
