@@ -105,6 +105,23 @@ def test_ctrl_c_leaves_what_was_written_and_nothing_that_moved(home: Home) -> No
     assert re.search(r"^Half\n", shown, re.MULTILINE)
 
 
+def test_a_task_goes_on_behind_what_was_written_before_ctrl_c(home: Home) -> None:
+    home.server.then(Reply("Half of it", hold=(never := Event())), "The rest.")
+    with sit_down(home, shell=True) as person:
+        command = f"{home.python} -m deepagents_cli run --model local-server:scripted"
+        person.enters(f"{command} 'write'")
+        person.sees(f"^Half\n\n{WORKS}")
+        person.presses("C-c")
+        person.sees("^deepagents: stopped")
+        never.set()
+        person.enters(f"{command} --continue; echo END")
+        person.sees("^The rest.(.*\n)+END")
+
+    *_, partly, further = home.server.requests[-1].messages
+    assert partly["content"] == "Half\n\n[The person stopped the answer here.]"
+    assert further["content"] == "Go on."
+
+
 @pytest.mark.parametrize("columns", [20, 40])
 def test_a_narrow_terminal_shows_each_word_once(home: Home, columns: int) -> None:
     words = [f"word{number}" for number in range(60)]
