@@ -21,7 +21,6 @@ TESTS = sources("tests", "typing_tests")
 
 LONG_FILES: dict[str, str] = {
     "src/deepagents/middleware/summarization/compaction.py": "what is tried, in order, to make a context fit",
-    "src/deepagents/backends/operations.py": "each operation once, with the methods that are made of it",
     "src/deepagents_sandbox/backend.py": "one class, whose public methods take most of it",
     "src/deepagents/_state/channels.py": "each channel of the state of an agent",
 }

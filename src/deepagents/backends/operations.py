@@ -7,10 +7,11 @@ time limit, routing) is one function of one value, and not one method for each o
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import KW_ONLY, MISSING, dataclass, fields
 from functools import update_wrapper
-from types import CoroutineType
+from inspect import Parameter, Signature
+from types import CoroutineType, MappingProxyType
 from typing import Any, ClassVar, Final, TypeAlias
 
 from deepagents._async import await_thread, sync_and_async
@@ -32,6 +33,7 @@ from deepagents.permissions import FilesystemOperation
 
 Perform: TypeAlias = Callable[["Operation"], Coroutine[Any, Any, Any]]
 """What performs an operation: it returns the result, or raises `BackendError`. There is no third way."""
+_FILE: Final = MappingProxyType({"path": "file_path"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +43,8 @@ class Operation:
     `allowed` says what the caller may know or change; `seconds` is how long the caller waits, where that is
     not what it waits for any operation. The class says which `method` of a backend performs it, and how that
     is called: with which fields by position, with which by name, and with which where its signature takes
-    them. `right` is the name that rules have for it, `result` what holds its error for callers of a method.
+    them; `renamed` are fields whose parameters have other names there. `right` is the name that rules have
+    for it, `result` what holds its error for callers of a method.
     """
 
     method: ClassVar[str]
@@ -50,6 +53,7 @@ class Operation:
     by_position: ClassVar[tuple[str, ...]] = ("path",)
     by_name: ClassVar[tuple[str, ...]] = ()
     optional: ClassVar[tuple[str, ...]] = ("allowed",)
+    renamed: ClassVar[Mapping[str, str]] = {}
 
     allowed: Allowed | None = None
     seconds: float | None = None
@@ -76,9 +80,9 @@ class Ls(Operation):
 
 @dataclass(frozen=True, slots=True)
 class Read(Operation):
-    """Read `limit` lines from line `offset`, counted from 0."""
+    """Read `limit` lines from line `offset` (counted from 0); media come whole, as base64."""
 
-    method, result = "read", ReadResult
+    method, result, renamed = "read", ReadResult, _FILE
     by_name = ("offset", "limit")
     path: str
     offset: int = 0
@@ -89,7 +93,7 @@ class Read(Operation):
 class Write(Operation):
     """Create a file or replace it whole, unless it changed since `expected_version`."""
 
-    method, right, result = "write", "write", WriteResult
+    method, right, result, renamed = "write", "write", WriteResult, _FILE
     by_position, optional = ("path", "content"), ("expected_version", "allowed")
     path: str
     content: str
@@ -98,9 +102,9 @@ class Write(Operation):
 
 @dataclass(frozen=True, slots=True)
 class Append(Operation):
-    """Add to the end of a file, which is made when it is not there."""
+    """Add to the end of a file, byte for byte; a file that is not there is made."""
 
-    method, right, result = "append", "write", WriteResult
+    method, right, result, renamed = "append", "write", WriteResult, _FILE
     by_position = ("path", "content")
     path: str
     content: str | bytes
@@ -111,6 +115,7 @@ class Edit(Operation):
     """Replace exact text, unless the file changed since `expected_version`."""
 
     method, right, result = "edit", "write", EditResult
+    renamed = {**_FILE, "old": "old_string", "new": "new_string"}
     by_position, by_name = ("path", "old", "new"), ("replace_all",)
     optional = ("expected_version", "allowed")
     path: str
@@ -122,15 +127,15 @@ class Edit(Operation):
 
 @dataclass(frozen=True, slots=True)
 class Delete(Operation):
-    """Remove a path and all below it."""
+    """Remove a file, or a directory with all that is in it."""
 
-    method, right, result = "delete", "write", DeleteResult
+    method, right, result, renamed = "delete", "write", DeleteResult, _FILE
     path: str
 
 
 @dataclass(frozen=True, slots=True)
 class Glob(Operation):
-    """Find files by pattern, below a path or from where the backend starts."""
+    """Find the files whose path matches `pattern`."""
 
     method, result = "glob", GlobResult
     by_position, by_name = ("pattern",), ("path",)
@@ -140,7 +145,11 @@ class Glob(Operation):
 
 @dataclass(frozen=True, slots=True)
 class Grep(Operation):
-    """Find lines, below a path or from where the backend starts; `max_count` caps all matches together."""
+    """Find the lines that hold `pattern`, by path and line; `max_count` caps all matches together.
+
+    Raises:
+        ValueError: when `context_lines` is negative.
+    """
 
     method, result = "grep", GrepResult
     by_position, by_name = ("pattern",), ("path", "glob")
@@ -152,6 +161,10 @@ class Grep(Operation):
     max_count: int | None = None
     regex: bool = False
     context_lines: int = 0
+
+    def __post_init__(self) -> None:
+        if self.context_lines < 0:
+            raise ValueError(f"context_lines must not be negative, got {self.context_lines!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,15 +182,13 @@ class Upload(Operation):
 
 @dataclass(frozen=True, slots=True)
 class Download(Operation):
-    """Read many files as bytes; the answers keep the order.
+    """Read many files as bytes; the answers keep the order."""
 
-    `most` is how many bytes of each are enough: a backend may stop there, or give the whole file.
-    """
-
-    method, result = "download_files", FileDownloadResponse
+    method, result, renamed = "download_files", FileDownloadResponse, {"files": "paths"}
     by_position = ("files",)
     files: list[str]
     most: int | None = None
+    """How many bytes of each are enough: a backend may stop there, or give the whole file."""
 
     @property
     def paths(self) -> Sequence[str]:
@@ -289,6 +300,43 @@ def both_forms(method: Callable[..., Coroutine[Any, Any, Any]]) -> tuple[Any, An
     return blocking, either
 
 
+def methods_of(kind: type[Operation]) -> tuple[Any, Any]:
+    """Make the public methods, blocking and awaiting, that perform an operation of their arguments."""
+    known = {each.name: each for each in fields(kind)}
+    given = (*kind.by_position, *kind.by_name, *kind.optional)
+    names = {kind.renamed.get(each, each): each for each in given}
+    parameters = [
+        Parameter(
+            name,
+            Parameter.KEYWORD_ONLY if each in kind.optional else Parameter.POSITIONAL_OR_KEYWORD,
+            default=Parameter.empty if known[each].default is MISSING else known[each].default,
+            annotation=known[each].type,
+        )
+        for name, each in names.items()
+    ]
+    is_transfer = issubclass(kind, (Upload, Download))
+    returned = f"list[{kind.result.__name__}]" if is_transfer else kind.result.__name__
+    owner = Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)
+    signature = Signature([owner, *parameters], return_annotation=returned)
+    most = len(names) - len(kind.optional)
+
+    async def perform(self: Any, /, *args: Any, **options: Any) -> Any:
+        try:
+            if len(args) > most:
+                raise TypeError("too many positional arguments")
+            op = kind(*args, **{names[name]: value for name, value in options.items()})
+        except (KeyError, TypeError):
+            # Slow, so it is only asked for the error, in terms of the parameters.
+            signature.bind(self, *args, **options)
+            raise
+        # A transfer has an error for each file; one that fails as a whole raises.
+        return await (self._perform(op) if is_transfer else as_result(self._perform, op))
+
+    made: Any = perform
+    made.__name__, made.__doc__, made.__signature__ = f"_{kind.method}", kind.__doc__, signature
+    return both_forms(made)
+
+
 class OperationBackend(BackendProtocol):
     """A backend that performs operations; this makes its public methods, blocking and awaiting, of that."""
 
@@ -296,129 +344,42 @@ class OperationBackend(BackendProtocol):
     async def _perform(self, op: Operation) -> Any:
         """Perform one operation: return its result, or raise `BackendError`."""
 
-    async def _ls(self, path: str, *, allowed: Allowed | None = None) -> LsResult:
-        """List one directory."""
-        return await as_result(self._perform, Ls(path, allowed=allowed))
-
-    async def _read(
-        self, file_path: str, offset: int = 0, limit: int = 2000, *, allowed: Allowed | None = None
-    ) -> ReadResult:
-        """Read `limit` lines from line `offset` (counted from 0); media come whole, as base64."""
-        return await as_result(self._perform, Read(file_path, offset, limit, allowed=allowed))
-
-    async def _grep(
-        self,
-        pattern: str,
-        path: str | None = None,
-        glob: str | None = None,
-        *,
-        max_count: int | None = None,
-        regex: bool = False,
-        context_lines: int = 0,
-        allowed: Allowed | None = None,
-    ) -> GrepResult:
-        """Find the lines that hold `pattern`, by path and line; `max_count` caps all matches together.
-
-        Raises:
-            ValueError: when `context_lines` is negative.
-        """
-        if context_lines < 0:
-            raise ValueError(f"context_lines must not be negative, got {context_lines!r}")
-        op = Grep(
-            pattern, path, glob,
-            max_count=max_count, regex=regex, context_lines=context_lines, allowed=allowed,
-        )  # fmt: skip
-        return await as_result(self._perform, op)
-
-    async def _glob(
-        self, pattern: str, path: str | None = None, *, allowed: Allowed | None = None
-    ) -> GlobResult:
-        """Find the files whose path matches `pattern`."""
-        return await as_result(self._perform, Glob(pattern, path, allowed=allowed))
-
-    async def _write(
-        self,
-        file_path: str,
-        content: str,
-        *,
-        expected_version: str | None = None,
-        allowed: Allowed | None = None,
-    ) -> WriteResult:
-        """Create a file or replace it whole, unless it changed since `expected_version`."""
-        return await as_result(self._perform, Write(file_path, content, expected_version, allowed=allowed))
-
-    async def _append(
-        self, file_path: str, content: str | bytes, *, allowed: Allowed | None = None
-    ) -> WriteResult:
-        """Add to the end of a file, byte for byte; a file that is not there is made."""
-        return await as_result(self._perform, Append(file_path, content, allowed=allowed))
-
-    async def _edit(
-        self,
-        file_path: str,
-        old_string: str,
-        new_string: str,
-        replace_all: bool = False,
-        *,
-        expected_version: str | None = None,
-        allowed: Allowed | None = None,
-    ) -> EditResult:
-        """Replace exact text, unless the file changed since `expected_version`."""
-        op = Edit(file_path, old_string, new_string, replace_all, expected_version, allowed=allowed)
-        return await as_result(self._perform, op)
-
-    async def _delete(self, file_path: str, *, allowed: Allowed | None = None) -> DeleteResult:
-        """Remove a file, or a directory with all that is in it."""
-        return await as_result(self._perform, Delete(file_path, allowed=allowed))
-
     # Declared, or type checkers would take them for the methods of the protocol, which have fewer options.
     ls: Callable[..., LsResult]
     als: Callable[..., CoroutineType[Any, Any, LsResult]]
-    ls, als = both_forms(_ls)
+    ls, als = methods_of(Ls)
     read: Callable[..., ReadResult]
     aread: Callable[..., CoroutineType[Any, Any, ReadResult]]
-    read, aread = both_forms(_read)
+    read, aread = methods_of(Read)
     grep: Callable[..., GrepResult]
     agrep: Callable[..., CoroutineType[Any, Any, GrepResult]]
-    grep, agrep = both_forms(_grep)
+    grep, agrep = methods_of(Grep)
     glob: Callable[..., GlobResult]
     aglob: Callable[..., CoroutineType[Any, Any, GlobResult]]
-    glob, aglob = both_forms(_glob)
+    glob, aglob = methods_of(Glob)
     write: Callable[..., WriteResult]
     awrite: Callable[..., CoroutineType[Any, Any, WriteResult]]
-    write, awrite = both_forms(_write)
+    write, awrite = methods_of(Write)
     append: Callable[..., WriteResult]
     aappend: Callable[..., CoroutineType[Any, Any, WriteResult]]
-    append, aappend = both_forms(_append)
+    append, aappend = methods_of(Append)
     edit: Callable[..., EditResult]
     aedit: Callable[..., CoroutineType[Any, Any, EditResult]]
-    edit, aedit = both_forms(_edit)
+    edit, aedit = methods_of(Edit)
     delete: Callable[..., DeleteResult]
     adelete: Callable[..., CoroutineType[Any, Any, DeleteResult]]
-    delete, adelete = both_forms(_delete)
+    delete, adelete = methods_of(Delete)
 
 
 class TransferBackend(OperationBackend):
     """A backend that performs transfers of whole files as well."""
 
-    async def _upload_files(
-        self, files: list[tuple[str, bytes]], *, allowed: Allowed | None = None
-    ) -> list[FileUploadResponse]:
-        """Write many files as bytes; the answers keep the order."""
-        return await self._perform(Upload(files, allowed=allowed))
-
-    async def _download_files(
-        self, paths: list[str], *, allowed: Allowed | None = None
-    ) -> list[FileDownloadResponse]:
-        """Read many files as bytes; the answers keep the order."""
-        return await self._perform(Download(paths, allowed=allowed))
-
     upload_files: Callable[..., list[FileUploadResponse]]
     aupload_files: Callable[..., CoroutineType[Any, Any, list[FileUploadResponse]]]
-    upload_files, aupload_files = both_forms(_upload_files)
+    upload_files, aupload_files = methods_of(Upload)
     download_files: Callable[..., list[FileDownloadResponse]]
     adownload_files: Callable[..., CoroutineType[Any, Any, list[FileDownloadResponse]]]
-    download_files, adownload_files = both_forms(_download_files)
+    download_files, adownload_files = methods_of(Download)
 
 
 async def as_result(perform: Perform, op: Operation) -> Any:
