@@ -8,7 +8,7 @@ from functools import cached_property
 from types import CoroutineType
 from typing import Any
 
-from deepagents._paths import is_within, normalise, without_slash
+from deepagents._paths import normalise, without_slash
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.composite.routing import Route, Router, Routes
 from deepagents.backends.foreign.forms import warn_form
@@ -156,19 +156,9 @@ class CompositeBackend(TransferBackend):
         return tuple(sorted({*default.apart, *(f"{route.root}/" for route in self._routes.routes)}))
 
     def _get_backend_and_key(self, key: str) -> tuple[BACKEND_TYPES, str]:
-        return route_for_path(default=self.default, sorted_routes=self.sorted_routes, path=key)[:2]
-
-
-def route_for_path(
-    *, default: BACKEND_TYPES, sorted_routes: Sequence[tuple[str, BACKEND_TYPES]], path: str
-) -> tuple[BACKEND_TYPES, str, str | None]:
-    """Return the backend of a path, the path in that backend, and the key of the route or `None`."""
-    where = normalise(path)
-    for key, backend in sorted_routes:
-        prefix = normalise(key)
-        if is_within(where, prefix):
-            return backend, where[len(prefix) :] or "/", key
-    return default, where, None
+        where = normalise(key)
+        route = self._routes.serving(where)
+        return route.backend, route.key(where)
 
 
 def _any_on_host(parts: Sequence[bool | None]) -> bool | None:

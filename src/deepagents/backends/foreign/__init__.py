@@ -13,7 +13,7 @@ from typing import Any
 from deepagents.backends._signatures import appends, is_written_anew
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.foreign.enforcement import Enforcement, enforces
-from deepagents.backends.foreign.methods import MethodCalls
+from deepagents.backends.foreign.methods import call_method
 from deepagents.backends.foreign.whole import append_whole
 from deepagents.backends.operations import (
     COMMAND_METHODS,
@@ -66,7 +66,7 @@ def adapt(
     `check` makes what performs operations raise `BackendError`, whatever goes wrong.
     """
     kind = type(backend)
-    performing = check(partial(MethodCalls(backend, can, methods).call, following=following))
+    performing = check(divert(methods, partial(call_method, backend, can), following))
     if not appends(kind):
         performing = partial(append_whole, following=performing)
     # A layer that is not needed is not there: files in memory take microseconds, layers too.

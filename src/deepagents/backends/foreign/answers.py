@@ -123,7 +123,7 @@ def _complete_transfer(op: Upload | Download, answer: Any) -> list[Any]:
         if not (hasattr(each, "error") and (isinstance(op, Upload) or hasattr(each, "content"))):
             raise _unknown(kind, each, wanted)
     # Callers pair files with answers by position, so a short list would shift or lose errors.
-    error = "io_error: the backend gave no answer for this file"
+    error = "the backend did not answer for this file"
     return answers + [op.result(path, error=error) for path in op.paths[len(answers) :]]
 
 
