@@ -19,7 +19,6 @@ from deepagents_cli.approval.facts import Reach
 from deepagents_cli.approval.guarded import command_rules, file_rules, find_protected
 from deepagents_cli.approval.rules import (
     Action,
-    Offer,
     Permission,
     Remembered,
     Rule,
@@ -140,13 +139,9 @@ class Policy(Reach):
         seen = self._seen.get(request.tool_call_id, _Seen())
         return None if spec is None else self.find_facts(spec, request.args, seen.led_to)
 
-    def rules_for(self, request: ApprovalRequest) -> list[Offer]:
-        """Return what "always" can mean for a call."""
-        return self.offers(self.facts_of(request))
-
-    def offers(self, facts: Facts | None) -> list[Offer]:
-        """Return what "always" can mean for a call of which this is known."""
-        return [] if facts is None or self.watched else offers_for(facts, self.directory)
+    def offers(self, facts: Facts | None) -> dict[str, str]:
+        """Return what "always" can mean for a call of which this is known: rules, and what they mean."""
+        return {} if facts is None or self.watched else offers_for(facts, self.directory)
 
     def remember(self, rule: str, scope: Scope) -> None:
         """Let calls through by a rule from now on: in this session, in this directory, or everywhere.

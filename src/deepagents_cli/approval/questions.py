@@ -37,7 +37,6 @@ def make_question(request: ApprovalRequest, policy: Policy) -> Ask:
     spec, facts = policy.specs.get(request.name), policy.facts_of(request)
     details, language = _details(request, spec, policy)
     choices = [each for each in ("approve", "edit", "reject", "respond") if each in request.allowed]
-    offers = policy.offers(facts) if "approve" in choices else []
     return Ask(
         id="",
         name=request.name,
@@ -47,7 +46,7 @@ def make_question(request: ApprovalRequest, policy: Policy) -> Ask:
         call_id=request.tool_call_id,
         language=language,
         edit=edit_of(request, spec) if "edit" in choices else None,
-        rules={each.rule: each.label for each in offers},
+        rules=policy.offers(facts) if "approve" in choices else {},
     )
 
 

@@ -71,13 +71,6 @@ _HOST: Final = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})+")
 _PLAIN: Final = re.compile(r"""(?:[A-Za-z0-9_./:,@%+=~^ -]|'[^']*+'|"[^"$`\\!]*+")*+""")
 
 
-class Offer(NamedTuple):
-    """A rule that a question offers, and what it means."""
-
-    rule: str
-    label: str
-
-
 def make_rule(kind: str, value: str) -> Rule:
     """Make the rule that begins with this word."""
     action, is_pattern = _KINDS[kind]
@@ -180,15 +173,15 @@ def _is_like(action: str, pattern: str, value: str) -> bool:
     return PurePosixPath(value).is_relative_to(pattern)
 
 
-def offers_for_command(command: str, *, exactly: bool) -> list[Offer]:
-    """Return the rules that could let a command through from now on."""
+def offers_for_command(command: str, *, exactly: bool) -> dict[str, str]:
+    """Return the rules that could let a command through from now on, with what each means."""
     if not command.isprintable() or command != command.strip() or not command:
-        return []
-    offers = [Offer(f"command: {command}", f"`{command}`, just so")]
+        return {}
+    offers = {f"command: {command}": f"`{command}`, just so"}
     words = None if exactly else split_plain(command)
     prefix = _prefix_of(words) if words else None
     if prefix and words and _begins(words, prefix):
-        offers.append(Offer(f"commands: {prefix}", f"commands that begin with `{prefix}`"))
+        offers[f"commands: {prefix}"] = f"commands that begin with `{prefix}`"
     return offers
 
 

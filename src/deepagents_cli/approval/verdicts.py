@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Final, Literal, NamedTuple
 
 from deepagents_cli.approval.guarded import Kind
-from deepagents_cli.approval.rules import Action, Offer, Rule, covers, offers_for_command
+from deepagents_cli.approval.rules import Action, Rule, covers, offers_for_command
 from deepagents_cli.values import Mode
 
 PLANNING: Final = (
@@ -73,18 +73,17 @@ def decide(facts: Facts, mode: Mode, rules: Sequence[Rule]) -> Verdict:
     return ALLOW if free and not guarded else ASK
 
 
-def offers_for(facts: Facts, directory: PurePath) -> list[Offer]:
-    """Return what "always" can mean for a call of an agent in this directory."""
+def offers_for(facts: Facts, directory: PurePath) -> dict[str, str]:
+    """Return what "always" can mean for a call of an agent in this directory: rules, and what they mean."""
     # A call by way of a link is about two paths, and the link may lead elsewhere later.
     if len(facts.about) != 1 or not (path := facts.about[0]).isprintable():
-        return []
+        return {}
     if facts.action == "command":
         return offers_for_command(path, exactly=facts.exactly)
-    shown = os.path.relpath(path, directory)
-    offers = [Offer(f"{facts.action}: {path}", f"{_ON_FILES[facts.action]} of {shown}")]
-    if facts.action != "edit" or facts.guarded:
-        return offers
-    above = str(PurePath(path).parent)
-    if above != str(directory):
-        offers.append(Offer(f"edits: {above}", f"changes below {os.path.relpath(above, directory)}/"))
-    return [*offers, Offer(f"edits: {directory}", "changes of all files in the directory")]
+    offers = {f"{facts.action}: {path}": f"{_ON_FILES[facts.action]} of {os.path.relpath(path, directory)}"}
+    if facts.action == "edit" and not facts.guarded:
+        above = PurePath(path).parent
+        if above != directory:
+            offers[f"edits: {above}"] = f"changes below {os.path.relpath(above, directory)}/"
+        offers[f"edits: {directory}"] = "changes of all files in the directory"
+    return offers

@@ -123,8 +123,8 @@ class Asking:
             reason = {"message": given.message} if given.message else {}
             # No person said this, so the model must not read that one did.
             return {"type": given.decision, **reason, **({"verbatim": True} if given.unasked else {})}
-        offered = {each.rule for each in self._policy.rules_for(self._edited or request)}
-        if given.rule in offered:
+        facts = self._policy.facts_of(self._edited or request)
+        if given.rule in self._policy.offers(facts):
             self._keep(given.rule, given.scope)
         if self._edited is None:
             return {"type": "approve"}

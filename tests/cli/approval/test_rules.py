@@ -77,7 +77,7 @@ def test_options_that_run_other_programs_are_no_arguments(prefix: str, command: 
 )  # fmt: skip
 def test_a_prefix_that_can_run_anything_is_no_rule(prefix: str) -> None:
     covered = covers_prefix(prefix, f"{prefix} x")
-    offered = [each.rule for each in offers_for_command(f"{prefix} --x y", exactly=False)]
+    offered = offers_for_command(f"{prefix} --x y", exactly=False)
 
     assert not covered or prefix == "-"
     assert f"commands: {prefix}" not in offered or prefix == "-"
@@ -91,11 +91,11 @@ def test_a_command_is_covered_just_so() -> None:
 
 
 def test_a_question_offers_the_command_and_how_it_begins() -> None:
-    assert [each.rule for each in offers_for_command("npm run test -- -v", exactly=False)] == [
+    assert [*offers_for_command("npm run test -- -v", exactly=False)] == [
         "command: npm run test -- -v",
         "commands: npm run test",
     ]
-    assert offers_for_command("ls\nrm x", exactly=False) == []
+    assert offers_for_command("ls\nrm x", exactly=False) == {}
 
 
 @pytest.mark.parametrize(
