@@ -26,5 +26,5 @@ async def cancel_runs(server: Server, action: Action, *chosen: sa.ColumnElement[
         async with engine.notices.write(engine.database) as (connection, notices):
             await lock_leases(connection, {row["thread_id"] for row in some})
             named = runs.c.run_id.in_([row["run_id"] for row in some])
-            notices += await mark_cancelled(connection, named, action)
+            notices += await mark_cancelled(connection, engine.database.queue, named, action)
     return len(found)

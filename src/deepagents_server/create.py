@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -17,12 +17,13 @@ from deepagents_server.database.assistants import get_assistant
 from deepagents_server.database.engine import Row
 from deepagents_server.database.filters import clean_metadata
 from deepagents_server.database.leftovers import tables_of_savers
-from deepagents_server.database.notices import RUNS, Notice
+from deepagents_server.database.notices import Notice
 from deepagents_server.database.quotas import check_quota
 from deepagents_server.database.runs import (
     AUTH,
     CHECKPOINT,
     STEER,
+    Here,
     Taken,
     add_run,
     count_active,
@@ -30,6 +31,7 @@ from deepagents_server.database.runs import (
     mark_cancelled,
     mark_steered,
     new_run,
+    pass_on,
 )
 from deepagents_server.database.tables import runs, server_time, threads
 from deepagents_server.database.threads import add_thread, get_thread
@@ -81,9 +83,9 @@ async def _create_runs(server: Server, asked: Sequence[Asked]) -> list[Row]:
 @asynccontextmanager
 async def creating(server: Server) -> AsyncGenerator[NewRuns]:
     """Make runs in one transaction; when it has ended, they begin, or wait as their strategies say."""
-    with server.engine.reserving() as reserve:
+    with server.engine.reserving() as here:
         async with server.engine.notices.write(server.database) as (connection, notices):
-            yield (new := NewRuns(server, connection, notices, reserve))
+            yield (new := NewRuns(server, connection, notices, here))
         for taken in new.taken:
             server.engine.start(taken)
 
@@ -95,8 +97,8 @@ class NewRuns:
     server: Server
     connection: AsyncConnection
     notices: list[Notice]
-    reserve: Callable[[str, str], bool]
-    """Keeps room in this process for a run that can begin at once."""
+    here: Here
+    """This process, where runs may begin at once."""
     taken: list[Taken] = field(default_factory=list[Taken])
 
     async def add(self, given: Mapping[str, Any], thread_id: str | None = None) -> Row:
@@ -124,20 +126,29 @@ class NewRuns:
                 409, "The thread is busy with another run; wait for it, or choose a multitask_strategy."
             )
         await check_quota(connection, server.scope.owner, busy if strategy in _REPLACES else 0)
-        begins = not busy and not given.get("after_seconds") and self.reserve(row["run_id"], row["owner"])
-        row, token = await add_run(connection, row, server.engine.worker if begins else None)
+        row = await add_run(connection, row)
         await _mark_thread(connection, thread, assistant)
-        self.notices.extend([("begin", row["thread_id"]), *([] if token else [RUNS])])
-        self.taken.extend([(row, token)] if token else [])
+        self.notices.append(("begin", row["thread_id"]))
         if busy:
             self.notices.extend(await self._make_way(row))
-        return row
+        return await self._pass_on(row)
+
+    async def _pass_on(self, row: Row) -> Row:
+        """Let a run wait until it is due, or begin if its thread is free."""
+        if row["due_at"]:
+            # Not by what was returned: a file numbers runs after that.
+            of_run = sa.select(runs).where(runs.c.run_id == row["run_id"])
+            waiting = (await self.connection.execute(of_run)).mappings().one()
+            await self.server.database.queue.add(self.connection, waiting)
+        taken = await pass_on(self.connection, self.server.database.queue, row["thread_id"], self.here)
+        self.taken.extend([taken] if taken else [])
+        return taken[0] if taken and taken[0]["run_id"] == row["run_id"] else row
 
     async def _make_way(self, row: Row) -> list[Notice]:
         others = sa.and_(runs.c.thread_id == row["thread_id"], runs.c.run_id != row["run_id"])
         strategy = row["multitask_strategy"]
         if strategy in _REPLACES:
-            return await mark_cancelled(self.connection, others, strategy)
+            return await mark_cancelled(self.connection, self.server.database.queue, others, strategy)
         return await mark_steered(self.connection, others) if strategy == STEER else []
 
 

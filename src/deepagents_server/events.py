@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -139,13 +139,29 @@ class EventLog:
         if channel and channel.works and channel.keep:
             await self._flush(run_id, channel)
 
-    async def close(self, run_id: str, token: int, *, ended: bool) -> None:
-        """Stop taking events; an attempt that did not end the run leaves its readers waiting for the next."""
+    def last_batch(self, run_id: str, error: Any) -> dict[str, Any] | None:
+        """Return the row of what is left to be kept if the run ends now; `None` if that is not, or is much.
+
+        It belongs into the transaction that ends the run: whoever then begins to read finds all of it.
+        """
+        channel = self._channels.get(run_id)
+        if not channel or not channel.works or not channel.keep or channel.size > _HELD:
+            return None
+        left = channel.since(channel.kept)
+        ending = enumerate(_endings(error), channel.seq + 1)
+        return _row(run_id, [*left, *(Event(seq, name, dump(data)) for seq, (name, data) in ending)])
+
+    async def close(self, run_id: str, token: int, *, ended: bool, error: Any = None, kept: int = 0) -> None:
+        """Stop taking events; an attempt that did not end the run leaves its readers waiting for the next.
+
+        `kept` is the last number of the batch with which the run has ended.
+        """
         channel = self._channels.get(run_id)
         # A later attempt in this process may have opened it anew.
         if channel and channel.works and channel.seq // PER_ATTEMPT == token:
-            if ended:
-                channel.add(END, None)
+            channel.kept = max(channel.kept, kept)
+            for name, data in _endings(error) if ended else ():
+                channel.add(name, data)
             channel.works = False
             if channel.timer:
                 channel.timer.cancel()
@@ -262,8 +278,7 @@ class EventLog:
             batch = channel.since(channel.kept)
             if not batch:
                 return
-            texts = (f"[{each.seq},{dump_text(each.name)},{each.data.decode()}]" for each in batch)
-            row = {"run_id": run_id, "seq": batch[-1].seq, "events": f"[{','.join(texts)}]"}
+            row = _row(run_id, batch)
             async with self._database.write() as connection:
                 is_mine = await add_events(connection, row, channel.attempt)
             channel.kept = batch[-1].seq
@@ -273,6 +288,15 @@ class EventLog:
                 self._drop(run_id, channel)
             if self.on_kept:
                 self.on_kept(run_id)
+
+
+def _endings(error: Any) -> list[tuple[str, Any]]:
+    return [*([("error", error)] if error else []), (END, None)]
+
+
+def _row(run_id: str, batch: Sequence[Event]) -> dict[str, Any]:
+    texts = (f"[{each.seq},{dump_text(each.name)},{each.data.decode()}]" for each in batch)
+    return {"run_id": run_id, "seq": batch[-1].seq, "events": f"[{','.join(texts)}]"}
 
 
 async def _wait(news: asyncio.Event, seconds: float) -> bool:

@@ -149,12 +149,6 @@ def check_host(host: str, *, trusted: bool) -> None:
         )
 
 
-async def asks_who_calls(server: Server) -> bool:
-    """Tell whether a server lets in only whom it knows."""
-    handlers = server.handlers
-    return bool(handlers and handlers.authenticates) or await server.keys.are_used()
-
-
 async def serve(
     config: ServerConfig, settings: Settings, host: str, port: int, ready: Callable[[str], None]
 ) -> None:
@@ -164,7 +158,7 @@ async def serve(
         ServeError: if there is nothing to serve, or nowhere to listen.
     """
     async with open_server(config, settings) as server, scheduling(server), removing_old(server):
-        check_host(host, trusted=settings.allow_anyone or await asks_who_calls(server))
+        check_host(host, trusted=settings.allow_anyone or server.engine.has_owners)
         with listen(host, port) as listening:
             shown = f"[{host}]" if ":" in host else host
             answering = listener(server, settings)
@@ -201,7 +195,6 @@ async def work(
         _on_signals(over.set)
         if move_from is not None:
             await move_runs(server.database, settings.version, move_from)
-            await server.engine.wake()
         with server.metrics.shown_at(metrics) if metrics else nullcontext():
             ready(server.engine.worker)
             await over.wait()

@@ -112,6 +112,7 @@ async def open_server(config: ServerConfig, settings: Settings) -> AsyncGenerato
             owner_limit=settings.owner_limit,
             on_webhook=deliveries.wake,
             metrics=metrics,
+            has_owners=bool(handlers and handlers.authenticates) or await keys.are_used(),
         )
         await stack.enter_async_context(deliveries.running())
         await stack.enter_async_context(engine.running())

@@ -30,14 +30,6 @@ def newer(tmp_path: Path) -> Iterator[Process]:
     process.close()
 
 
-def _wait_until_dbos_knows(run: str, place: Path) -> None:
-    """Until then, the lease of a run is what brings it back."""
-    query = "SELECT 1 FROM workflow_status WHERE workflow_uuid LIKE ?"
-    with closing(sqlite3.connect(place / ".deepagents" / "server.db")) as database:
-        while not database.execute(query, (f"{run}:%",)).fetchall():
-            time.sleep(0.05)
-
-
 @pytest.mark.parametrize(("how", "changes"), [(signal.SIGKILL, False), (signal.SIGTERM, True)])
 def test_a_run_goes_on_where_the_server_ended(
     process: Process, newer: Process, tmp_path: Path, how: signal.Signals, *, changes: bool
@@ -60,8 +52,6 @@ def test_a_run_goes_on_where_the_server_ended(
             seen.append(part)
             if part.event == "custom":
                 break
-        if how == signal.SIGKILL:
-            _wait_until_dbos_knows(run, tmp_path)
         while not begun.exists():
             time.sleep(0.05)
         assert process.end(how) == (0 if how == signal.SIGTERM else -how), "a server may be told to end"
@@ -106,8 +96,6 @@ def test_after_a_crash_those_go_on_that_were_at_work(tmp_path: Path) -> None:
         working = [begin("one"), begin("two")]
         begin("three")
         begin("four")
-        for run in working:
-            _wait_until_dbos_knows(run, tmp_path)
     process.end(signal.SIGKILL)
 
     process.start()

@@ -5,7 +5,6 @@ import operator
 import sqlite3
 import sys
 import threading
-from collections import Counter
 from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,12 +23,11 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from deepagents_server.database import open_database
 from deepagents_server.database.assistants import add_system_assistants
-from deepagents_server.database.claims import Claim, claim
 from deepagents_server.database.notices import Notices
 from deepagents_server.database.owners import Scope
-from deepagents_server.database.runs import hand_back, new_run, take_over
+from deepagents_server.database.runs import Here, new_run, pass_on
 from deepagents_server.database.store import graphs_of
-from deepagents_server.database.tables import assistants, leases, runs, threads, workers
+from deepagents_server.database.tables import assistants, leases, runs, threads
 from deepagents_server.database.threads import add_thread
 from deepagents_server.errors import ServeError
 from deepagents_server.graphs import Graphs
@@ -229,51 +227,13 @@ async def test_a_store_that_is_held_up_holds_up_no_checkpoint(postgres: str) -> 
         assert await asyncio.gather(*asked) == [None] * 10
 
 
-async def test_thousands_of_runs_that_wait_do_not_hold_up_the_event_loop(tmp_path: Path) -> None:
-    """All but two wait for their thread; of the two, the urgent one comes first."""
-    async with open_database(address(tmp_path)) as database:
-        busy = [{"thread_id": "busy", "run_id": "at work"}, {"thread_id": "a"}, {"thread_id": "b"}]
-        plain = {**new_run({"assistant_id": "", "graph_id": "echo", "metadata": {}}, {}), "updated_at": now()}
-        waiting = [
-            {**plain, "run_id": str(number), "thread_id": "busy", "created_at": now(number / 1e6)}
-            for number in range(3000)
-        ]
-        free = [
-            {**plain, "run_id": name, "thread_id": name, "priority": rank, "created_at": now(1)}
-            for name, rank in (("a", 0), ("b", 5))
-        ]
-        async with database.write() as connection:
-            for each in busy:
-                await connection.execute(leases.insert().values(each))
-            await connection.execute(runs.insert(), waiting)
-            for each in free:
-                await connection.execute(runs.insert().values(each))
-
-        steps: Counter[str] = Counter()
-
-        @event.listens_for(database.engine.sync_engine, "checkout")
-        def watch(connection: Any, *_: Any) -> None:
-            connection.set_progress_handler(lambda: steps.update([threading.current_thread().name]), 100)
-
-        taken, _ = await claim(database, Claim("worker", ["echo"], "1", 10))
-
-        assert [run["run_id"] for run, _ in taken] == ["b", "a"]
-        assert steps.total() > 300, "all of them were looked at"
-        assert steps["MainThread"] < 100, "and not while the event loop waited"
-
-
-@pytest.mark.parametrize("owner_limit", [None, 2])
-async def test_of_thousands_of_runs_that_may_begin_a_few_are_looked_at(
-    tmp_path: Path, owner_limit: int | None
-) -> None:
+async def test_of_thousands_of_runs_that_wait_on_a_thread_a_few_are_looked_at(tmp_path: Path) -> None:
     async with open_database(address(tmp_path)) as database:
         plain = new_run({"assistant_id": "", "graph_id": "echo", "metadata": {}}, {})
-        plain |= {"created_at": now(), "updated_at": now()}
-        ids = [str(number) for number in range(3000)]
-        waiting = [{**plain, "run_id": each, "thread_id": each, "owner": f"owner {each}"} for each in ids]
+        plain |= {"created_at": now(), "updated_at": now(), "thread_id": "busy"}
         async with database.write() as connection:
-            await connection.execute(runs.insert(), waiting)
-            await connection.execute(leases.insert(), [{"thread_id": each} for each in ids])
+            await connection.execute(runs.insert(), [{**plain, "run_id": str(n)} for n in range(3000)])
+            await connection.execute(leases.insert().values(thread_id="busy"))
         steps = 0
 
         def step() -> None:
@@ -284,9 +244,11 @@ async def test_of_thousands_of_runs_that_may_begin_a_few_are_looked_at(
         def watch(connection: Any, *_: Any) -> None:
             connection.set_progress_handler(step, 100)
 
-        taken, _ = await claim(database, Claim("worker", ["echo"], "1", 5, owner_limit))
+        async with database.write() as connection:
+            taken = await pass_on(connection, database.queue, "busy", Here("worker", lambda _: True))
 
-        assert len(taken) == 5
+        assert taken
+        assert taken[0]["run_id"] == "0"
         assert steps < 50, "to look at all takes thousands"
 
 
@@ -304,47 +266,17 @@ async def test_what_no_connection_was_free_for_is_told_later(
         )
         heard, listens = asyncio.Queue[str](), asyncio.Event()
         hearing, telling = Notices(database), Notices(replace(database, engine=engine))
-        hearing.on("runs", heard.put_nowait)
+        hearing.on("begin", heard.put_nowait)
         telling.on_return = listens.set
         async with hearing.exchanging(), telling.exchanging():
             await listens.wait()
             async with engine.connect():
-                telling.send(("runs", "first"))
+                telling.send(("begin", "first"))
                 while "QueuePool limit" not in caplog.text:
                     await asyncio.sleep(0.01)
-            telling.send(("runs", "second"))
+            telling.send(("begin", "second"))
             assert {await heard.get(), await heard.get()} == {"first", "second"}
         await engine.dispose()
-
-
-async def test_a_run_is_not_taken_from_a_worker_that_lives(postgres: str) -> None:
-    """Whoever believes it to be left over may be late: a sleeper, or one that looks for the lost."""
-    host = dict(part.split("=") for part in postgres.split())["host"]
-    async with open_database(f"postgresql://postgres@/postgres?host={host}") as database:
-        thread, run, alive = str(uuid4()), str(uuid4()), str(uuid4())
-        row = {"run_id": run, "thread_id": thread, "assistant_id": "", "graph_id": "echo", "metadata": {}}
-        await database.execute(
-            runs.insert().values(new_run({**row, "version": "none"}, {})),
-            leases.insert().values(thread_id=thread),
-            workers.insert().values(worker_id=alive, seen_at=4e9),
-        )
-
-        # Two that begin it at once do not both get it.
-        taken = await asyncio.gather(*(take_over(database, run, alive + name) for name in ("", "?")))
-        await database.execute(leases.update().where(leases.c.run_id == run).values(worker=alive))
-        await hand_back(database, run, "late")
-        kept = await database.row(sa.select(leases).where(leases.c.thread_id == thread))
-        refused = await take_over(database, run, "late")
-        await database.execute(workers.delete().where(workers.c.worker_id == alive))
-        await hand_back(database, run, "late")
-        freed = await database.row(sa.select(leases).where(leases.c.thread_id == thread))
-
-        assert any(taken)
-        assert kept
-        assert kept["worker"] == alive
-        assert refused is None
-        assert freed
-        assert (freed["run_id"], freed["worker"]) == (None, None)
 
 
 async def test_graphs_write_to_a_file_from_event_loops_of_their_own(tmp_path: Path) -> None:

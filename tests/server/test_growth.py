@@ -18,7 +18,7 @@ from sqlalchemy import event
 
 from deepagents_server.config import ServerConfig
 from deepagents_server.database import Database
-from deepagents_server.database.engine import set_pragmas
+from deepagents_server.database.pragmas import set_pragmas
 from deepagents_server.database.runs import new_run
 from deepagents_server.database.tables import leases, runs, threads
 from deepagents_server.serialize import now

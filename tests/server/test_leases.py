@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
 from sqlite3 import IntegrityError
@@ -17,12 +16,12 @@ from psycopg import OperationalError
 
 from deepagents_server.config import Ages
 from deepagents_server.database import Database, open_database
-from deepagents_server.database.claims import Claim, queue_age
-from deepagents_server.database.claims import claim as claim_runs
 from deepagents_server.database.owners import Scope
 from deepagents_server.database.quotas import Quota, list_quotas, set_quota
 from deepagents_server.database.removal import open_remover
-from deepagents_server.database.runs import Taken, finish, hand_back, new_run, take_again, take_over
+from deepagents_server.database.run_control import queue_age
+from deepagents_server.database.runs import Taken, finish, new_run, recover, take_again
+from deepagents_server.database.runs import begin as begin_run
 from deepagents_server.database.store import graphs_of
 from deepagents_server.database.tables import leases, run_events, runs
 from deepagents_server.database.threads import add_thread
@@ -54,8 +53,10 @@ async def keep_runs(database: Database, *rows: dict[str, Any]) -> None:
             await connection.execute(leases.insert().values(thread_id=thread))
 
 
-async def claim(database: Database, wanted: Claim) -> list[Taken]:
-    taken, _ = await claim_runs(database, wanted)
+async def begin(database: Database, mark: str, worker: str = "worker") -> Taken:
+    """Begin a run whose id, thread and version are the same."""
+    taken = await begin_run(database, mark, worker, mark, ["echo"])
+    assert taken
     return taken
 
 
@@ -79,14 +80,15 @@ async def test_who_lost_a_run_cannot_end_it(database: Database) -> None:
     """Neither while another attempt works, nor after it has ended the run; nor can he take it back."""
     mark = uuid4().hex
     await keep_runs(database, {"run_id": mark, "thread_id": mark, "version": mark})
-    ((run, first),) = await claim(database, Claim("worker", ["echo"], mark, 1))
+    run, first = await begin(database, mark)
     again = await take_again(database, run, first, "worker")
     assert again
     assert await take_again(database, run, first, "asleep") is None
     ends: Any = [(first, "error"), (again[1], "success"), (first, "error")]
 
     done = [
-        await finish(database, run, token, {"status": status}, {"status": "idle"}) for token, status in ends
+        (await finish(database, run, token, {"status": status}, {"status": "idle"}))[0]
+        for token, status in ends
     ]
     (ended,) = await database.rows(sa.select(runs).where(runs.c.run_id == mark))
 
@@ -98,7 +100,7 @@ async def test_who_lost_a_run_can_say_no_more(database: Database) -> None:
     """His events would come after those of the attempt that goes on."""
     mark = uuid4().hex
     await keep_runs(database, {"run_id": mark, "thread_id": mark, "version": mark})
-    ((run, first),) = await claim(database, Claim("worker", ["echo"], mark, 1))
+    run, first = await begin(database, mark)
     log = EventLog(database)
     log.open(mark, first, attempt=run["attempt"], keep=True)
     await log.put(mark, "updates", {"said": "in time"})
@@ -123,118 +125,28 @@ async def test_a_run_that_is_handed_back_waits_from_then_on(database: Database) 
     await keep_runs(database, {"run_id": mark, "thread_id": mark, "version": mark, "updated_at": stamp})
     assert await queue_age(database) > 59
 
-    await claim(database, Claim("worker", ["echo"], mark, 1))
+    await begin(database, mark, mark)
     begun = runs.update().where(runs.c.run_id == mark)
     await database.execute(begun.values(updated_at=now(-3600)))
-    await hand_back(database, mark, "worker")
+    assert await recover(database, mark) == 1
 
     assert await queue_age(database) < 59
 
 
-async def test_an_urgent_run_does_not_pass_another_of_its_thread(database: Database) -> None:
-    thread, first, later, urgent = (uuid4().hex for _ in range(4))
-    ranks = {first: 0, later: 0, urgent: 9}
-    common = {"thread_id": thread, "version": thread}
-    rows = [{**common, "run_id": run_id, "priority": rank} for run_id, rank in ranks.items()]
-    await keep_runs(database, *rows)
+async def test_a_run_begins_once_however_often_it_was_put_into_the_queue(database: Database) -> None:
+    """By two that have heard of it at once; not with another version; and not when it is over."""
+    mark = uuid4().hex
+    await keep_runs(database, {"run_id": mark, "thread_id": mark, "version": mark})
+    assert await begin_run(database, mark, "worker", "another version", ["echo"]) is None
 
-    (taken,) = await claim(database, Claim("worker", ["echo"], thread, 10))
-    refused = await take_over(database, urgent, "another")
-    (left,) = await database.rows(sa.select(runs).where(runs.c.run_id == urgent))
+    taken = await asyncio.gather(
+        *(begin_run(database, mark, worker, mark, ["echo"]) for worker in ("one", "other"))
+    )
+    ((run, token),) = [each for each in taken if each]
+    await finish(database, run, token, {"status": "success"}, {"status": "idle"})
 
-    assert taken[0]["run_id"] == first
-    assert refused is None, "a thread has one run at a time, whoever asks"
-    assert (left["status"], left["attempt"]) == ("pending", 0)
-
-
-async def test_a_thread_at_work_takes_no_room_from_others(database: Database) -> None:
-    """What waits there is not even looked at."""
-    busy, free = uuid4().hex, uuid4().hex
-    of_threads = {f"{busy}0": busy, f"{busy}1": busy, free: free}
-    rows = [{"run_id": run, "thread_id": thread, "version": busy} for run, thread in of_threads.items()]
-    await keep_runs(database, *rows)
-    wanted = Claim("worker", ["echo"], busy, 1)
-
-    taken = [await claim(database, wanted) for _ in range(2)]
-
-    assert [run["run_id"] for ((run, _),) in taken] == [f"{busy}0", free]
-
-
-async def test_an_owner_has_as_many_runs_at_work_as_its_limit(database: Database) -> None:
-    """Also where two workers look at once; the runs of others do not wait behind them."""
-    ann, ben = uuid4().hex, uuid4().hex
-    rows = [
-        {"run_id": f"{owner}{number}", "thread_id": f"{owner}{number}", "owner": owner, "version": ann}
-        for owner, runs_of_owner in ((ann, 5), (ben, 1))
-        for number in range(runs_of_owner)
-    ]
-    await keep_runs(database, *rows)
-    wanted = Claim("worker", ["echo"], ann, 3, owner_limit=2)
-
-    at_once = await asyncio.gather(*(claim(database, wanted) for _ in range(2 if database.is_shared else 1)))
-    # Who finds that another counts the runs of an owner leaves them, and looks again.
-    later = [await claim(database, wanted) for _ in range(2)]
-
-    begun = Counter(run["run_id"][:-1] for taken in (*at_once, *later) for run, _ in taken)
-    assert begun == {ann: 2, ben: 1}
-
-
-async def test_a_worker_that_falls_asleep_while_it_counts_holds_up_one_owner(database: Database) -> None:
-    """What was begun of others works, and their next runs begin: nobody waits for the one who counts."""
-    ann, ben = uuid4().hex, uuid4().hex
-    rows = [
-        {"run_id": f"{owner}{n}", "thread_id": f"{owner}{n}", "owner": owner, "version": ann}
-        for owner in (ann, ben)
-        for n in range(2)
-    ]
-    await keep_runs(database, *rows)
-    wanted = Claim("worker", ["echo"], ann, 2, owner_limit=1)
-    if not database.is_shared:
-        taken, is_held_up = await claim_runs(database, wanted)
-        assert ([run["run_id"] for run, _ in taken], is_held_up) == ([f"{ann}0", f"{ben}0"], False)
-        return
-
-    async with database.write() as asleep:
-        await asleep.execute(sa.select(sa.func.pg_advisory_xact_lock(0x6465_6572, sa.func.hashtext(ann))))
-        taken, is_held_up = await claim_runs(database, wanted)
-        assert ([run["run_id"] for run, _ in taken], is_held_up) == ([f"{ben}0"], True)
-    taken, is_held_up = await claim_runs(database, wanted)
-    assert ([run["run_id"] for run, _ in taken], is_held_up) == ([f"{ann}0"], False)
-
-
-async def test_owners_begin_in_turn_and_each_with_its_most_urgent_run(database: Database) -> None:
-    """However many one has waiting, and however urgent they are to him."""
-    ann, ben, cem = (uuid4().hex for _ in range(3))
-    asked = [*[(ann, 0)] * 3, *[(ann, 10)] * 3, (ben, 0), (ben, 0), (cem, -10)]
-    rows = [
-        {"run_id": f"{owner}{number}", "thread_id": f"{owner}{number}", "owner": owner, "priority": rank}
-        for number, (owner, rank) in enumerate(asked)
-    ]
-    await keep_runs(database, *({**row, "version": ann} for row in rows))
-
-    begun = [await claim(database, Claim("worker", ["echo"], ann, size)) for size in (1, 3, 2, 9)]
-
-    assert [[run["run_id"][-1] for run, _ in taken] for taken in begun] == [
-        ["3"],
-        ["6", "8", "4"],
-        ["7", "5"],
-        ["0", "1", "2"],
-    ]
-
-
-async def test_the_last_place_of_a_worker_is_for_those_who_have_none_at_work(database: Database) -> None:
-    ann, ben = uuid4().hex, uuid4().hex
-    rows = [
-        {"run_id": f"{owner}{n}", "thread_id": f"{owner}{n}", "owner": owner}
-        for owner in (ann, ben)
-        for n in range(2)
-    ]
-    await keep_runs(database, *({**row, "version": ann} for row in rows))
-
-    begun = await claim(database, Claim("worker", ["echo"], ann, 2, busy=[ann], spare=1))
-
-    assert [run["run_id"] for run, _ in begun] == [f"{ann}0", f"{ben}0"]
-    assert await claim(database, Claim("worker", ["echo"], ann, 1, busy=[ann, ben], spare=1)) == []
+    assert run["attempt"] == 1
+    assert await begin_run(database, mark, "late", mark, ["echo"]) is None
 
 
 async def test_what_an_owner_keeps_is_measured(database: Database) -> None:

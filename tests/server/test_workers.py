@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -180,6 +181,39 @@ async def test_batches_for_the_same_threads_do_not_wait_for_each_other_forever(
         await client.threads.delete(thread)
 
 
+async def test_who_begins_to_follow_a_thread_as_its_run_ends_is_told_of_the_end(
+    client: LangGraphClient, shared: Shared
+) -> None:
+    """Here after all that was said before, while the last events are written."""
+    thread = (await client.threads.create())["thread_id"]
+    slow = """
+    CREATE FUNCTION wait_at_the_end() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN PERFORM pg_advisory_xact_lock(77); RETURN NEW; END $$;
+    CREATE TRIGGER ends_slowly BEFORE INSERT ON run_events FOR EACH ROW
+    WHEN (NEW.events LIKE '%"end",null]%') EXECUTE FUNCTION wait_at_the_end()
+    """
+    with psycopg.connect(shared.database, autocommit=True) as database:
+        database.execute(slow.encode())
+        database.execute("SELECT pg_advisory_lock(77)")
+        run = await client.runs.create(thread, "echo", input=say("hello"), stream_resumable=True)
+        while not database.execute(
+            "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        ).fetchall():
+            await asyncio.sleep(0.02)
+        kept = "SELECT max(seq) FROM run_events WHERE run_id = %s"
+        ((since,),) = database.execute(kept, (run["run_id"],)).fetchall()
+        with opened(shared.url, thread) as socket:
+            ask(socket, "subscription.subscribe", {"channels": ["lifecycle"], "since": since or 0})
+            for number in range(10):
+                # By then it has looked which runs there are.
+                ask(socket, "agent.getTree", {}, number)
+            database.execute("SELECT pg_advisory_unlock(77)")
+            told: Any = {}
+            while told.get("event") != "completed":
+                told = json.loads(await asyncio.to_thread(socket.recv, 60))["params"]["data"]
+        database.execute("DROP TRIGGER ends_slowly ON run_events; DROP FUNCTION wait_at_the_end")
+
+
 def holder(shared: Shared, *more: Process) -> Process:
     """Return the worker that lifts."""
     pid = int(shared.lifted.read_text().splitlines()[-1].split()[-1])
@@ -304,7 +338,6 @@ async def test_a_worker_takes_over_no_more_than_it_has_room_for(shared: Shared, 
             lost = await begin(client, "lifter", "up")
             ending = holder(shared, *narrow)
             kept = await begin(client, "lifter", "up")
-            _wait_until_dbos_knows(lost[1], shared.database)
 
             ending.end(signal.SIGKILL)
             while (await client.runs.get(*lost[:2]))["status"] == "running":
@@ -318,14 +351,6 @@ async def test_a_worker_takes_over_no_more_than_it_has_room_for(shared: Shared, 
     for worker in narrow:
         worker.close()
     shared.lifted.with_name("go").unlink()
-
-
-def _wait_until_dbos_knows(run: str, database: str) -> None:
-    """Until then, the lease of a run is what brings it to another worker."""
-    query = "SELECT 1 FROM dbos.workflow_status WHERE workflow_uuid LIKE %s"
-    with psycopg.connect(database, autocommit=True) as connection:
-        while not connection.execute(query, (f"{run}:%",)).fetchall():
-            time.sleep(0.05)
 
 
 @pytest.mark.slow

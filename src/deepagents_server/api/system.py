@@ -13,7 +13,7 @@ from deepagents_server.api.common import SECURE, answer, serving
 from deepagents_server.api.endpoint import Answer, Endpoint
 from deepagents_server.api.openapi import describe_once
 from deepagents_server.api.parameters import FLAG
-from deepagents_server.database.claims import queue_age
+from deepagents_server.database.run_control import queue_age
 from deepagents_server.database.tables import runs, threads
 
 

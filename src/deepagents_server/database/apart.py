@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.engine import make_url
 
-from deepagents_server.database.engine import set_pragmas
+from deepagents_server.database.pragmas import set_pragmas
 
 
 @contextmanager

@@ -34,19 +34,18 @@ from deepagents_server.database.place import (
     keep_for_this_process,
     prepare_file,
 )
+from deepagents_server.database.pragmas import set_pragmas
+from deepagents_server.database.queue import RunQueue
 from deepagents_server.database.saver import OrderedSqliteSaver
 from deepagents_server.database.store_file import connect
 from deepagents_server.database.tables import server_time
 from deepagents_server.database.turns import LONGEST, Turns, bounded
 from deepagents_server.errors import ServeError, show_cause
-from deepagents_server.serialize import now
 
 P = ParamSpec("P")
 T = TypeVar("T")
 Row = Mapping[str, Any]
 _MIGRATING: Final = 0x6465_6570
-_PRAGMAS: Final = ("journal_mode=WAL", "synchronous=NORMAL", "busy_timeout=30000", "foreign_keys=ON")
-"""None of them writes to a file that is there: the event loop may not wait for a writer who waits for it."""
 _READERS: Final = 8
 _POOL: Final = 10
 _OWN: Final = 4
@@ -82,6 +81,8 @@ class Database:
     # which sleeps.
     _writing: asyncio.Lock
     _turns: Turns
+    queue: RunQueue
+    """The runs that wait for a worker."""
     _copies: Turns = field(default_factory=lambda: Turns(_COPIES, 1))
     owner: str = ""
     """Whose rows are added; `of` says whose are seen."""
@@ -222,6 +223,8 @@ async def open_database(
     async with AsyncExitStack() as stack:
         with explain_errors(url):
             database = await _open(url, stack, store or {}, alongside=alongside)
+            if not alongside:
+                await database.in_thread(database.queue.migrate)
         yield database
 
 
@@ -271,12 +274,11 @@ async def _open_sqlite(url: str, path: Path, stack: AsyncExitStack, memory: Mapp
     await store.start_ttl_sweeper()
     async with engine.begin() as opened:
         await opened.run_sync(migrate)
+    queue = stack.enter_context(closing(RunQueue(make_url(url))))
     threads = stack.enter_context(ThreadPoolExecutor(_READERS + _OWN + _COPIES, "reads"))
     # To search a file is work for a core of this machine.
     turns = Turns(_READERS, max(1, (os.cpu_count() or 1) // 2), LONGEST)
-    return Database(
-        url, engine, saver, store, (), (DataError,), threads, saver.writing, turns, Turns(_COPIES, 1)
-    )
+    return Database(url, engine, saver, store, (), (DataError,), threads, saver.writing, turns, queue)
 
 
 def _sqlite_engine(path: Path) -> AsyncEngine:
@@ -326,9 +328,10 @@ async def _open_postgres(url: str, stack: AsyncExitStack, memory: Mapping[str, A
     # Read-only it is after a failover, as long as it is a standby.
     lost = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.ReadOnlySqlTransaction)
     unfit = (DataError, psycopg.DataError)
+    queue = stack.enter_context(closing(RunQueue(make_url(url))))
     threads = stack.enter_context(ThreadPoolExecutor(_READERS, "reads"))
     turns = Turns(_POOL - _OWN, 2, LONGEST)
-    return Database(url, engine, saver, store, lost, unfit, threads, asyncio.Lock(), turns)
+    return Database(url, engine, saver, store, lost, unfit, threads, asyncio.Lock(), turns, queue)
 
 
 @asynccontextmanager
@@ -355,18 +358,6 @@ def _options(memory: Mapping[str, Any]) -> dict[str, Any]:
     # renews, unless the file says otherwise: LangGraph's stores do not agree on that.
     ages = {"refresh_on_read": True, **(memory.get("ttl") or {"sweep_interval_minutes": 5})}
     return {"ttl": ages, **({"index": memory["index"]} if memory.get("index") else {})}
-
-
-def set_pragmas(connection: Any, _record: Any) -> None:
-    """Prepare a connection to SQLite: readers do not wait for the writer, and a commit not for the disk.
-
-    A process that is killed loses nothing. After a loss of power the last commits may be missing.
-    """
-    # Transactions begin where this module says so, not where the driver thinks.
-    connection.isolation_level = None
-    for pragma in _PRAGMAS:
-        connection.execute(f"PRAGMA {pragma}").close()
-    connection.create_function("server_time", 1, now, deterministic=True)
 
 
 def _prepare_to_run_at_once(connection: Any, record: Any) -> None:

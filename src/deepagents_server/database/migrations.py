@@ -16,7 +16,7 @@ _VERSIONS: Final = sa.Table(
 )
 
 _DIRECTORY: Final = Path(__file__).with_name("steps")
-STEPS: Final = ("tables", "fence", "webhooks", "queue", "tries", "urgency", "order", "bounds")
+STEPS: Final = ("tables",)
 """Each step once, in order: `steps/NUMBER_NAME.DATABASE.sql`. What is in a release never changes."""
 
 

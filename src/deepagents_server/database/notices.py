@@ -16,13 +16,10 @@ from deepagents_server.background import in_background
 from deepagents_server.database.engine import Database
 from deepagents_server.errors import OUTAGES, show_cause
 
-Kind = Literal["runs", "stop", "steer", "events", "end", "watch", "begin"]
-"""There are runs to start; a run is to stop or to give way; it has events, or an end; somebody reads it; a
-thread has got a run."""
+Kind = Literal["stop", "steer", "events", "end", "watch", "begin"]
+"""A run is to stop or to give way; it has events, or an end; somebody reads it; a thread has got a run."""
 Notice = tuple[Kind, str]
-"""A kind, and the id of the run or thread, if it is about one."""
-RUNS: Final[Notice] = ("runs", "")
-"""There are runs to start."""
+"""A kind, and the id of the run or thread."""
 _CHANNEL: Final = "deepagents"
 _MOST: Final = 150
 """Notices in one of PostgreSQL's, which takes 8,000 bytes."""

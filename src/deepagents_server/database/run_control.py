@@ -8,10 +8,11 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from deepagents_server.database.engine import Database, Row
-from deepagents_server.database.notices import RUNS, Notices
-from deepagents_server.database.runs import ACTIVE, lock_leases, mark_cancelled
-from deepagents_server.database.tables import leases, run_events, runs, server_time, threads
+from deepagents_server.database.notices import Notices
+from deepagents_server.database.runs import ACTIVE, lock_leases, mark_cancelled, pass_on
+from deepagents_server.database.tables import PENDING, leases, run_events, runs, server_time, threads
 from deepagents_server.errors import ServeError
+from deepagents_server.serialize import seconds_between
 
 _AGAIN: Final = ("error", "interrupted", "timeout")
 _LATER: Final = runs.alias()
@@ -52,7 +53,7 @@ async def end_run(database: Database, notices: Notices, run: Row, action: str) -
     """End a run early; `rollback` also takes back what it did to its thread."""
     async with notices.write(database) as (connection, sent):
         await lock_leases(connection, [run["thread_id"]])
-        sent += await mark_cancelled(connection, runs.c.run_id == run["run_id"], action)
+        sent += await mark_cancelled(connection, database.queue, runs.c.run_id == run["run_id"], action)
 
 
 async def find_marked(database: Database, run_ids: Collection[str]) -> list[Row]:
@@ -82,7 +83,17 @@ async def retry_run(database: Database, notices: Notices, run: Row) -> None:
         # They end with the end that it had, and no reader would look behind that.
         await connection.execute(run_events.delete().where(run_events.c.run_id == run["run_id"]))
         await connection.execute(of_thread.values(status="busy", error=None, updated_at=server_time()))
-        sent += [("begin", run["thread_id"]), RUNS]
+        await pass_on(connection, database.queue, run["thread_id"])
+        sent += [("begin", run["thread_id"])]
+
+
+async def queue_age(database: Database) -> float:
+    """Return for how many seconds the first of the runs that may begin has waited."""
+    since = sa.case((runs.c.due_at > runs.c.updated_at, runs.c.due_at), else_=runs.c.updated_at)
+    waits = sa.select(sa.func.min(since)).where(runs.c.status == PENDING, runs.c.due_at <= server_time())
+    query: Any = sa.select(waits.scalar_subquery().label("since"), server_time().label("now"))
+    (row,) = await database.rows(query)
+    return max(0.0, seconds_between(row["since"] or row["now"], row["now"]))
 
 
 def _explain(run: Row) -> str:

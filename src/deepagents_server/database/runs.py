@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import sqlalchemy as sa
@@ -11,8 +12,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from deepagents_server.database.engine import Database, Row
 from deepagents_server.database.leftovers import leftovers
-from deepagents_server.database.notices import RUNS, Notice
+from deepagents_server.database.notices import Notice
+from deepagents_server.database.owners import of_all
+from deepagents_server.database.queue import RunQueue
 from deepagents_server.database.tables import (
+    PENDING,
     commands,
     leases,
     run_events,
@@ -20,7 +24,6 @@ from deepagents_server.database.tables import (
     server_time,
     threads,
     webhooks,
-    workers,
 )
 from deepagents_server.serialize import dump_text, load
 
@@ -34,6 +37,15 @@ CHECKPOINT: Final = ("checkpoint_id", "checkpoint_ns", "checkpoint_map")
 ACTIVE: Final = ("pending", "running")
 STEER: Final = "steer"
 """Why a run is to end at its next step: another is to take over there."""
+
+
+@dataclass(frozen=True)
+class Here:
+    """A process that can begin a run at once."""
+
+    worker: str
+    keep_place: Callable[[Row], bool]
+    """Keeps a place for a run; `False` if there is none for it."""
 
 
 async def add(connection: AsyncConnection, table: sa.Table, row: Row) -> Row | None:
@@ -85,64 +97,93 @@ async def make_lease(connection: AsyncConnection, thread_id: str) -> None:
     await connection.execute(_lease(thread_id).values(removed_at=None))
 
 
-async def take(connection: AsyncConnection, run_id: str, worker: str, *statuses: str) -> Taken | None:
-    """Begin an attempt: the lease gets a new number, and earlier owners can no longer write.
+async def add_run(connection: AsyncConnection, row: Row) -> Row:
+    """Insert a run, and return it."""
+    return dict((await connection.execute(runs.insert().values(dict(row)).returning(runs))).mappings().one())
 
-    `None` if the run is over or has none of the statuses, or the thread is at work on another.
+
+async def pass_on(
+    connection: AsyncConnection, queue: RunQueue, thread_id: str, here: Here | None = None
+) -> Taken | None:
+    """Give a thread that is free to the first run that waits there: it begins here, or as soon as it may.
+
+    Whoever adds the first run of a thread, or ends the one that it has, does this in the same transaction.
     """
-    started = (
-        runs.update()
-        .where(runs.c.run_id == run_id, runs.c.status.in_(statuses or ACTIVE))
-        .values(status="running", attempt=runs.c.attempt + 1, updated_at=server_time())
-        .returning(runs)
-    )
-    row = (await connection.execute(started)).mappings().first()
+    # In an expression, or SQLite would read by date all that wait.
+    is_due = runs.c.due_at.concat("") <= server_time()
+    in_line = sa.select(runs).where(runs.c.thread_id == thread_id, runs.c.status == PENDING, is_due)
+    row = (await connection.execute(in_line.order_by(runs.c.number).limit(1))).mappings().first()
     if row is None:
         return None
-    token = await _take_lease(connection, row["thread_id"], run_id, worker)
-    if token is None:
-        put_back = runs.update().where(runs.c.run_id == run_id)
-        await connection.execute(put_back.values(status="pending", attempt=runs.c.attempt - 1))
+    given = _lease(thread_id).where(leases.c.run_id.is_(None)).values(run_id=row["run_id"])
+    if not (await connection.execute(given)).rowcount:
         return None
-    return dict(row), token
+    if here and here.keep_place(dict(row)) and not await _others_wait(connection, dict(row)):
+        return await take(connection, dict(row), here.worker)
+    await queue.add(connection, row)
+    return None
 
 
-async def add_run(connection: AsyncConnection, row: Row, worker: str | None) -> tuple[Row, int | None]:
-    """Insert a run, and return it; with a worker, let it begin there if its thread is free."""
-    taken = worker and await _take_lease(connection, row["thread_id"], row["run_id"], worker)
-    begun = {**row, "status": "running", "attempt": 1} if taken else row
-    added = await connection.execute(runs.insert().values(dict(begun)).returning(runs))
-    return dict(added.mappings().one()), taken or None
+async def _others_wait(connection: AsyncConnection, run: Row) -> bool:
+    """Tell whether runs of other threads wait for a worker, which one that begins at once must not pass."""
+    waiting = sa.select(leases.c.run_id).where(
+        leases.c.run_id.is_not(None),
+        leases.c.worker.is_(None),
+        leases.c.run_id != run["run_id"],
+        sa.exists().where(runs.c.run_id == leases.c.run_id, runs.c.version == run["version"]),
+    )
+    return (await connection.execute(of_all(waiting.limit(1)))).first() is not None
 
 
-async def _take_lease(connection: AsyncConnection, thread_id: str, run_id: str, worker: str) -> int | None:
+async def take(connection: AsyncConnection, run: Row, worker: str) -> Taken | None:
+    """Begin an attempt: the lease gets a new number, and earlier owners can no longer write.
+
+    `None` if the thread is at work on another run. The run is known not to be over, and cannot end meanwhile.
+    """
     leased = (
-        _lease(thread_id)
-        .where(sa.or_(leases.c.run_id == run_id, leases.c.run_id.is_(None)))
-        .values(run_id=run_id, worker=worker, token=leases.c.token + 1)
+        _lease(run["thread_id"])
+        .where(sa.or_(leases.c.run_id == run["run_id"], leases.c.run_id.is_(None)))
+        .values(run_id=run["run_id"], worker=worker, token=leases.c.token + 1)
         .returning(leases.c.token)
     )
-    return (await connection.execute(leased)).scalar()
+    if (token := (await connection.execute(leased)).scalar()) is None:
+        return None
+    begun = {"status": "running", "attempt": runs.c.attempt + 1, "updated_at": server_time()}
+    started = runs.update().where(runs.c.run_id == run["run_id"]).values(begun).returning(runs)
+    return dict((await connection.execute(started)).mappings().one()), token
 
 
 def _lease(thread_id: str) -> sa.Update:
     return leases.update().where(leases.c.thread_id == thread_id)
 
 
-async def move_runs(database: Database, version: str, former: str | None = None) -> int:
-    """Let this version of the code have the runs of a former one, or of all; return how many."""
-    chosen = runs.c.version != version if former is None else runs.c.version == former
-    lost = sa.select(leases.c.run_id).where(
-        leases.c.worker.is_not(None), leases.c.worker.not_in(sa.select(workers.c.worker_id))
-    )
-    moved = runs.update().where(runs.c.status.in_(ACTIVE), chosen)
+async def _free(connection: AsyncConnection, held: Mapping[str, str], **changes: None) -> None:
+    """Take from runs what their threads' leases give them, by the index of threads: there is none of runs."""
+    theirs = sa.and_(leases.c.thread_id.in_({*held.values()}), leases.c.run_id.in_([*held]))
+    await connection.execute(leases.update().where(theirs).values(changes))
+
+
+async def begin(
+    database: Database, run_id: str, worker: str, version: str, graphs: Collection[str] | None
+) -> Taken | None:
+    """Begin a run that the queue gave to a worker; `None` if it is over, moved, or its thread at work.
+
+    Without graphs, for which the worker has no place, it waits again; also if its graph is not among them, or
+    the database says that it is early.
+    """
+    found = await database.row(sa.select(runs.c.thread_id).where(runs.c.run_id == run_id))
+    if found is None:
+        return None
+    is_due = (runs.c.due_at <= server_time()).label("is_due")
+    waits = sa.select(runs, is_due).where(runs.c.run_id == run_id, runs.c.status == PENDING)
     async with database.write() as connection:
-        if former is not None:
-            # Their worker is gone, and another of its version might never come.
-            freed = lost.join(runs, runs.c.run_id == leases.c.run_id).where(chosen)
-            for (run_id,) in (await connection.execute(freed)).all():
-                await _free(connection, run_id)
-        return (await connection.execute(moved.values(version=version))).rowcount
+        await lock_leases(connection, [found["thread_id"]])
+        row = (await connection.execute(waits.where(runs.c.version == version))).mappings().first()
+        if row and row["is_due"] and row["graph_id"] in (graphs or ()):
+            return await take(connection, dict(row), worker)
+        if row:
+            await database.queue.add(connection, row, 0.0 if graphs is None else 1.0)
+    return None
 
 
 async def take_again(database: Database, run: Row, token: int, worker: str) -> Taken | None:
@@ -153,31 +194,65 @@ async def take_again(database: Database, run: Row, token: int, worker: str) -> T
     async with database.write() as connection:
         if (await connection.execute(held.with_for_update())).first() is None:
             return None
-        return await take(connection, run["run_id"], worker)
+        return await take(connection, run, worker)
 
 
-async def take_over(database: Database, run_id: str, worker: str) -> Taken | None:
-    """Begin a further attempt at a run whose worker was lost; `None` if it is over, or another has it."""
-    held = sa.select(_is_elsewhere(worker)).where(_has(run_id)).with_for_update(of=leases)
+async def recover(database: Database, worker: str | None, known: Collection[str] = ()) -> int:
+    """Let the runs of a worker, or of all, wait for another one, but those that are known to be at work.
+
+    These are what it had begun, and what the queue had given to it.
+    """
+    of_worker = {"executor_id": worker} if worker else {}
+    given = await database.in_thread(database.queue.find, status="PENDING", **of_worker)
+    stale = {workflow: run_id for workflow, run_id in given.items() if run_id not in known}
+    begun = leases.c.worker.is_not(None) if worker is None else leases.c.worker == worker
+    left = (
+        sa.select(runs)
+        .join(leases, leases.c.thread_id == runs.c.thread_id)
+        .where(
+            runs.c.status.in_(ACTIVE),
+            runs.c.run_id.not_in([*known]),
+            sa.or_(
+                sa.and_(begun, leases.c.run_id == runs.c.run_id),
+                sa.and_(leases.c.worker.is_(None), runs.c.run_id.in_([*stale.values()])),
+            ),
+        )
+        .order_by(leases.c.thread_id)
+    )
     async with database.write() as connection:
-        if (await connection.execute(held)).scalar():
-            return None
-        taken = await take(connection, run_id, worker)
-        if taken is None:
-            freed = leases.update().where(_has(run_id), leases.c.worker == worker)
-            await connection.execute(freed.values(run_id=None, worker=None))
-    return taken
+        rows = (await connection.execute(left.with_for_update(of=leases))).mappings().all()
+        ids = [row["run_id"] for row in rows]
+        await _free(connection, {row["run_id"]: row["thread_id"] for row in rows}, worker=None)
+        waiting = (
+            runs.update().where(runs.c.run_id.in_(ids)).values(status="pending", updated_at=server_time())
+        )
+        await connection.execute(waiting)
+        for row in rows:
+            await database.queue.add(connection, row)
+    await database.in_thread(database.queue.drop, stale)
+    return len(ids)
 
 
-def _has(run_id: str) -> sa.ColumnElement[bool]:
-    """Say which lease a run has, by the index of threads: there is none of runs."""
-    thread = sa.select(runs.c.thread_id).where(runs.c.run_id == run_id).scalar_subquery()
-    return sa.and_(leases.c.thread_id == thread, leases.c.run_id == run_id)
-
-
-def _is_elsewhere(worker: str) -> sa.ColumnElement[bool]:
-    """Tell of a lease whether another worker has it that lives."""
-    return sa.exists().where(workers.c.worker_id == leases.c.worker, workers.c.worker_id != worker)
+async def move_runs(database: Database, version: str, former: str | None = None) -> int:
+    """Let this version of the code have the runs of a former one, or of all; return how many."""
+    chosen = runs.c.version != version if former is None else runs.c.version == former
+    moving = sa.select(runs, leases.c.run_id.label("current")).join(
+        leases, leases.c.thread_id == runs.c.thread_id
+    )
+    async with database.write() as connection:
+        query = moving.where(runs.c.status.in_(ACTIVE), chosen).order_by(leases.c.thread_id)
+        rows = (await connection.execute(query.with_for_update(of=leases))).mappings().all()
+        ids = {row["run_id"] for row in rows}
+        await connection.execute(runs.update().where(runs.c.run_id.in_(ids)).values(version=version))
+        for row in rows:
+            # Those at work go on where they are; others of their threads wait for the end of that run.
+            if row["status"] == "pending" and (row["due_at"] or row["current"] in (None, row["run_id"])):
+                await database.queue.add(connection, {**row, "version": version})
+    if versions := {row["version"] for row in rows}:
+        which = {"status": ["ENQUEUED", "DELAYED"], "app_version": [*versions]}
+        left = await database.in_thread(database.queue.find, **which)
+        await database.in_thread(database.queue.drop, [name for name, run in left.items() if run in ids])
+    return len(ids)
 
 
 async def finish(
@@ -187,12 +262,15 @@ async def finish(
     changes: Mapping[str, Any],
     thread: Mapping[str, Any],
     *,
+    events: Row | None = None,
     webhook: Row | None = None,
     rolled_back: bool = False,
-) -> bool:
-    """Write how a run ended and free its thread; `False` if another worker has taken the run over.
+    here: Here | None = None,
+) -> tuple[bool, Taken | None]:
+    """Write how a run ended and pass its thread on; `False` if another worker has taken the run over.
 
-    `webhook` has the columns of what is to be posted about it.
+    `events` are its last ones, and `webhook` is what is to be posted about it. Returned is also what begins
+    here next.
     """
     async with database.write() as connection:
         freed = (
@@ -201,7 +279,9 @@ async def finish(
             .values(run_id=None, worker=None)
         )
         if not (await connection.execute(freed)).rowcount:
-            return False
+            return False, None
+        if events:
+            await add_events(connection, events, run["attempt"])
         await connection.execute(
             runs.update().where(runs.c.run_id == run["run_id"]).values(**changes, updated_at=server_time())
         )
@@ -221,11 +301,11 @@ async def finish(
                 }
             )
         )
-    return True
+        return True, await pass_on(connection, database.queue, run["thread_id"], here)
 
 
 async def mark_cancelled(
-    connection: AsyncConnection, chosen: sa.ColumnElement[bool], action: str
+    connection: AsyncConnection, queue: RunQueue, chosen: sa.ColumnElement[bool], action: str
 ) -> list[Notice]:
     """Note that runs are to end, and end those that have not begun; return what is to be sent about them."""
     ended = (
@@ -241,9 +321,13 @@ async def mark_cancelled(
         await delete_runs(connection, over)
     if over:
         await _set_idle(connection, {*over.values()})
-    stops: list[Notice] = [("stop", run_id) for run_id in working]
-    ends: list[Notice] = [("end", run_id) for run_id in over]
-    return [*stops, *ends, *([RUNS] if over else [])]
+        await _free(connection, over, run_id=None)
+        behind = sa.select(runs.c.thread_id).where(
+            runs.c.thread_id.in_({*over.values()}), runs.c.status == PENDING
+        )
+        for thread_id in (await connection.execute(behind.distinct())).scalars().all():
+            await pass_on(connection, queue, thread_id)
+    return [*(("stop", run_id) for run_id in working), *(("end", run_id) for run_id in over)]
 
 
 async def mark_steered(connection: AsyncConnection, chosen: sa.ColumnElement[bool]) -> list[Notice]:
@@ -262,19 +346,6 @@ async def _set_idle(connection: AsyncConnection, thread_ids: Iterable[str]) -> N
         .where(threads.c.thread_id.in_([*thread_ids]), threads.c.status == "busy", ~waits)
         .values(status=status, updated_at=server_time())
     )
-
-
-async def hand_back(database: Database, run_id: str, worker: str) -> None:
-    """Let a run start again wherever there is room, unless another worker that lives has it by now."""
-    async with database.write() as connection:
-        await _free(connection, run_id, ~_is_elsewhere(worker))
-
-
-async def _free(connection: AsyncConnection, run_id: str, *wanted: sa.ColumnElement[bool]) -> None:
-    free = leases.update().where(_has(run_id), *wanted).values(run_id=None, worker=None)
-    if (await connection.execute(free)).rowcount:
-        waiting = runs.update().where(runs.c.run_id == run_id, runs.c.status.in_(ACTIVE))
-        await connection.execute(waiting.values(status="pending", updated_at=server_time()))
 
 
 async def delete_runs(connection: AsyncConnection, run_ids: Iterable[str]) -> None:

@@ -10,9 +10,11 @@ from sqlalchemy.dialects.postgresql import JSONB
 METADATA: Final = sa.MetaData()
 PENDING: Final[sa.ColumnElement[Any]] = sa.literal_column("'pending'")
 """The status of a run that waits, as a literal: of a parameter, SQLite does not know that an index has it."""
-_WAITS: Final[dict[str, Any]] = {
-    f"{name}_where": sa.text("status = 'pending'") for name in ("sqlite", "postgresql")
-}
+
+
+def _where(condition: str) -> dict[str, Any]:
+    """Say of which rows an index knows."""
+    return {f"{name}_where": sa.text(condition) for name in ("sqlite", "postgresql")}
 
 
 def server_time(later: float = 0.0) -> sa.Function[str]:
@@ -145,17 +147,11 @@ runs: Final = sa.Table(
     _text("updated_at"),
     # Grows with each run, by a trigger: what came first, and what is newest, follows from it alone.
     _number("number"),
-    # When it is an owner's turn, which a trigger gives to each run that is added: each has one in a round.
-    _number("turn"),
     sa.Index("runs_by_number", "number"),
-    # Without it, all that wait are read and sorted each time that a worker takes one.
-    sa.Index("runs_in_turn", "status", "turn", "number", **_WAITS),
-    sa.Index("runs_of_owner_in_turn", "owner", "turn", **_WAITS),
     sa.Index("runs_by_thread", "thread_id", "number"),
     sa.Index("runs_to_start", "status", "due_at"),
     # Without it, the first that waits on a thread is looked for among all that have ended there.
-    sa.Index("runs_in_line", "thread_id", "number", **_WAITS),
-    sa.Index("runs_by_urgency", "status", "owner", sa.text("priority DESC"), "number", **_WAITS),
+    sa.Index("runs_in_line", "thread_id", "number", **_where("status = 'pending'")),
     sa.Index("runs_of_owner", "owner", "status"),
     sa.Index("runs_by_age", "updated_at"),
 )
@@ -164,14 +160,16 @@ leases: Final = sa.Table(
     "leases",
     METADATA,
     _key("thread_id"),
+    # The run that is at work, with its worker, or waits for one.
     _text("run_id", nullable=True),
     _text("worker", nullable=True),
     # Grows with each owner; checkpoints that carry an older number are refused.
     _number("token"),
     # When the thread was removed; for a while, the lease still keeps old owners out.
     _text("removed_at", nullable=True),
-    sa.Index("leases_by_worker", "worker"),
+    sa.Index("leases_by_worker", "worker", **_where("worker IS NOT NULL")),
     sa.Index("leases_by_removal", "removed_at"),
+    sa.Index("leases_in_queue", "run_id", **_where("run_id IS NOT NULL AND worker IS NULL")),
 )
 
 run_events: Final = sa.Table(
@@ -271,4 +269,6 @@ workers: Final = sa.Table(
     _key("worker_id"),
     sa.Column("seen_at", sa.Float, nullable=False),
     _text("host", default=""),
+    # How many runs it works on at once.
+    _number("slots"),
 )

@@ -11,8 +11,7 @@ from deepagents_server.runs.execute import Attempt
 class Active:
     """Holds the present attempt at a run, and ends it early."""
 
-    def __init__(self, attempt: Attempt, workflow: str) -> None:
-        self.workflow = workflow
+    def __init__(self, attempt: Attempt) -> None:
         self.driver: asyncio.Task[None] | None = None
         self.begin(attempt)
 

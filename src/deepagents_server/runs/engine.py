@@ -1,4 +1,4 @@
-"""Start runs as workflows of DBOS, cancel them, and take up those that a crash has left."""
+"""Begin runs as soon as they may, see them through, and let those go on that a crash has cut off."""
 
 from __future__ import annotations
 
@@ -7,24 +7,22 @@ import itertools
 import logging
 import os
 import socket
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
-from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 from uuid import uuid4
 
 import sqlalchemy as sa
-from dbos import DBOS, SetWorkflowID
-from dbos import error as dbos_error
 
+from deepagents_server.background import in_background
 from deepagents_server.database import Database
-from deepagents_server.database.claims import Claim, claim, first_due
 from deepagents_server.database.engine import Row
-from deepagents_server.database.notices import RUNS, Notices
+from deepagents_server.database.notices import Notices
 from deepagents_server.database.run_control import end_run, find_marked
-from deepagents_server.database.runs import STEER, Taken, hand_back, move_runs, take_again, take_over
-from deepagents_server.database.tables import leases, runs
+from deepagents_server.database.runs import STEER, Here, Taken, begin, move_runs, recover, take_again
+from deepagents_server.database.tables import runs
 from deepagents_server.errors import OUTAGES, show_cause
 from deepagents_server.events import EventLog
 from deepagents_server.graphs import Graphs
@@ -32,18 +30,17 @@ from deepagents_server.logs import log_about
 from deepagents_server.metrics import Metrics
 from deepagents_server.runs.active import Active
 from deepagents_server.runs.execute import Attempt
-from deepagents_server.runs.liveness import BEAT, DEAD, beating, hand_back_idle, look_around, reap
-from deepagents_server.runs.workflows import RECOVERY_QUEUE, launch
+from deepagents_server.runs.liveness import BEAT, DEAD, beating, find_most_slots, look_around, reap
+from deepagents_server.runs.workflows import working_off
 
+T = TypeVar("T")
 Action = Literal["interrupt", "rollback"]
-_LOOK_AGAIN: Final = 30.0
-"""Seconds after which a worker looks for runs though nobody said that there are any."""
-_SHORT: Final = 1.0
-"""Seconds in which a run may end without being a workflow of DBOS; to record one costs two transactions."""
+_LOOK_AGAIN: Final = 30
+"""Seconds after which a worker looks for what it may not have been told."""
 _SPARE: Final = 10
 """Of so many places, one is kept for those who have no run at work: owners, however busy, share a worker."""
-_PAUSE: Final = 0.02
-"""Seconds until a worker looks again that another held up."""
+_PATIENCE: Final = 1.0
+"""Seconds for which a run from the queue waits for a place here, before it is given back."""
 _RETRY: Final = 0.5
 """Seconds between two tries to reach the database."""
 _log: Final = logging.getLogger("deepagents.server")
@@ -66,13 +63,16 @@ class RunEngine:
     on_webhook: Callable[[], None] | None = None
     """Called when a run has ended of which a webhook is to hear."""
     metrics: Metrics = field(default_factory=Metrics)
+    has_owners: bool = True
+    """Whether callers have names, and so share the places of a worker."""
     _active: dict[str, Active] = field(default_factory=dict[str, Active], init=False)
-    _driven: dict[str, asyncio.Task[None]] = field(default_factory=dict[str, asyncio.Task[None]], init=False)
-    """Attempts that began here, by the names of their workflows."""
     _expected: set[str] = field(default_factory=set[str], init=False)
     """Runs that are about to begin here, which have room kept for them."""
-    _news: asyncio.Event = field(default_factory=asyncio.Event, init=False)
-    _workflow: Any = field(default=None, init=False)
+    _given: set[str] = field(default_factory=set[str], init=False)
+    """Runs that the queue has given to this worker."""
+    _waiting: dict[str, tuple[int, str]] = field(default_factory=dict[str, tuple[int, str]], init=False)
+    """Those of them that wait for a place, with their ranks and owners."""
+    _freed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _background: set[asyncio.Task[Any]] = field(default_factory=set[asyncio.Task[Any]], init=False)
     _stopping: bool = field(default=False, init=False)
 
@@ -85,29 +85,45 @@ class RunEngine:
                 yield
                 return
             url = sa.make_url(self.database.url)
-            with beating(url, self.worker) if self.database.is_shared else nullcontext():
+            with beating(url, self.worker, self.slots) if self.database.is_shared else nullcontext():
                 async with self._working():
                     yield
 
     @asynccontextmanager
     async def _working(self) -> AsyncGenerator[None]:
-        async def run_workflow(run_id: str) -> None:
-            await self._run_workflow(run_id)
+        if not self.database.is_shared:
+            # The one process of a file takes up what the one before it has left.
+            await move_runs(self.database, self.version)
+            await recover(self.database, None)
+        others = self._reap if self.database.is_shared else self._look_for_commands
+        try:
+            async with await self._working_off(), in_background(others()):
+                try:
+                    yield
+                finally:
+                    self._stopping = True
+                    await self._cut_off()
+        finally:
+            # From now on the queue gives nothing to this worker.
+            with suppress(*OUTAGES):
+                await recover(self.database, self.worker)
 
-        async with launch(self.database, self.worker, self.version, run_workflow) as self._workflow:
-            await self._recover_own()
-            others = self._reap() if self.database.is_shared else self._look_for_commands()
-            tasks = [asyncio.create_task(each) for each in (self._dispatch(), others)]
+    async def _working_off(self) -> AbstractAsyncContextManager[None]:
+        async def run_workflow(run_id: str, owner: str, rank: int) -> None:
+            self._given.add(run_id)
             try:
-                yield
+                await self._run(run_id, owner, rank)
             finally:
-                self._stopping = True
-                for task in tasks:
-                    task.cancel()
-                await self._leave_runs()
+                self._given.discard(run_id)
+
+        # The queue has one limit for all workers, of whatever size. What is too much for one waits in `_run`.
+        slots = max(self.slots, await find_most_slots(self.database))
+        limits = {"worker_concurrency": slots, "partition_concurrency": self.owner_limit}
+        if self.has_owners:
+            limits["partition_worker_concurrency"] = min(slots - slots // _SPARE, self.owner_limit or slots)
+        return working_off(self.database, self.worker, self.version, run_workflow, **limits)
 
     def _listen_to_others(self) -> None:
-        self.notices.on("runs", lambda _: self._news.set())
         self.notices.on("stop", partial(self._end_early, "interrupt"))
         self.notices.on("steer", partial(self._end_early, STEER))
         self.notices.on("events", self.events.wake)
@@ -120,14 +136,9 @@ class RunEngine:
             self.events.on_reader = lambda run_id: self.notices.send(("watch", run_id))
 
     def _look_again(self) -> None:
-        self._news.set()
         self.events.wake_all()
         for active in self._active.values():
             self._in_background(self._heed(active))
-
-    async def wake(self) -> None:
-        """Let workers look for runs that may start."""
-        self.notices.send(RUNS)
 
     async def cancel(self, run: Row, action: Action) -> None:
         """End a run early; `rollback` also takes back what it did to its thread."""
@@ -147,22 +158,6 @@ class RunEngine:
         if active := self._active.get(run_id):
             active.end_early(why)
 
-    async def _recover_own(self) -> None:
-        """Let runs start again whose process ended before DBOS had heard of them."""
-        await DBOS.register_queue_async(RECOVERY_QUEUE, worker_concurrency=self.slots)
-        if self.database.is_shared:
-            return
-        await move_runs(self.database, self.version)
-        # DBOS begins again what had the same version of the code, or has begun it already.
-        listed = await DBOS.list_workflows_async(
-            status=["PENDING", "ENQUEUED"], app_version=self.version, load_input=False
-        )
-        known = {each.workflow_id.rsplit(":", 1)[0] for each in listed}
-        self._expected = known - self._active.keys()
-        for row in await self.database.rows(sa.select(leases.c.run_id).where(leases.c.run_id.is_not(None))):
-            if row["run_id"] not in known:
-                await hand_back(self.database, row["run_id"], self.worker)
-
     async def _reap(self) -> None:
         idle: set[str] = set()
         for beat in itertools.count(1):
@@ -172,137 +167,128 @@ class RunEngine:
                 self._look_again()
             try:
                 is_lost, held = await look_around(self.database, self.worker)
-                moved = await reap(self.database, RECOVERY_QUEUE) if is_lost else 0
-                before, idle = idle, held - self._active.keys()
-                if moved + await hand_back_idle(self.database, self.worker, idle, before):
-                    await self.wake()
-            except (*OUTAGES, dbos_error.DBOSException) as error:
+                if is_lost:
+                    await reap(self.database)
+                if beat % DEAD == 0:
+                    idle = await self._recover_idle(held, idle)
+            except OUTAGES as error:
                 _log.warning("Lost workers cannot be looked for: %s", show_cause(error))
                 # While the database was away nobody could show signs of life.
                 await asyncio.sleep(DEAD)
+
+    async def _recover_idle(self, begun: set[str], before: set[str]) -> set[str]:
+        """Give back what this worker was given without hearing of it, as when a connection broke in a commit.
+
+        Twice idle in a row, since a run may just have been given. Returned is what is idle now.
+        """
+        queue = self.database.queue
+        given = await self.database.in_thread(queue.find, status="PENDING", executor_id=self.worker)
+        known = {*self._active, *self._expected, *self._given}
+        idle = {*begun, *given.values()} - known
+        if lost := idle & before:
+            _log.warning("%d runs did not begin here though they were given; they wait anew", len(lost))
+            await recover(self.database, self.worker, known | idle - lost)
+        return idle
 
     async def _look_for_commands(self) -> None:
         """Heed what `deepagents runs` writes into a file: no notice leads from there to this process."""
         while True:
             await asyncio.sleep(BEAT)
-            self._news.set()
             working = [run_id for run_id, each in self._active.items() if not each.work.cancelling()]
             with suppress(*OUTAGES):
                 for row in await find_marked(self.database, working):
                     self._end_early(row["cancelled"], row["run_id"])
-
-    async def _dispatch(self) -> None:
-        while True:
-            self._news.clear()
-            try:
-                pause = await self._start_what_may()
-            except Exception as error:  # noqa: BLE001
-                # Whatever it was: without this loop no run would begin any more.
-                self.database.log_failure("Runs cannot be looked for", error)
-                pause = 1.0
-            with suppress(TimeoutError):
-                async with asyncio.timeout(pause):
-                    await self._news.wait()
-
-    async def _start_what_may(self) -> float:
-        """Take runs and start them; return the seconds to the next look."""
-        # Mostly nothing waits, and that is found without a transaction.
-        due, moment = await first_due(self.database)
-        if due is not None and due <= 0:
-            if (room := self.room) > 0:
-                mine = (self.worker, [*self.graphs], self.version)
-                wanted = Claim(*mine, room, self.owner_limit, self._owners, self.slots // _SPARE)
-                begun, is_held_up = await claim(self.database, wanted)
-                for taken in begun:
-                    self.start(taken)
-                if is_held_up:
-                    return _PAUSE
-            due, _ = await first_due(self.database, moment)
-        return _LOOK_AGAIN if due is None else max(0.01, min(due, _LOOK_AGAIN))
 
     @property
     def room(self) -> int:
         """How many more runs can work here."""
         return 0 if self._stopping else self.slots - len({*self._active, *self._expected})
 
-    @property
-    def _owners(self) -> set[str]:
-        return {active.attempt.run["owner"] for active in self._active.values()}
-
     @contextmanager
-    def reserving(self) -> Generator[Callable[[str, str], bool]]:
-        """Give what keeps room for a run of an owner until the block ends; `False` if it must wait."""
+    def reserving(self) -> Generator[Here]:
+        """Give what keeps room for runs that can begin here at once, until the block ends."""
         held = set[str]()
 
-        def reserve(run_id: str, owner: str) -> bool:
-            if self.room <= 0 or self.owner_limit is not None:
+        def keep_place(run: Row) -> bool:
+            if not self._may_begin(run) or not self._has_place(run["owner"]):
                 return False
-            if owner and self.room <= self.slots // _SPARE and owner in self._owners:
-                return False
-            held.add(run_id)
-            self._expected.add(run_id)
+            held.add(run["run_id"])
+            self._expected.add(run["run_id"])
             return True
 
         try:
-            yield reserve
+            yield Here(self.worker, keep_place)
         finally:
-            self._expected -= held
+            self._release(held)
 
-    def start(self, taken: Taken) -> None:
-        """Let a run begin that this worker has taken."""
-        run, _ = taken
-        # Each attempt is a workflow of its own; DBOS takes one up again under the same name.
-        workflow = f"{run['run_id']}:{run['attempt']}"
-        self._driven[workflow] = self._drive(taken, workflow)
-        self._in_background(self._record(workflow, run["run_id"]))
+    def _has_place(self, owner: str) -> bool:
+        """Tell whether there is a place for an owner: the last ones are for those who have no run at work."""
+        at_work = (active.attempt.run["owner"] for active in self._active.values())
+        return self.room > 0 and not (owner and self.room <= self.slots // _SPARE and owner in at_work)
 
-    async def _record(self, workflow: str, run_id: str) -> None:
-        """Let DBOS know of a run that does not end at once.
+    def _may_begin(self, run: Row) -> bool:
+        """Tell whether a run may begin here without the queue, which alone counts for all workers."""
+        is_mine = run["version"] == self.version and run["graph_id"] in self.graphs
+        return is_mine and self.owner_limit is None and not self._stopping
 
-        The run does not wait for that. Until then its lease tells that it is at work here, and where a lease
-        is found without a workflow after a crash, its run begins again.
-        """
-        driving = self._driven[workflow]
-        await asyncio.wait([driving], timeout=_SHORT)
-        if driving.done() or self._stopping:
-            del self._driven[workflow]
-            return
+    def _release(self, run_ids: set[str]) -> None:
+        self._expected -= run_ids
+        self._freed.set()
+
+    async def _run(self, run_id: str, owner: str, rank: int) -> None:
+        """Run what the queue has given to this worker, or give it back if there is no room for long."""
+        has_place = await self._wait_for_place(run_id, owner, rank)
+        graphs = self.graphs if has_place else None
         try:
-            with SetWorkflowID(workflow):
-                await DBOS.start_workflow_async(self._workflow, run_id)
-        except (*OUTAGES, dbos_error.DBOSException) as error:
-            _log.warning("Run %s goes on, though DBOS does not know of it: %s", run_id, show_cause(error))
-            self._driven.pop(workflow, None)
+            taken = await self._insist(
+                lambda: begin(self.database, run_id, self.worker, self.version, graphs)
+            )
+            driver = self.start(taken) if taken else None
+        finally:
+            self._release({run_id})
+        if driver:
+            await asyncio.wait([driver])
 
-    async def _run_workflow(self, run_id: str) -> None:
-        workflow = str(DBOS.workflow_id)
-        if driving := self._driven.get(workflow):
-            await asyncio.wait([driving])
-            del self._driven[workflow]
-        else:
-            await self._take_up(run_id, workflow)
-        if self._stopping:
-            # DBOS must not count the workflow as done; the process ends here.
-            await asyncio.Event().wait()
+    async def _wait_for_place(self, run_id: str, owner: str, rank: int) -> bool:
+        """Wait for a place: the queue knows only of those that it has filled itself."""
+        self._waiting[run_id] = rank, owner
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                while rank != self._first_rank():
+                    self._freed.clear()
+                    await self._freed.wait()
+        except TimeoutError:
+            if self._stopping:
+                # It is given back when the queue is at rest.
+                await asyncio.Event().wait()
+            return False
+        finally:
+            del self._waiting[run_id]
+            self._freed.set()
+        self._expected.add(run_id)
+        return True
 
-    async def _take_up(self, run_id: str, workflow: str) -> None:
-        """Begin a further attempt at a run that DBOS has begun again."""
-        self._expected.discard(run_id)
-        if self.room <= 0:
-            # DBOS does not know how much this worker has to do already.
-            await hand_back(self.database, run_id, self.worker)
-            await self.wake()
-            return
-        taken = await take_over(self.database, run_id, self.worker)
-        if taken:
-            await asyncio.wait([self._drive(taken, workflow)])
+    def _first_rank(self) -> int:
+        """Return the rank of the run that is to have the next place; 0 if there is none for any."""
+        return min((rank for rank, owner in self._waiting.values() if self._has_place(owner)), default=0)
 
-    def _drive(self, taken: Taken, workflow: str) -> asyncio.Task[None]:
+    async def _insist(self, change: Callable[[], Awaitable[T]]) -> T:
+        """Change the database as soon as it answers."""
+        while True:
+            try:
+                return await change()
+            except Exception as error:  # noqa: BLE001
+                # Whatever it was: a run that is given up here would never begin.
+                self.database.log_failure("A run cannot begin", error)
+            await asyncio.sleep(_RETRY)
+
+    def start(self, taken: Taken) -> asyncio.Task[None]:
+        """Let a run begin that this worker has taken."""
         run_id = taken[0]["run_id"]
         if before := self._active.get(run_id):
             # A process that was asleep may be given again what it still believes to be at work on.
             before.work.cancel()
-        active = Active(self._attempt(taken), workflow)
+        active = Active(self._attempt(taken))
         self._active[run_id] = active
         self._in_background(self._heed(active))
         active.driver = self._in_background(self._see_through(active))
@@ -317,7 +303,10 @@ class RunEngine:
         log_about(**active.attempt.named)
         try:
             while not await self._is_through(active):
-                if (taken := await self._take_again(active.attempt)) is None:
+                attempt = active.attempt
+                await asyncio.sleep(_RETRY)
+                again = partial(take_again, self.database, attempt.run, attempt.token, self.worker)
+                if (taken := await self._insist(again)) is None:
                     _log.warning(
                         "Run %s goes on elsewhere; what this attempt still wrote was refused", run_id
                     )
@@ -330,18 +319,9 @@ class RunEngine:
                 del self._active[run_id]
             # Also where this fails, readers must not wait for a process that does no more.
             await active.attempt.leave()
-        self._news.set()
+            self._freed.set()
         if self.database.is_shared:
-            self.notices.send(("end", run_id), RUNS)
-
-    async def _take_again(self, attempt: Attempt) -> Taken | None:
-        """Begin a further attempt at a run of this worker, as soon as the database answers."""
-        while True:
-            await asyncio.sleep(_RETRY)
-            try:
-                return await take_again(self.database, attempt.run, attempt.token, self.worker)
-            except OUTAGES as error:
-                _log.warning("The database does not answer: %s", show_cause(error))
+            self.notices.send(("end", run_id))
 
     async def _is_through(self, active: Active) -> bool:
         """Wait for an attempt and write how it ended; `False` if the database was away meanwhile."""
@@ -371,7 +351,9 @@ class RunEngine:
             outcome = await attempt.outcome("error", error)
         else:
             outcome = await attempt.outcome("interrupted" if attempt.gave_way else "success")
-        await attempt.settle(outcome)
+        following = await attempt.settle(outcome, Here(self.worker, self._may_begin))
+        if following:
+            self.start(following)
         if self.on_webhook and attempt.kwargs.get("webhook"):
             self.on_webhook()
 
@@ -384,16 +366,9 @@ class RunEngine:
         with suppress(*OUTAGES):
             active.end_early(await self._read_cancelled(active.attempt.run_id))
 
-    async def _leave_runs(self) -> None:
-        left = {**self._active}
-        for active in left.values():
+    async def _cut_off(self) -> None:
+        """End the attempts at work here; their runs go on elsewhere, or at the next start."""
+        for active in self._active.values():
             active.work.cancel()
-        if left:
-            await asyncio.wait([active.driver for active in left.values() if active.driver], timeout=10)
-        if not self.database.is_shared:
-            return
-        for run_id, active in left.items():
-            # Another worker begins a new attempt, so this one's workflow is over.
-            await hand_back(self.database, run_id, self.worker)
-            await DBOS.cancel_workflow_async(active.workflow)
-        await self.wake()
+        if drivers := [active.driver for active in self._active.values() if active.driver]:
+            await asyncio.wait(drivers, timeout=10)

@@ -23,7 +23,7 @@ from deepagents.tools.execute import COMMAND_RECORD
 from deepagents_server.database import Database
 from deepagents_server.database.engine import Row
 from deepagents_server.database.leftovers import tables_of_savers
-from deepagents_server.database.runs import Ending, finish, show_run
+from deepagents_server.database.runs import Ending, Here, Taken, finish, show_run
 from deepagents_server.database.store import graphs_of
 from deepagents_server.database.tables import server_time
 from deepagents_server.events import EventLog
@@ -259,17 +259,20 @@ class Attempt:
         )
         return replace(await self.outcome("interrupted"), rolled_back=True)
 
-    async def settle(self, outcome: Outcome) -> None:
-        """Write how the run ended, and let its readers go, unless another worker has it now."""
+    async def settle(self, outcome: Outcome, here: Here) -> Taken | None:
+        """Write how the run ended, and let its readers go, unless another worker has it now.
+
+        Returned is the next run of its thread, if that begins here.
+        """
         await self._spending.note()
         try:
-            await self._settle(outcome)
+            return await self._settle(outcome, here)
         except DataError as failure:
             # Such as values of more than a gigabyte: no further attempt could write them either.
             reason = show_error(failure.orig or failure)
-            await self._settle(Outcome("error", "error", None, {}, reason))
+            return await self._settle(Outcome("error", "error", None, {}, reason), here)
 
-    async def _settle(self, outcome: Outcome) -> None:
+    async def _settle(self, outcome: Outcome, here: Here) -> Taken | None:
         error = dump_text(outcome.error) if outcome.error else None
         values: dict[str, Any] = {"status": outcome.thread_status, "error": error}
         if outcome.values is not None:
@@ -279,20 +282,23 @@ class Attempt:
                 "state_updated_at": server_time(),
             }
         ended = {"status": outcome.status, "error": error}
-        done = await finish(
+        batch = self._events.last_batch(self.run_id, outcome.error)
+        done, following = await finish(
             self._database,
             self.run,
             self.token,
             ended,
             values,
+            events=batch,
             webhook=self._webhook(ended, outcome),
             rolled_back=outcome.rolled_back,
+            here=here,
         )
         if done:
             self._count_end(outcome)
-        if done and outcome.error:
-            await self._events.put(self.run_id, "error", outcome.error)
-        await self._events.close(self.run_id, self.token, ended=done)
+        kept = batch["seq"] if batch and done else 0
+        await self._events.close(self.run_id, self.token, ended=done, error=outcome.error, kept=kept)
+        return following
 
     def _webhook(self, ended: Row, outcome: Outcome) -> Row | None:
         """Write what is to be posted about the end of the run, if somebody wants that."""

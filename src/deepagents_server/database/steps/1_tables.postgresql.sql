@@ -71,6 +71,10 @@ PRIMARY KEY (cron_id)
 
 CREATE INDEX crons_by_date ON crons (enabled, next_run_date)
 
+CREATE INDEX crons_by_thread ON crons (thread_id)
+
+CREATE INDEX crons_of_owner ON crons (owner)
+
 CREATE TABLE leases (
 thread_id TEXT NOT NULL,
 run_id TEXT,
@@ -82,13 +86,18 @@ PRIMARY KEY (thread_id)
 
 CREATE INDEX leases_by_removal ON leases (removed_at)
 
-CREATE INDEX leases_by_worker ON leases (worker)
+CREATE INDEX leases_by_worker ON leases (worker) WHERE worker IS NOT NULL
+
+CREATE INDEX leases_in_queue ON leases (run_id) WHERE run_id IS NOT NULL AND worker IS NULL
 
 CREATE TABLE quotas (
 owner TEXT NOT NULL,
 runs BIGINT,
 tokens BIGINT,
 money FLOAT,
+schedules BIGINT,
+megabytes BIGINT,
+kept_bytes BIGINT DEFAULT '0' NOT NULL,
 seconds BIGINT DEFAULT '86400' NOT NULL,
 began_at FLOAT DEFAULT '0' NOT NULL,
 used_tokens BIGINT DEFAULT '0' NOT NULL,
@@ -124,12 +133,19 @@ error TEXT,
 due_at TEXT NOT NULL,
 created_at TEXT NOT NULL,
 updated_at TEXT NOT NULL,
+number BIGINT DEFAULT '0' NOT NULL,
 PRIMARY KEY (run_id)
 )
 
 CREATE INDEX runs_by_age ON runs (updated_at)
 
-CREATE INDEX runs_by_thread ON runs (thread_id, created_at)
+CREATE INDEX runs_by_number ON runs (number)
+
+CREATE INDEX runs_by_thread ON runs (thread_id, number)
+
+CREATE INDEX runs_in_line ON runs (thread_id, number) WHERE status = 'pending'
+
+CREATE INDEX runs_of_owner ON runs (owner, status)
 
 CREATE INDEX runs_to_start ON runs (status, due_at)
 
@@ -153,13 +169,60 @@ PRIMARY KEY (thread_id)
 
 CREATE INDEX threads_by_age ON threads (updated_at)
 
+CREATE INDEX threads_by_metadata ON threads USING gin (metadata jsonb_path_ops) WITH (fastupdate = off)
+
+CREATE INDEX threads_by_status ON threads (owner, status, updated_at)
+
 CREATE INDEX threads_by_ttl ON threads (ttl_seconds)
 
 CREATE INDEX threads_by_update ON threads (owner, updated_at)
+
+CREATE TABLE webhooks (
+run_id TEXT NOT NULL,
+address TEXT NOT NULL,
+body TEXT NOT NULL,
+attempt BIGINT DEFAULT '0' NOT NULL,
+failed BIGINT DEFAULT '0' NOT NULL,
+due_at TEXT NOT NULL,
+PRIMARY KEY (run_id)
+)
+
+CREATE INDEX webhooks_by_date ON webhooks (due_at)
 
 CREATE TABLE workers (
 worker_id TEXT NOT NULL,
 seen_at FLOAT NOT NULL,
 host TEXT DEFAULT '' NOT NULL,
+slots BIGINT DEFAULT '0' NOT NULL,
 PRIMARY KEY (worker_id)
 )
+
+-- LangGraph's savers write `lease` into a checkpoint's metadata, because the run's configuration has it there.
+CREATE FUNCTION refuse_lost_lease() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF (NEW.metadata ->> 'lease')::bigint <
+     (SELECT token FROM leases WHERE thread_id = NEW.thread_id FOR SHARE) THEN
+    RAISE EXCEPTION 'lease lost' USING ERRCODE = 'lock_not_available';
+  END IF;
+  RETURN NEW;
+END $$
+
+CREATE TRIGGER checkpoints_are_fenced BEFORE INSERT OR UPDATE ON checkpoints
+FOR EACH ROW EXECUTE FUNCTION refuse_lost_lease()
+
+CREATE SEQUENCE runs_number
+
+CREATE FUNCTION number_run() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  NEW.number := nextval('runs_number');
+  RETURN NEW;
+END $$
+
+-- Which run came first, no clock says: whoever adds a run of a thread has its lease locked.
+CREATE TRIGGER runs_are_numbered BEFORE INSERT ON runs FOR EACH ROW EXECUTE FUNCTION number_run()
+
+CREATE FUNCTION server_time(later DOUBLE PRECISION) RETURNS TEXT LANGUAGE sql STABLE AS $$
+  SELECT to_char(
+    (statement_timestamp() + make_interval(secs => later)) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US+00:00'
+  )
+$$

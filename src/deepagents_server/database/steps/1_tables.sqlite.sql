@@ -71,6 +71,10 @@ PRIMARY KEY (cron_id)
 
 CREATE INDEX crons_by_date ON crons (enabled, next_run_date)
 
+CREATE INDEX crons_by_thread ON crons (thread_id)
+
+CREATE INDEX crons_of_owner ON crons (owner)
+
 CREATE TABLE leases (
 thread_id TEXT NOT NULL,
 run_id TEXT,
@@ -82,13 +86,18 @@ PRIMARY KEY (thread_id)
 
 CREATE INDEX leases_by_removal ON leases (removed_at)
 
-CREATE INDEX leases_by_worker ON leases (worker)
+CREATE INDEX leases_by_worker ON leases (worker) WHERE worker IS NOT NULL
+
+CREATE INDEX leases_in_queue ON leases (run_id) WHERE run_id IS NOT NULL AND worker IS NULL
 
 CREATE TABLE quotas (
 owner TEXT NOT NULL,
 runs BIGINT,
 tokens BIGINT,
 money FLOAT,
+schedules BIGINT,
+megabytes BIGINT,
+kept_bytes BIGINT DEFAULT '0' NOT NULL,
 seconds BIGINT DEFAULT '86400' NOT NULL,
 began_at FLOAT DEFAULT '0' NOT NULL,
 used_tokens BIGINT DEFAULT '0' NOT NULL,
@@ -124,12 +133,19 @@ error TEXT,
 due_at TEXT NOT NULL,
 created_at TEXT NOT NULL,
 updated_at TEXT NOT NULL,
+number BIGINT DEFAULT '0' NOT NULL,
 PRIMARY KEY (run_id)
 )
 
 CREATE INDEX runs_by_age ON runs (updated_at)
 
-CREATE INDEX runs_by_thread ON runs (thread_id, created_at)
+CREATE INDEX runs_by_number ON runs (number)
+
+CREATE INDEX runs_by_thread ON runs (thread_id, number)
+
+CREATE INDEX runs_in_line ON runs (thread_id, number) WHERE status = 'pending'
+
+CREATE INDEX runs_of_owner ON runs (owner, status)
 
 CREATE INDEX runs_to_start ON runs (status, due_at)
 
@@ -153,13 +169,76 @@ PRIMARY KEY (thread_id)
 
 CREATE INDEX threads_by_age ON threads (updated_at)
 
+CREATE INDEX threads_by_status ON threads (owner, status, updated_at)
+
 CREATE INDEX threads_by_ttl ON threads (ttl_seconds)
 
 CREATE INDEX threads_by_update ON threads (owner, updated_at)
+
+CREATE TABLE webhooks (
+run_id TEXT NOT NULL,
+address TEXT NOT NULL,
+body TEXT NOT NULL,
+attempt BIGINT DEFAULT '0' NOT NULL,
+failed BIGINT DEFAULT '0' NOT NULL,
+due_at TEXT NOT NULL,
+PRIMARY KEY (run_id)
+)
+
+CREATE INDEX webhooks_by_date ON webhooks (due_at)
 
 CREATE TABLE workers (
 worker_id TEXT NOT NULL,
 seen_at FLOAT NOT NULL,
 host TEXT DEFAULT '' NOT NULL,
+slots BIGINT DEFAULT '0' NOT NULL,
 PRIMARY KEY (worker_id)
 )
+
+-- LangGraph's savers write `lease` into a checkpoint's metadata, because the run's configuration has it there.
+CREATE TRIGGER checkpoints_are_fenced BEFORE INSERT ON checkpoints
+WHEN json_extract(CAST(NEW.metadata AS TEXT), '$.lease') <
+     (SELECT token FROM leases WHERE thread_id = NEW.thread_id)
+BEGIN SELECT RAISE(ABORT, 'lease lost'); END
+
+-- Which run came first, no clock says.
+CREATE TRIGGER runs_are_numbered AFTER INSERT ON runs
+BEGIN UPDATE runs SET number = (SELECT max(number) + 1 FROM runs) WHERE run_id = NEW.run_id; END
+
+CREATE TABLE thread_labels (
+thread_id TEXT NOT NULL,
+name TEXT NOT NULL,
+owner TEXT NOT NULL,
+value TEXT NOT NULL,
+PRIMARY KEY (thread_id, name)
+)
+
+CREATE INDEX threads_by_label ON thread_labels (owner, name, value)
+
+CREATE TRIGGER threads_are_labelled AFTER INSERT ON threads
+BEGIN
+INSERT INTO thread_labels SELECT NEW.thread_id, key, NEW.owner, substr(value, 1, 100)
+FROM json_each(NEW.metadata) WHERE type = 'text';
+END
+
+CREATE TRIGGER threads_change_labels AFTER UPDATE OF metadata ON threads WHEN OLD.metadata IS NOT NEW.metadata
+BEGIN
+DELETE FROM thread_labels WHERE thread_id = NEW.thread_id;
+INSERT INTO thread_labels SELECT NEW.thread_id, key, NEW.owner, substr(value, 1, 100)
+FROM json_each(NEW.metadata) WHERE type = 'text';
+END
+
+CREATE TRIGGER threads_lose_labels AFTER DELETE ON threads
+BEGIN DELETE FROM thread_labels WHERE thread_id = OLD.thread_id; END
+
+ANALYZE sqlite_schema
+
+-- What SQLite cannot guess, and would otherwise read for: an owner may have most of all threads.
+INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
+('threads', 'sqlite_autoindex_threads_1', '100000 1'),
+('threads', 'threads_by_update', '100000 50000 1'),
+('threads', 'threads_by_status', '100000 50000 25000 1'),
+('threads', 'threads_by_age', '100000 1'),
+('threads', 'threads_by_ttl', '100000 50000')
+
+ANALYZE sqlite_schema

@@ -1,1 +1,0 @@
-CREATE INDEX runs_in_line ON runs (thread_id, created_at) WHERE status = 'pending'
