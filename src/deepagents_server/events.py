@@ -142,7 +142,7 @@ class EventLog:
     def last_batch(self, run_id: str, error: Any) -> dict[str, Any] | None:
         """Return the row of what is left to be kept if the run ends now; `None` if that is not, or is much.
 
-        It belongs into the transaction that ends the run: whoever then begins to read finds all of it.
+        It belongs into the transaction that ends the run: readers that begin then find all of it.
         """
         channel = self._channels.get(run_id)
         if not channel or not channel.works or not channel.keep or channel.size > _HELD:

@@ -58,7 +58,9 @@ class RunQueue:
 
         DBOS.migrate(self.address)
 
-    async def add(self, connection: AsyncConnection, run: Mapping[str, Any], least: float = 0.0) -> None:
+    async def add(
+        self, connection: AsyncConnection, run: Mapping[str, Any] | sa.RowMapping, least: float = 0.0
+    ) -> None:
         """Let a run wait for a worker if the transaction ends well: until it is due, and so long at least."""
         # What came first follows from the numbers of runs, and not from the clocks of those who add.
         rank = (_MOST_URGENT - run["priority"]) * _BAND + run["number"] % _BAND + 1

@@ -107,7 +107,7 @@ async def pass_on(
 ) -> Taken | None:
     """Give a thread that is free to the first run that waits there: it begins here, or as soon as it may.
 
-    Whoever adds the first run of a thread, or ends the one that it has, does this in the same transaction.
+    What adds the first run of a thread, or ends the one that it has, does this in the same transaction.
     """
     # In an expression, or SQLite would read by date all that wait.
     is_due = runs.c.due_at.concat("") <= server_time()

@@ -1,4 +1,4 @@
-"""Begin runs as soon as they may, see them through, and let those go on that a crash has cut off."""
+"""Start runs as soon as they may, see them through, and let those go on that a crash has cut off."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class RunEngine:
 
         # The queue has one limit for all workers, of whatever size. What is too much for one waits in `_run`.
         slots = max(self.slots, await find_most_slots(self.database))
-        limits = {"worker_concurrency": slots, "partition_concurrency": self.owner_limit}
+        limits: dict[str, Any] = {"worker_concurrency": slots, "partition_concurrency": self.owner_limit}
         if self.has_owners:
             limits["partition_worker_concurrency"] = min(slots - slots // _SPARE, self.owner_limit or slots)
         return working_off(self.database, self.worker, self.version, run_workflow, **limits)
@@ -238,7 +238,7 @@ class RunEngine:
     async def _run(self, run_id: str, owner: str, rank: int) -> None:
         """Run what the queue has given to this worker, or give it back if there is no room for long."""
         has_place = await self._wait_for_place(run_id, owner, rank)
-        graphs = self.graphs if has_place else None
+        graphs = [*self.graphs] if has_place else None
         try:
             taken = await self._insist(
                 lambda: begin(self.database, run_id, self.worker, self.version, graphs)

@@ -28,7 +28,7 @@ async def working_off(
     worker: str,
     version: str,
     run: Callable[[str, str, int], Coroutine[Any, Any, None]],
-    **limits: int | None,
+    **limits: Any,
 ) -> AsyncGenerator[None]:
     """Let DBOS give runs to `run`, by their ids, owners and ranks, until the block ends.
 
