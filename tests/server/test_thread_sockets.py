@@ -59,6 +59,27 @@ def test_one_connection_takes_commands_and_tells_events(url: str, sync_client: S
     ] == "running"
 
 
+def test_a_connection_tells_each_event_once_and_the_end_of_a_run_last(
+    url: str, sync_client: SyncLangGraphClient
+) -> None:
+    """However many of its subscriptions want it: pages take what comes after the end for the next run."""
+    thread = sync_client.threads.create()["thread_id"]
+    wanted = (["lifecycle"], ["lifecycle", "values"], ["messages"])
+    commands: list[Any] = [("subscription.subscribe", {"channels": channels}) for channels in wanted]
+    commands.append(("run.start", {"assistant_id": "echo", "input": say("hello")}))
+    told: list[Any] = []
+    with opened(url, thread) as socket:
+        for number, (method, params) in enumerate(commands):
+            socket.send(json.dumps({"id": number, "method": method, "params": params}))
+        while not told or told[-1].get("params", {}).get("data", {}).get("event") != "completed":
+            told.append(json.loads(socket.recv(60)))
+
+    events = [each for each in told if each["type"] == "event"]
+    assert {each["method"] for each in events} == {"lifecycle", "values", "messages"}
+    assert len(events) == len({each["event_id"] for each in events})
+    assert [each["seq"] for each in events] == sorted(each["seq"] for each in events)
+
+
 @pytest.mark.parametrize(
     ("sent", "error"),
     [

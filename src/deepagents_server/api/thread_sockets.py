@@ -22,8 +22,10 @@ from deepagents_server.api.thread_streams import (
     EVENTS,
     Batches,
     EventsBody,
+    Subscription,
     failure,
     open_events,
+    read_subscription,
     refusal,
     success,
 )
@@ -56,7 +58,9 @@ class _Conversation:
 
     def __init__(self, socket: WebSocket, group: asyncio.TaskGroup) -> None:
         self._socket, self._group = socket, group
-        self._subscriptions: dict[str, asyncio.Task[None]] = {}
+        self._subscriptions: dict[str, Subscription] = {}
+        self._telling: asyncio.Task[None] | None = None
+        """One for all of them, so that a client hears no end of a run before what came before it."""
 
     async def take(self, text: bytes) -> None:
         """Carry a command out and answer it."""
@@ -88,19 +92,18 @@ class _Conversation:
         if len(self._subscriptions) >= _MOST:
             raise ApiError(422, f"A connection has at most {_MOST} subscriptions; end one, or open another.")
         request, read = await EVENTS.permit(_request(self._socket, dump(params)))
-        given = check_body(EventsBody, read)
-        batches = await open_events(serving(request), given, **read_path(request.path_params))
+        wanted = read_subscription(check_body(EventsBody, read))
+        subscriptions = self._subscriptions.values()
+        batches = await open_events(serving(request), subscriptions, **read_path(request.path_params))
         name = str(uuid4())
+        self._subscriptions[name] = wanted
         await self._send(dump(success(number, {"subscription_id": name})))
-        task = self._subscriptions[name] = self._group.create_task(self._tell(batches))
-        # It also ends by itself, with its thread.
-        task.add_done_callback(lambda _: self._subscriptions.pop(name, None))
+        self.end()
+        self._telling = self._group.create_task(self._tell(batches))
 
     async def _unsubscribe(self, number: int, params: Any) -> None:
         name = cast(dict[str, Any], params).get("subscription_id") if isinstance(params, dict) else None
-        task = self._subscriptions.pop(str(name), None)
-        if task:
-            task.cancel()
+        if self._subscriptions.pop(str(name), None):
             await self._send(dump(success(number, {})))
         else:
             unknown = f"There is no subscription {str(name)[:100]!r}."
@@ -111,6 +114,14 @@ class _Conversation:
             async for events in opened:
                 for event in events:
                     await self._send(dump(event))
+                    self._pass(event["seq"])
+        # The thread has gone.
+        self._subscriptions.clear()
+
+    def _pass(self, seq: int) -> None:
+        """Remember what was sent: the next subscription begins with the first event, and the others go on."""
+        for each in self._subscriptions.values():
+            each.since = max(each.since, seq)
 
     async def _refuse(self, number: Any, error: ApiError) -> None:
         await self._send(dump(refusal(number, error)))
@@ -122,8 +133,8 @@ class _Conversation:
 
     def end(self) -> None:
         """Tell nothing more."""
-        for task in [*self._subscriptions.values()]:
-            task.cancel()
+        if self._telling:
+            self._telling.cancel()
 
 
 def _request(socket: WebSocket, body: bytes) -> Request:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Any, Final, cast
 
 import sqlalchemy as sa
@@ -79,21 +80,41 @@ class _Refused(Exception):
 
 async def stream_events(server: Server, given: EventsBody, *, thread_id: str) -> Response:
     """Tell what happens on a thread: messages in blocks, tools, graphs that begin and end, questions."""
-    return event_stream(_write_frames(await open_events(server, given, thread_id)))
+    return event_stream(_write_frames(await open_events(server, [read_subscription(given)], thread_id)))
 
 
-async def open_events(server: Server, given: EventsBody, thread_id: str) -> Batches:
-    """Begin to tell what happens on a thread, as the body says; an empty list is a sign of life.
+@dataclass
+class Subscription:
+    """What a client wants to hear of a thread: what it subscribes to, and after which event."""
+
+    wish: Wish
+    since: int
+
+    def takes(self, shown: Mapping[str, Any]) -> bool:
+        """Tell whether an event is still to be sent."""
+        return shown["seq"] > self.since and self.wish.takes(shown)
+
+
+def read_subscription(given: EventsBody) -> Subscription:
+    """Read what a client subscribes to.
 
     Raises:
-        ApiError: if there is no such thread or channel.
+        ApiError: if there is no such channel.
     """
     wrong = [name for name in given.channels if name not in CHANNELS and not name.startswith("custom:")]
     if wrong:
         raise ApiError(422, f"channels: {wrong[0]!r} is none of {', '.join(CHANNELS)}, custom:NAME.")
+    return Subscription(Wish(given.channels, given.namespaces, given.depth), given.since)
+
+
+async def open_events(server: Server, wanted: Collection[Subscription], thread_id: str) -> Batches:
+    """Begin to tell what happens on a thread, each event once; an empty list is a sign of life.
+
+    Raises:
+        ApiError: if there is no such thread.
+    """
     await find_thread(server, thread_id)
-    wish = Wish(given.channels, given.namespaces, given.depth)
-    return _tell(server, thread_id, wish, given.since)
+    return _tell(server, thread_id, wanted)
 
 
 async def _write_frames(batches: Batches) -> AsyncIterator[bytes]:
@@ -105,8 +126,9 @@ async def _write_frames(batches: Batches) -> AsyncIterator[bytes]:
             yield b"".join(frame(each, numbered=True) for each in written) or frame(None, numbered=False)
 
 
-async def _tell(server: Server, thread_id: str, wish: Wish, since: int) -> Batches:
+async def _tell(server: Server, thread_id: str, wanted: Collection[Subscription]) -> Batches:
     teller: RunTeller | None = None
+    since = min((each.since for each in wanted), default=0)
     async with follow_thread(server, thread_id, since, whole=True, beat=BEAT) as events:
         async for followed in events:
             if followed is None:
@@ -116,8 +138,8 @@ async def _tell(server: Server, thread_id: str, wish: Wish, since: int) -> Batch
             if teller is None or teller.run_id != run["run_id"]:
                 teller = RunTeller(run["run_id"], run["graph_id"])
             shown = teller.tell(event) if event else teller.tell_end(*await read_end(server, run["run_id"]))
-            if wanted := [each for each in shown if each["seq"] > since and wish.takes(each)]:
-                yield wanted
+            if shown := [each for each in shown if any(one.takes(each) for one in wanted)]:
+                yield shown
 
 
 async def join_stream(
