@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from deepagents.errors import ConfigError
 from deepagents.middleware.summarization.policy import (
     FULL_SHARE,
-    NOTHING,
     ContextSize,
     Load,
     Piece,
@@ -319,16 +318,6 @@ def test_what_is_kept_leaves_room_beside_the_prompt_and_the_tools() -> None:
 
 def test_a_fraction_without_a_window_keeps_the_usual_number_of_messages() -> None:
     assert cut_at([human() for _ in range(25)], ("fraction", 0.1), None) == 5
-
-
-def test_after_a_refusal_only_what_has_to_stay_is_kept() -> None:
-    def cut_all(pieces: list[Piece]) -> int:
-        return cut(pieces, NOTHING, window=1_000, fixed=5_000)
-
-    assert cut_all([human(10) for _ in range(10)]) == 9
-    assert cut_all([human(5000)]) == 0
-    assert cut_all([SUMMARY, human(5000)]) == 0
-    assert cut_all([SUMMARY, human(10), *step("a", 400)]) == 2
 
 
 # Any history.

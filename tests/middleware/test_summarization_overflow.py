@@ -7,12 +7,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from langchain.agents.middleware import wrap_model_call
 from langchain_core.exceptions import ContextOverflowError
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from deepagents import create_deep_agent
 from deepagents.backends import StateBackend
+from deepagents.backends.results import WriteResult
 from deepagents.middleware.summarization import SummarizationMiddleware
 from deepagents.models.failures import MARKERS, is_overflow
 from deepagents.testing import WindowedModel, call, calls
@@ -162,7 +164,7 @@ def test_a_turn_that_failed_leaves_a_thread_that_can_go_on() -> None:
     agent = create_deep_agent(model, tools=[note], checkpointer=InMemorySaver())
     with pytest.raises(ContextOverflowError):
         agent.invoke({"messages": TASK}, THREAD)
-    assert len(model.refused) == 2
+    assert len(model.refused) == 1
     result = agent.invoke({"messages": "Are you there?"}, THREAD)
 
     assert result["messages"][-1].text == "Hello."
@@ -183,6 +185,36 @@ def test_a_thread_goes_on_in_a_far_smaller_window_than_it_grew_in(call_mode: Cal
 
     assert result["messages"][-1].text == "Hello."
     assert (large.refused, small.refused[0].tokens > 60_000) == ([], True)
+
+
+def test_a_message_that_nothing_makes_fit_leaves_a_thread_that_can_go_on() -> None:
+    class Full(StateBackend):
+        def write(self, file_path: str, content: str, **_: Any) -> WriteResult:
+            return WriteResult(error="disk full", code="io_error")
+
+    model = WindowedModel("Hello.", window=9_000)
+    agent = create_deep_agent(model, backend=Full(), checkpointer=InMemorySaver())
+    with pytest.raises(ContextOverflowError):
+        agent.invoke({"messages": "All of it. " * 15_000}, THREAD)
+    result = agent.invoke({"messages": "Are you there?"}, THREAD)
+
+    assert result["messages"][-1].text == "Hello."
+    assert model.turns[-1].last == "Are you there?"
+
+
+def test_what_a_person_said_stays_whole_before_a_reminder_at_the_end() -> None:
+    @wrap_model_call
+    def remind(request: Any, handler: Any) -> Any:
+        return handler(request.override(messages=[*request.messages, HumanMessage("It is Monday.")]))
+
+    model = WindowedModel(*steps(9), "Done.", "Hello.", window=16_000, counter=dense, honesty=None)
+    agent = create_deep_agent(model, tools=[research], middleware=[remind], checkpointer=InMemorySaver())
+    agent.invoke({"messages": TASK}, THREAD)
+    request = "Say hello. " * 900
+    agent.invoke({"messages": request}, THREAD)
+
+    assert (model.asked[-3:-1]) == [*model.refused, *model.summaries]
+    assert [each.text for each in model.turns[-1].messages[-2:]] == [request, "It is Monday."]
 
 
 def test_one_huge_message_moves_to_a_file_and_is_answered(call_mode: CallMode) -> None:

@@ -21,7 +21,7 @@ from deepagents._state.runtime import emit
 from deepagents._text import describe_exception
 from deepagents.backends.handle import FileCalls
 from deepagents.errors import ToolFailure
-from deepagents.middleware._history import open_turn
+from deepagents.middleware._history import is_from_person, open_turn
 from deepagents.middleware._incremental import BoundedCache
 from deepagents.middleware._offload import large_result_path, save_text, split_content
 from deepagents.middleware.summarization.archive import Archive, Archived, archive_path
@@ -36,7 +36,6 @@ from deepagents.middleware.summarization.policy import (
     AFTER_REFUSAL,
     FULL_SHARE,
     LEAST_GAIN,
-    NOTHING,
     Load,
     Size,
     Trigger,
@@ -172,26 +171,39 @@ class ContextCompactor:
         return replace(compacted, tokens=tokens)
 
     async def shrink(self, context: Context, files: FileCalls) -> Context | None:
-        """Return the context after it was refused, as small as needed; `None` if nothing can go.
+        """Return the context after it was refused, as small as it can be; `None` if nothing can go.
 
-        The largest texts of the open turn move to files, until the turn has at most half of what was refused.
-        If that is not enough, all that is older is compacted.
+        Only what has to stay does. Its largest texts move to files, until it has at most half of what was
+        refused; a thread whose provider takes far less than we think goes on with the next message.
         """
+        at = self._cut_all(context)
         limit = int(AFTER_REFUSAL * min(context.tokens, context.window or context.tokens))
-        smaller, turn = await self._move_out(context, limit, files)
-        if smaller.tokens > limit:
-            # Results that were not seen can go where a person went on: they are in the archive.
-            at = self._cut(smaller, NOTHING, unseen_too=turn > limit)
+        smaller = await self._move_out(context, context.shown[at:], limit, files)
+        # A summary of next to nothing is not worth it where a large result is in the way.
+        if sum(self._sizes(smaller)[:at]) >= LEAST_GAIN * smaller.tokens:
             smaller = await self.compact(smaller, files, or_extract=True, at=at) or smaller
         return None if smaller is context else smaller
 
-    async def _move_out(self, context: Context, limit: int, files: FileCalls) -> tuple[Context, int]:
-        """Move texts of the open turn to files, the largest first; return also how large the turn is then."""
+    def _cut_all(self, context: Context) -> int:
+        """Return the index from which on all has to stay: a person's last words, or results not seen yet."""
+        shown = context.shown
+        at = len(shown) - len(open_turn(shown)) - 1
+        went_on = bool(context.own) and is_from_person(context.own[-1])
+        if went_on:
+            # Older results that were not seen can go: they are in the archive.
+            at = max((at for at, each in enumerate(shown) if each.id == context.own[-1].id), default=at)
+        keep = Size("messages", len(shown) - max(at, 0))
+        return self._cut(replace(context, window=None), keep, unseen_too=went_on)
+
+    async def _move_out(
+        self, context: Context, staying: Sequence[AnyMessage], limit: int, files: FileCalls
+    ) -> Context:
+        """Move the largest texts of what stays to files, until it has at most `limit` tokens."""
         moved: dict[str, str | None] = {}
-        turn = self._tokens_with(context, open_turn(context.shown))
+        size = self._tokens_with(context, staying)
         scale = self._scale(context) / CHARACTERS_PER_TOKEN
-        for message, source in _movable(context):
-            if turn <= limit:
+        for message, source in _movable(context, staying):
+            if size <= limit:
                 break
             text, _ = split_content(message.content)
             path = source or large_result_path(
@@ -206,8 +218,8 @@ class ContextCompactor:
             except ToolFailure:
                 continue
             moved[message.id or ""] = path
-            turn -= int(saving * scale)
-        return (self._with_clips(context, moved) if moved else context), turn
+            size -= int(saving * scale)
+        return self._with_clips(context, moved) if moved else context
 
     async def _archive_and_summarize(
         self, context: Context, evicted: Sequence[AnyMessage], archive: Archive, digest: str, or_extract: bool
@@ -298,8 +310,8 @@ def _archive_path(files: FileCalls, session: str) -> str:
     return archive_path(files.capabilities().artifacts_root, name, session, namespace)
 
 
-def _movable(context: Context) -> list[tuple[AnyMessage, str | None]]:
-    """Return what the model has not seen yet and could read in a file instead, the largest first.
+def _movable(context: Context, staying: Sequence[AnyMessage]) -> list[tuple[AnyMessage, str | None]]:
+    """Return of what stays what the model has not seen yet and could read in a file, the largest first.
 
     With each comes the file that it was read from, if it was.
     """
@@ -307,7 +319,7 @@ def _movable(context: Context) -> list[tuple[AnyMessage, str | None]]:
     asked = next((each for each in reversed(context.shown) if isinstance(each, AIMessage)), None)
     found = [
         (whole, _read_from(whole, asked, context.specs))
-        for each in open_turn(context.shown)
+        for each in open_turn(staying)
         if isinstance(each, ToolMessage | HumanMessage) and not is_summary(each)
         if each.id is not None and each.id not in context.memory.clips
         if isinstance(whole := own.get(each.id), ToolMessage | HumanMessage)

@@ -103,9 +103,6 @@ class Size:
         return self.amount if window is None else min(self.amount, window)
 
 
-NOTHING: Final = Size("tokens", 1)
-"""What a compaction after a refusal keeps, in addition to what has to stay."""
-
 Trigger: TypeAlias = tuple[tuple[Size, ...], ...]
 """When to act: any of the clauses suffices, each needs all of its sizes; without clauses never."""
 
