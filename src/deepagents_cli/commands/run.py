@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 import logging
+import select
 import shlex
 import sys
 from argparse import Namespace
 from collections.abc import Coroutine
 from functools import partial
+from io import UnsupportedOperation
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from deepagents_cli.commands.chat import add_place, add_work, opening_of
 from deepagents_cli.commands.options import read_directory
@@ -23,13 +25,15 @@ with imported_when_run():
 
     from deepagents.models import endings
     from deepagents_cli import protocol
-    from deepagents_cli.commands import task as tasks
     from deepagents_cli.session import agents, schema, usage, workplace
     from deepagents_cli.session import task as session
     from deepagents_cli.views import task as views
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
+
+_MOST_CHARACTERS: Final = 1_000_000
+_SECONDS: Final = 3.0
 
 
 def add_options(commands: Any) -> None:
@@ -66,7 +70,7 @@ def add_own_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
     """Run, or take up, a thread; return the exit code."""
     directory = read_directory(arguments.dir)
-    text = tasks.read_task(arguments.task, sys.stdin)
+    text = _read_task(arguments.task, sys.stdin)
     if not (text or arguments.resume or arguments.thread):
         sentence = 'a task is needed: deepagents "TASK" (--continue takes up the last thread)'
         raise CommandError(sentence, Exit.USAGE)
@@ -140,3 +144,52 @@ def _report_end(view: views.TaskView, again: str, arguments: Namespace) -> int:
     if arguments.schema and view.structured is None:
         raise CommandError(f"the model gave no answer that fits {arguments.schema}")
     return Exit.DONE
+
+
+def _read_task(typed: str | None, given: IO[str] | None) -> str | None:
+    """Return the task followed by what standard input holds, or that alone; `None` when there is neither.
+
+    Raises:
+        CommandError: for input that is no text, or more than a model could read.
+    """
+    _check_text("the task", typed or "")
+    context = _read_context(given, has_task=typed is not None)
+    if not context.strip():
+        return typed
+    return f"{typed}\n\n<stdin>\n{context.rstrip()}\n</stdin>" if typed else context.strip()
+
+
+def _read_context(given: IO[str] | None, *, has_task: bool) -> str:
+    if given is None or given.closed or given.isatty():
+        return ""
+    if has_task and _is_silent(given):
+        # Not left out: what is piped in may take a while, and an answer without it would be wrong.
+        complain("waiting for the end of standard input; where nothing comes, add < /dev/null")
+    try:
+        context = given.read(_MOST_CHARACTERS + 1)
+    except UnicodeDecodeError as error:
+        raise CommandError(f"standard input holds no text: {error}", Exit.USAGE) from error
+    _check_text("standard input", context)
+    if len(context) > _MOST_CHARACTERS:
+        raise CommandError(
+            f"standard input holds over {_MOST_CHARACTERS:,} characters; put it into a file, and name that",
+            Exit.USAGE,
+        )
+    return context
+
+
+def _check_text(what: str, text: str) -> None:
+    # Where no language is set, Python hides bytes that are none of UTF-8 in half characters.
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise CommandError(f"{what} holds no text: {error}", Exit.USAGE) from error
+
+
+def _is_silent(given: IO[str]) -> bool:
+    if sys.platform == "win32":
+        return False
+    try:
+        return not select.select([given], [], [], _SECONDS)[0]
+    except (UnsupportedOperation, ValueError):
+        return False
