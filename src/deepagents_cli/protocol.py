@@ -228,19 +228,14 @@ class Refused(Value):
 
 
 class Status(Value):
-    """Tell what the status line shows; `context` is the share of the `window` in use, by `in_context` tokens.
-
-    `state` is what has changed in the repository: "clean", "2 changed, 1 untracked", `None` if not known.
-    """
+    """Tell what the status line shows; `context` is the share of the window that `in_context` tokens fill."""
 
     model: str
     mode: Mode
     name: str = ""
     branch: str | None = None
-    state: str | None = None
     context: float | None = None
     in_context: int | None = None
-    window: int | None = None
     input_tokens: int = 0
     output_tokens: int = 0
     cost: float | None = None
@@ -257,11 +252,10 @@ class Working(Value):
 
 
 class Idle(Value):
-    """Say that the turn is over, after so many seconds of work."""
+    """Say that the turn is over."""
 
     end: End
     error: str | None = None
-    seconds: float = 0.0
 
 
 class Draft(Value):

@@ -155,10 +155,8 @@ class Conversation:
                 mode=self.mode,
                 name=self.name,
                 branch=place.project.branch(),
-                state=place.repository.state,
                 context=min(in_context / window, 1.0) if window and in_context else None,
                 in_context=in_context,
-                window=window,
                 input_tokens=tokens.input,
                 output_tokens=tokens.output,
                 cost=cost,
@@ -192,7 +190,6 @@ class Conversation:
         """Note how a turn has ended."""
         self._approve(None)
         self.workplace.usage.flush()
-        self.workplace.repository.look()
 
     def show(self, event: Event) -> None:
         """Tell the view what happened."""

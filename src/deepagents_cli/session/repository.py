@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 from asyncio import Task, create_task, shield, wait_for
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
@@ -37,41 +36,23 @@ grep -vc '^??' /tmp/status; grep -c '^??' /tmp/status; exit 0
 
 
 class Repository:
-    """Looks in the background, once after another; `state` is what was found last, in words."""
+    """Looks in the background, once: what changes later is the agent's to know."""
 
-    def __init__(self, project: Project, changed: Callable[[], None]) -> None:
-        self._project = project
-        self._changed = changed
-        self._task: Task[None] | None = None
-        self._first: Task[None] | None = None
-        self.state: str | None = None
-        self._at_first: str | None = None
+    def __init__(self) -> None:
+        self._looking: Task[str | None] | None = None
 
-    def look(self) -> None:
-        """Begin to look, unless that is under way."""
-        if self._task is None:
-            self._task = create_task(self._look())
-            self._first = self._first or self._task
+    def look(self, project: Project) -> None:
+        """Begin to look."""
+        self._looking = create_task(_read_state(project))
 
     async def at_first(self) -> str | None:
-        """Return what was found when the conversation began: later changes are the agent's to know."""
-        if self._first is not None:
-            await shield(self._first)
-        return self._at_first
+        """Return what has changed, in words; `None` if that is not known."""
+        return await shield(self._looking) if self._looking else None
 
     async def close(self) -> None:
         """Wait for the end of what is under way."""
-        if self._task is not None:
-            await self._task
-
-    async def _look(self) -> None:
-        try:
-            before, self.state = self.state, await _read_state(self._project)
-        finally:
-            self._task = None
-        self._at_first = self._at_first or self.state
-        if self.state != before:
-            self._changed()
+        if self._looking is not None:
+            await self._looking
 
 
 async def _read_state(project: Project) -> str | None:

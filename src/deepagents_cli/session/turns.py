@@ -6,11 +6,9 @@ import asyncio
 import logging
 from asyncio import CancelledError, Task
 from collections.abc import Callable
-from time import monotonic
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from langchain_core.messages import AIMessage, HumanMessage
-from langgraph.types import Command
 
 from deepagents.events import Event, LimitReached, Reasoning, Token
 from deepagents_cli.errors import explain_error
@@ -41,7 +39,6 @@ class Turns:
         self._done = done
         self._task: Task[None] | None = None
         self._stopping = self._again = False
-        self._began = self._thinking = 0.0
         self._written = ""
         self._reached = False
 
@@ -97,7 +94,6 @@ class Turns:
             self.begin()
 
     async def _turn(self) -> End:
-        self._began, self._thinking = monotonic(), 0.0
         self._written, self._reached = "", False
         self._say(Working())
         end, failure = await self._work()
@@ -105,8 +101,7 @@ class Turns:
             end, failure = "stopped", None
         self._done(end, failure)
         error = explain_error(failure) if failure else None
-        seconds = monotonic() - self._began - self._thinking
-        self._say(Idle(end, error, round(seconds, 1)))
+        self._say(Idle(end, error))
         return end
 
     async def _work(self) -> tuple[End, Exception | None]:
@@ -114,7 +109,7 @@ class Turns:
         try:
             waiting = await self._start()
             while waiting:
-                waiting = await self._session.go_on(await self._answers(waiting))
+                waiting = await self._session.go_on(await self._asking.resume(self._session, waiting))
         except CancelledError:
             if not self._stopping:
                 raise
@@ -135,13 +130,6 @@ class Turns:
             # A model that is asked behind an answer of its own may answer with nothing, or refuse.
             return await self._session.send([HumanMessage(_GO_ON)])
         return await self._session.go_on() if state.tasks else []
-
-    async def _answers(self, waiting: list[Waiting]) -> Command[Any]:
-        asked = monotonic()
-        try:
-            return await self._asking.resume(self._session, waiting)
-        finally:
-            self._thinking += monotonic() - asked
 
     async def _settle(self) -> None:
         """Keep what was written of an answer that was stopped, and learn what of the inbox was saved."""

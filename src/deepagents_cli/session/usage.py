@@ -72,10 +72,6 @@ class UsageCounter:
         known = self._used.get(key, Used(*key))
         self._used[key] = total = Used(*key, *sum_used([known, more]))
         self._record.save_usage(self._thread, total)
-        self.note_change()
-
-    def note_change(self) -> None:
-        """Say so soon."""
         if self._timer is None:
             self._timer = get_running_loop().call_later(_EVERY, self.flush)
 

@@ -104,7 +104,7 @@ class Worker:
         await place.open(trust=trust)
         thread = place.threads.choose(place.directory, order.thread, latest=order.resume)
         await self._enter_once_free(place, thread, resumed=bool(order.thread) or order.resume)
-        place.repository.look()
+        place.repository.look(place.project)
 
     async def _enter_once_free(self, place: Workplace, thread: str, *, resumed: bool) -> None:
         """Open a thread; the worker of a screen that was killed may hold it until all is saved."""

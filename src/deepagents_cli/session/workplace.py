@@ -68,7 +68,7 @@ class Workplace:
         self.threads = Threads(state_dir())
         self.record = Record(self.threads.path)
         self.usage = UsageCounter(self.record, changed)
-        self.repository = Repository(self.project, self.usage.note_change)
+        self.repository = Repository()
         self.proposed: dict[str, Proposal] = {}
         """The files that were shown before they are written."""
         self.notices: list[str] = []

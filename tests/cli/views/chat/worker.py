@@ -85,7 +85,7 @@ class Worker:
         end = getattr(self, f"turn_{word}", self.turn_say)(rest, message) or "done"
         self.write(
             protocol.Status(
-                "test:model", "ask", branch="main\x1b[31m", context=0.25, window=1000, input_tokens=1200,
+                "test:model", "ask", branch="main\x1b[31m", context=0.25, input_tokens=1200,
                 output_tokens=34, cost=0.05, name="a session",
             )
         )  # fmt: skip
