@@ -60,18 +60,14 @@ def _keep(command: str) -> AbstractContextManager[None]:
 def _load_command(name: str) -> Any:
     """Return the `run` function in the module of a command, with all that it needs imported."""
     from deepagents_cli.commands.when_run import load_all
-    from deepagents_cli.errors import CommandError
+    from deepagents_cli.errors import missing_package
 
     module = "serve" if name == "worker" else name.replace("-", "_")
     try:
         command = import_module(f"deepagents_cli.commands.{module}")
         load_all(vars(command))
     except ModuleNotFoundError as error:
-        extra, missing = "server" if name in _OF_SERVER else "cli", str(error.name).partition(".")[0]
-        raise CommandError(
-            f"This command needs more packages ({missing} is missing): "
-            f"pip install '.[{extra}]' in a checkout of deepagents"
-        ) from error
+        raise missing_package(error, "server" if name in _OF_SERVER else "cli") from error
     return command.run
 
 

@@ -42,6 +42,15 @@ class CommandError(Exception):
         self.code = code
 
 
+def missing_package(error: ModuleNotFoundError, extra: str) -> CommandError:
+    """Return the error that says which package a command needs, and how to get it."""
+    package = str(error.name).partition(".")[0]
+    return CommandError(
+        f"This command needs more packages ({package} is missing): "
+        f"pip install '.[{extra}]' in a checkout of deepagents"
+    )
+
+
 class ErrorBoundary:
     """End a block as a sentence and a code, with a traceback only if asked; SIGTERM counts as Ctrl-C.
 

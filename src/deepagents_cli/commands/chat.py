@@ -118,7 +118,7 @@ def _add_limits(run: argparse.ArgumentParser) -> None:
 
 def run(arguments: Namespace, *, model: Any = None, worker: Sequence[str] = WORKER) -> int:
     """Open a conversation in a directory; `worker` is the command of the process that holds the agent."""
-    from deepagents_cli.errors import CommandError
+    from deepagents_cli.errors import missing_package
     from deepagents_cli.views.chat.startup import FirstPrompt, clear_prompt, is_plain
 
     try:
@@ -130,10 +130,7 @@ def run(arguments: Namespace, *, model: Any = None, worker: Sequence[str] = WORK
             return _converse(arguments, worker, prompt.typed or getattr(arguments, "typed", 0))
     except ModuleNotFoundError as error:
         clear_prompt()
-        raise CommandError(
-            f"This command needs more packages ({error.name} is missing): "
-            "pip install '.[cli]' in a checkout of deepagents"
-        ) from error
+        raise missing_package(error, "cli") from error
 
 
 def _converse(arguments: Namespace, worker: Sequence[str], typed: int) -> int:
@@ -144,7 +141,7 @@ def _converse(arguments: Namespace, worker: Sequence[str], typed: int) -> int:
     import asyncio
     from dataclasses import replace
 
-    from deepagents_cli.views.chat.link import Link, writable_in
+    from deepagents_cli.views.chat.link import Link
     from deepagents_cli.views.chat.screen import Screen
 
     opening = opening_of(arguments)
@@ -154,7 +151,7 @@ def _converse(arguments: Namespace, worker: Sequence[str], typed: int) -> int:
         return Link(WorkerProcess(worker, raw=True), present)
 
     link, directory = Link(process, opening), Path(opening.directory)
-    return asyncio.run(Screen(start_again, link, directory, typed, writable_in(opening)).run())
+    return asyncio.run(Screen(start_again, link, directory, typed, arguments.write).run())
 
 
 def opening_of(arguments: Namespace) -> Open:

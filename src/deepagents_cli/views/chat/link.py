@@ -7,7 +7,6 @@ import subprocess
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Final
 
 from deepagents_cli.protocol import Close, Idle, Open, ToScreen, ToWorker, read_for_screen, write
@@ -110,8 +109,3 @@ class Link:
             self._unsent = b""
         if self._loop is not None:
             self._loop.remove_writer(self._to)
-
-
-def writable_in(opening: Open) -> list[Path]:
-    """Return the directories that were named for the agent to change."""
-    return opening.options["write"]

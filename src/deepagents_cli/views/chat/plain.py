@@ -18,7 +18,7 @@ from deepagents_cli.protocol import Open, ToScreen
 from deepagents_cli.text import one_line
 from deepagents_cli.views.chat.composer import Composer
 from deepagents_cli.views.chat.conversation import Conversation
-from deepagents_cli.views.chat.link import Link, writable_in
+from deepagents_cli.views.chat.link import Link
 from deepagents_cli.views.chat.process import WorkerProcess
 from deepagents_cli.views.chat.render import Renderer
 from deepagents_cli.views.chat.theme import find_look
@@ -32,7 +32,7 @@ _WIDTH: Final = 80
 def talk(opening: Open, worker: Sequence[str]) -> int:
     """Talk by lines until the person leaves; return the exit code."""
     link = Link(WorkerProcess(worker), opening)
-    return asyncio.run(_Plain(link, Path(opening.directory), writable_in(opening)).run())
+    return asyncio.run(_Plain(link, Path(opening.directory), opening.options["write"]).run())
 
 
 class _Plain(Lines):
