@@ -10,7 +10,6 @@ import pytest
 from deepagents.testing import ScriptedModel, call
 from deepagents_cli.project.project import Project
 from deepagents_cli.project.setup import Setup, load_setup
-from deepagents_cli.session.slash import find_skills
 from tests.cli.approval.test_sandbox import needs_sandbox
 from tests.cli.conftest import Command
 
@@ -68,7 +67,7 @@ def test_the_parts_of_a_plugin_carry_its_name(home: Path, directory: Path) -> No
     setup = load(home, directory)
 
     assert ([*setup.commands], [*setup.agents]) == (["lint:fix", "lint:run"], ["lint:reader"])
-    assert [*find_skills(setup.project)] == ["tidy"]
+    assert [*setup.project.find_skills()] == ["tidy"]
     assert [(each.plugin, each.event) for each in setup.settings.hooks] == [
         ("lint", "before_tool"),
         ("lint", "end_of_turn"),
