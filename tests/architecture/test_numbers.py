@@ -11,8 +11,8 @@ from statistics import median
 
 import grimp
 import pytest
-from benchmarks.probes.trips import trace_all
 
+from benchmarks.probes.trips import trace_all
 from tests.architecture import rules
 from tests.architecture.source import ROOT, Source, function_lines, sources
 
