@@ -12,10 +12,10 @@ import asyncio
 import inspect
 import threading
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for_futures
-from contextlib import aclosing, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from functools import update_wrapper
@@ -23,7 +23,6 @@ from time import monotonic
 from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar
 
 T = TypeVar("T")
-S = TypeVar("S")
 P = ParamSpec("P")
 Owner = TypeVar("Owner")
 
@@ -112,24 +111,6 @@ def sync_and_async(
         # Layers that know each other chain the code itself, and drive it once.
         made.io_code = method  # pyright: ignore[reportFunctionMemberAccess]
     return blocking, awaiting
-
-
-async def stream_after(
-    begin: Callable[[], Coro[None]],
-    parts: AsyncGenerator[S],
-    see: Callable[[S], Iterable[T]],
-    end: Callable[[], Iterable[T]],
-) -> AsyncGenerator[T]:
-    """Run code, then yield what each part becomes, and what the end does; closing closes the parts."""
-    # Made here: one that is never awaited, because nobody reads, would be warned about.
-    await arun(begin())
-    # A generator that is left early is otherwise closed by the garbage collector, in another task.
-    async with aclosing(parts):
-        async for part in parts:
-            for each in see(part):
-                yield each
-    for each in end():
-        yield each
 
 
 def start_thread(work: Callable[[], T]) -> Future[T]:

@@ -23,11 +23,11 @@ _IMPORTING = "importlib._bootstrap"
 _silent: ContextVar[bool] = ContextVar("deepagents_silent", default=False)
 
 
-def warn_legacy(message: str, *, removal: str = "1.0") -> None:
+def warn_legacy(message: str) -> None:
     """Warn that an older form was used, in LangChain's category, so that its filters hold here too."""
     if not _silent.get():
         category = _langchain_category("LangChainDeprecationWarning")
-        warn_caller(f"{message} The old form goes away in {removal}.", category)
+        warn_caller(f"{message} The old form goes away in 1.0.", category)
 
 
 def warn_beta(feature: str) -> None:

@@ -234,25 +234,6 @@ def test_an_operation_takes_few_round_trips(call_mode: CallMode, work: Any, trip
     assert store.trips == trips
 
 
-class Paged(StoreBackend):
-    """Uses the pages as a subclass may."""
-
-    def pages(self, store: BaseStore, page_size: int | None) -> list[Any]:
-        return list(self._search_store_paginated(store, NS, page_size=page_size))
-
-    async def apages(self, store: BaseStore, page_size: int | None) -> list[Any]:
-        return list(await self._asearch_store_paginated(store, NS, page_size=page_size))
-
-
-@pytest.mark.parametrize("page_size", [None, 1, 3, 10, 20, 100])
-def test_pages_of_any_size_are_put_together(call_mode: CallMode, page_size: int | None) -> None:
-    store = stored(*(f"/{n}" for n in range(20)))
-
-    found = call_mode.call(Paged(store=store), "pages", store, page_size)
-
-    assert sorted(item.key for item in found) == sorted(f"/{n}" for n in range(20))
-
-
 class CuttingStore(InMemoryStore):
     """Gives so many items at once, whatever is asked for, and may always begin at the first."""
 

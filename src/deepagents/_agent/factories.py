@@ -302,9 +302,7 @@ def fallback(build: Build, given: Given) -> Middleware | None:
 
 def retries(build: Build, given: Given) -> Middleware | None:
     times = build.plan.model_retries
-    if given or not times:
-        return given
-    return ModelRetryMiddleware(times)
+    return given or (ModelRetryMiddleware(times) if times else None)
 
 
 def caching(kind: type[PromptCachingMiddleware]) -> Factory:

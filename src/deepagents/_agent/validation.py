@@ -168,12 +168,10 @@ def _delegating_tools(build: Build) -> frozenset[str]:
     """Return the names of the tools that lead to subagents which the caller asked for."""
     if build.plan.role == "forked":
         return frozenset()
-    declared = build.overrides.get(SUBAGENTS) or any(map(_is_declared, build.subagents))
+    declared = build.overrides.get(SUBAGENTS) or any(
+        isinstance(each, Worker) or each.role != "general-purpose" for each in build.subagents
+    )
     return names_of_tools((TASK,) if declared else (), ASYNC_TOOLS if build.plan.async_subagents else ())
-
-
-def _is_declared(subagent: AgentPlan | Worker) -> bool:
-    return isinstance(subagent, Worker) or subagent.role != "general-purpose"
 
 
 def _is_restricted(build: Build, tool: str) -> bool:

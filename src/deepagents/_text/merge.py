@@ -18,14 +18,6 @@ _Chain: TypeAlias = tuple[int, int, "_Chain | None"]
 
 
 @dataclass(frozen=True, slots=True)
-class Merge:
-    """A merged text, and how often both sides had changed the same lines differently."""
-
-    text: str
-    conflicts: int
-
-
-@dataclass(frozen=True, slots=True)
 class _Change:
     """Lines `start` to `end` of the base became lines `new_start` to `new_end` of a side."""
 
@@ -35,15 +27,15 @@ class _Change:
     new_end: int
 
 
-def merge3(base: str, ours: str, theirs: str, labels: tuple[str, str] = ("ours", "theirs")) -> Merge:
+def merge3(base: str, ours: str, theirs: str, labels: tuple[str, str] = ("ours", "theirs")) -> str:
     """Put the changes of both sides together; where they clash, keep both between conflict markers."""
     if ours == theirs or theirs == base:
-        return Merge(ours, 0)
+        return ours
     if ours == base:
-        return Merge(theirs, 0)
+        return theirs
     old, left, right = map(split_keeping_ends, (base, ours, theirs))
     merged: list[str] = []
-    conflicts = at = left_shift = right_shift = 0
+    at = left_shift = right_shift = 0
     for left_changes, right_changes in _groups(deque(_changes(old, left)), deque(_changes(old, right))):
         both = [*left_changes, *right_changes]
         start, end = min(change.start for change in both), max(change.end for change in both)
@@ -55,11 +47,10 @@ def merge3(base: str, ours: str, theirs: str, labels: tuple[str, str] = ("ours",
         left_text, right_text = left[start + left_shift : left_end], right[start + right_shift : right_end]
         if left_changes and right_changes and left_text != right_text:
             merged += _clash(left_text, right_text, labels)
-            conflicts += 1
         else:
             merged += left_text if left_changes else right_text
         at, left_shift, right_shift = end, left_end - end, right_end - end
-    return Merge("".join(merged + old[at:]), conflicts)
+    return "".join(merged + old[at:])
 
 
 def _growth(changes: Sequence[_Change]) -> int:

@@ -40,12 +40,13 @@ def preview(text: str) -> str:
     if left_out > 0:
         marker = f"... [{left_out} lines truncated] ..."
         lines = [*lines[:_HEAD_LINES], marker, *lines[-_TAIL_LINES:]]
-    return "\n".join(map(_cut_line, lines))
+    return "\n".join(cut_line(line, _PREVIEW_LINE_LENGTH) for line in lines)
 
 
-def _cut_line(line: str) -> str:
-    left_out = len(line) - _PREVIEW_LINE_LENGTH
-    return f"{line[:_PREVIEW_LINE_LENGTH]} ... [{left_out} characters cut]" if left_out > 0 else line
+def cut_line(line: str, most: int) -> str:
+    """Cut a line to so many characters, and say how many were cut."""
+    left_out = len(line) - most
+    return f"{line[:most]} ... [{left_out} characters cut]" if left_out > 0 else line
 
 
 def truncate(text: str, limit: int, note: str = _CUT) -> str:

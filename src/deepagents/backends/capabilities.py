@@ -21,10 +21,9 @@ class Capabilities:
     rules that `execute` gets as `allowed`, and outside of which there are none. `command_root`: where `/`
     lies for commands. `working_directory`: where they start, as they see it; `None` where that is not known.
     `in_process`: answers without waiting for anything outside this process. `capture`: the output of a
-    command can be kept in a file at this path, where it runs. `part`: the directory whose backend serves this
-    path; calls that hang in one part do not hold up others. `background`: commands can run in the background;
-    `keeps_commands`: those that do go on when the run of an agent ends. `not_held`: what a sandbox does not
-    keep commands from on this machine, a sentence each.
+    command can be kept in a file at this path, where it runs. `background`: commands can run in the
+    background; `keeps_commands`: those that do go on when the run of an agent ends. `not_held`: what a sandbox
+    does not keep commands from on this machine, a sentence each.
     """
 
     execute: bool = False
@@ -43,7 +42,6 @@ class Capabilities:
     ruled: tuple[str, ...] = ()
     command_root: str = "/"
     working_directory: str | None = None
-    part: str = "/"
 
     def __post_init__(self) -> None:
         if not isinstance(cast("object", self.artifacts_root), str):

@@ -18,7 +18,7 @@ from langsmith.utils import LangSmithConflictError, LangSmithNotFoundError
 from deepagents._async import Coro, finish_first, in_thread, run
 from deepagents.backends._locks import get_shared_locks
 from deepagents.backends.capabilities import Capabilities
-from deepagents.backends.filedata import file_data_to_bytes, file_data_to_string, is_base64, now
+from deepagents.backends.filedata import create_file_data, file_data_to_bytes, file_data_to_string, is_base64
 from deepagents.backends.keyed_files import KeyedFiles
 from deepagents.backends.operations import Operation, TransferBackend, Upload
 from deepagents.backends.results import FileData, FileUploadResponse
@@ -164,10 +164,10 @@ class _Hub(KeyedFiles):
         except LangSmithNotFoundError:
             return _Tree()
         entries: Mapping[str, Any] = agent.files
-        moment = now()
+        files = {key: each for key, each in entries.items() if each.type == "file"}
         return _Tree(
             agent.commit_hash,
-            {f"/{key}": _file(each.content, moment) for key, each in entries.items() if each.type == "file"},
+            {f"/{key}": create_file_data(each.content) for key, each in files.items()},
             {key: each.repo_handle for key, each in entries.items() if each.type != "file"},
         )
 
@@ -182,10 +182,6 @@ class _Hub(KeyedFiles):
             _log.warning("the hub failed", exc_info=error)
             text = f"Hub unavailable: {type(error).__name__}. Try again; if that fails too, go on without it."
             raise BackendError("io_error", text) from error
-
-
-def _file(content: str, moment: str) -> FileData:
-    return {"content": content, "encoding": "utf-8", "created_at": moment, "modified_at": moment}
 
 
 def _text(path: str, data: FileData) -> FileData:

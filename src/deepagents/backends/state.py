@@ -189,15 +189,9 @@ def _file(path: str, given: Any) -> Mapping[str, Any]:
 
 
 def _delete(files: dict[str, Any], path: str, version: str) -> None:
-    if path in files and _holds(files[path], version):
+    current = files.get(path)
+    if current is not None and text_or_none(current) is not None and file_version(current) == version:
         del files[path]
-
-
-def _holds(current: Mapping[str, Any], version: str) -> bool:
-    try:
-        return file_version(current) == version
-    except TypeError:
-        return False
 
 
 def _apply_edit(
@@ -232,4 +226,4 @@ def _merge(files: dict[str, Any], path: str, base: str | None, incoming: Mapping
         digest = hashlib.sha256(ours.encode("utf-8", "surrogatepass")).hexdigest()[:_CONFLICT_LENGTH]
         files[f"{path}.conflict-{digest}"] = current
         return
-    files[path] = {**files[path], "content": merge3(base or "", ours, theirs, _LABELS).text}
+    files[path] = {**files[path], "content": merge3(base or "", ours, theirs, _LABELS)}

@@ -14,7 +14,7 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 
-from deepagents._async import Coro, IOCall, arun, finish_first, run
+from deepagents._async import Coro, IOCall, finish_first
 from deepagents._deprecation import warn_legacy
 from deepagents._state.runtime import in_graph, read_state, runtime_of_run
 from deepagents._text import describe_exception
@@ -125,26 +125,6 @@ class StoreBackend(TransferBackend):
             return _validate_namespace(_call_factory(self._namespace, self._runtime))
         return self._namespace
 
-    @staticmethod
-    def _validate_namespace(namespace: Namespace) -> Namespace:
-        return _validate_namespace(namespace)
-
-    def _search_store_paginated(
-        self,
-        store: BaseStore,
-        namespace: Namespace,
-        *,
-        query: str | None = None,
-        filter: dict[str, Any] | None = None,
-        page_size: int | None = None,
-    ) -> list[Item]:
-        return run(StoreItems(store, namespace).items(namespace, query, filter, page_size))
-
-    async def _asearch_store_paginated(
-        self, store: BaseStore, namespace: Namespace, **options: Any
-    ) -> list[Item]:
-        return await arun(StoreItems(store, namespace).items(namespace, **options))
-
 
 def check_store(given: BaseStore | None) -> BaseStore | None:
     """Return a store.
@@ -193,31 +173,23 @@ class StoreItems(KeyedFiles):
 
     async def files(self) -> dict[str, FileData]:
         """Return all files: those of this namespace, and of none below it."""
-        items = await self.items(self.namespace)
         own = self.namespace
         # A search by prefix also finds what lies in namespaces below, which is not ours.
-        found = {item.key: _file(item) for item in items if item.namespace == own}
+        found = {item.key: _file(item) for item in await self._items() if item.namespace == own}
         # One look at all keys together; a regular expression for each of 100,000 takes much longer.
         if _are_paths(found):
             return found
         return {key: data for key, data in found.items() if _PATH.fullmatch(key)}
 
-    async def items(
-        self,
-        prefix: tuple[str, ...],
-        query: str | None = None,
-        filter: dict[str, Any] | None = None,
-        page_size: int | None = None,
-    ) -> list[Item]:
-        """Return all items below a prefix: pages of one size, or of a large one that doubles.
+    async def _items(self) -> list[Item]:
+        """Return all items in the namespace and below it, in pages of a large size that doubles.
 
         A page shorter than asked for is the last one, unless a store may have cut it to a size of its own.
         """
         found: list[Item] = []
-        limit = page_size or FIRST_PAGE
+        limit = FIRST_PAGE
         while True:
-            options = {"query": query, "filter": filter, "limit": limit, "offset": len(found)}
-            page = await self._reporting(self._page(prefix, options))
+            page = await self._reporting(self._page(limit, len(found)))
             # Some stores ignore `offset`; without this the loop would never end.
             if found and page and (page[0].namespace, page[0].key) == (found[0].namespace, found[0].key):
                 _log.warning(
@@ -227,7 +199,7 @@ class StoreItems(KeyedFiles):
             found += page
             if len(page) < limit and not _may_be_cut(len(page)):
                 return found
-            limit = limit if page_size else 2 * limit
+            limit *= 2
 
     async def alone(self, paths: Iterable[str], work: Callable[[], Coro[T]]) -> T:
         """Run code while nothing else in this process changes some files."""
@@ -235,10 +207,11 @@ class StoreItems(KeyedFiles):
         keys = [(id(self.store), self.namespace, path) for path in paths]
         return await get_shared_locks().holding(keys, work)
 
-    async def _page(self, prefix: tuple[str, ...], options: dict[str, Any]) -> list[Item]:
+    async def _page(self, limit: int, offset: int) -> list[Item]:
         """Return one page; a store in memory fails with `RuntimeError` when it changes meanwhile."""
         call: IOCall[Any] = IOCall(
-            lambda: self.store.search(prefix, **options), lambda: self.store.asearch(prefix, **options)
+            lambda: self.store.search(self.namespace, limit=limit, offset=offset),
+            lambda: self.store.asearch(self.namespace, limit=limit, offset=offset),
         )
         for _ in range(_ATTEMPTS - 1):
             with suppress(RuntimeError):

@@ -6,7 +6,7 @@ import logging
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from html import escape
-from typing import Annotated, Any, Final, NotRequired, Optional, cast, get_args
+from typing import Annotated, Any, Final, NotRequired, Optional, cast
 
 from langchain.agents import AgentState
 from langchain.agents.middleware.types import PrivateStateAttr, ToolCallRequest
@@ -15,14 +15,14 @@ from langchain_core.runnables import RunnableConfig
 from typing_extensions import TypedDict
 
 from deepagents._paths import is_within, normalise, refuse_home
-from deepagents._state.channels import SNAPSHOT_AFTER, GrowingChannel
+from deepagents._state.channels import GrowingChannel
 from deepagents._state.runtime import has_channel, in_graph, write_channel, writes_undone_on_failure
 from deepagents._state.schema import keep_latest, merge_latest
 from deepagents.backends.foreign.forms import warn_form
 from deepagents.backends.handle import BACKEND_SECONDS, FileCalls, open_backend
 from deepagents.backends.protocol import BACKEND_TYPES
-from deepagents.backends.results import FileDownloadResponse
-from deepagents.errors import BackendError, ConfigError, ErrorCode, ToolFailure
+from deepagents.backends.results import FileDownloadResponse, transfer_code
+from deepagents.errors import BackendError, ConfigError, ToolFailure
 from deepagents.middleware._base import BaseMiddleware, inner
 from deepagents.middleware._fences import escape_tags, tag_names
 from deepagents.middleware._history import tells_of_tasks
@@ -79,9 +79,7 @@ def _fold_changes(known: dict[str, Any] | None, writes: Sequence[dict[str, Any] 
     return known or {}
 
 
-_ByPath = Annotated[
-    dict[str, str], GrowingChannel(_fold_changes, snapshot_frequency=SNAPSHOT_AFTER), PrivateStateAttr
-]
+_ByPath = Annotated[dict[str, str], GrowingChannel(_fold_changes), PrivateStateAttr]
 
 
 class MemoryState(AgentState[Any]):
@@ -197,19 +195,16 @@ class MemoryMiddleware(BaseMiddleware):
         path = spec.path_in(call["args"]) if spec and spec.changes_files else None
         if path is not None and has_channel(_CONTENTS):
             runtime = cast(Any, request).runtime
-            files = self._files(runtime)
+            files = self._handle.files(runtime)
             changed = await _real_path(files, path)
             touched = [each for each in self.sources if is_within(await _real_path(files, each), changed)]
             if touched:
                 _write(await self._read(cast("Mapping[str, Any]", request.state), touched, runtime))
         return result
 
-    def _files(self, runtime: Any) -> FileCalls:
-        return self._handle.files(runtime)
-
     async def _read(self, state: Mapping[str, Any], sources: Sequence[str], runtime: Any) -> dict[str, Any]:
         """Read sources and return the update that brings state up to date; other sources stay as they are."""
-        contents, problems = await _read_sources(self._files(runtime), sources)
+        contents, problems = await _read_sources(self._handle.files(runtime), sources)
         update: dict[str, Any] = {}
         for key, now in ((_CONTENTS, contents), (_PROBLEMS, problems)):
             known: Mapping[str, str] = state.get(key) or {}
@@ -248,9 +243,7 @@ async def _read_sources(files: FileCalls, sources: Sequence[str]) -> tuple[dict[
 
 def _decode(answer: FileDownloadResponse) -> str:
     if answer.error or answer.content is None:
-        # Backends of other packages may answer with any text.
-        is_code = answer.error in get_args(ErrorCode)
-        raise BackendError(cast("ErrorCode", answer.error) if is_code else "io_error", "not read")
+        raise BackendError(transfer_code(answer.error or ""), "not read")
     try:
         # Editors on Windows begin a file with a byte order mark, which is no part of the text.
         # Where the bytes are cut, so may be the last character: a decoder that expects more leaves it out.

@@ -19,7 +19,7 @@ from deepagents.models.traits import (
     Input,
     can_call_tools,
     may_take_any_file,
-    model_identifier,
+    model_label,
     rejects_input,
 )
 
@@ -70,8 +70,8 @@ class UnsupportedContentMiddleware(BaseMiddleware):
         if (request.tools or request.response_format) and not can_call_tools(model):
             # Not when the agent is built: middleware may still choose another model for this request.
             raise ConfigError(
-                f"the model {_name(model)!r} cannot call tools (its class {type(model).__name__} has no "
-                "bind_tools): give the agent another model, or define bind_tools in that class"
+                f"the model {model_label(model)!r} cannot call tools (its class {type(model).__name__} has "
+                "no bind_tools): give the agent another model, or define bind_tools in that class"
             )
         request = with_messages(request)
         given = self._with_blocks.of(
@@ -81,7 +81,9 @@ class UnsupportedContentMiddleware(BaseMiddleware):
         try:
             return await inner(handler, request)
         except ModelInvalidRequestError:
-            suspects = _suspects(request.messages)
+            # The model may have refused the media that it has not seen, or else any.
+            unseen = filter(_count_media, open_turn(request.messages))
+            suspects = list(unseen) or list(filter(_count_media, request.messages))
             if not suspects:
                 raise
         others = sum(map(_count_media, suspects)) - 1
@@ -92,7 +94,7 @@ class UnsupportedContentMiddleware(BaseMiddleware):
 
 def _why_unfit(model: BaseChatModel, message: AnyMessage, block: Block) -> str | None:
     """Return why a model is not to see a block; `None` if it may."""
-    others = _refusals(message).get(_name(model))
+    others = _refusals(message).get(model_label(model))
     if others is not None:
         return _why_refused(message, others)
     kind = _kind(block)
@@ -123,11 +125,8 @@ def _refusals(message: AnyMessage) -> Mapping[str, int]:
 
 def _replace(request: Request, messages: Sequence[AnyMessage], reason: Reason) -> Request:
     """Return the request with sentences for the media of these messages for which there is a reason."""
-    changed: dict[int, AnyMessage] = {}
-    for message in messages:
-        replaced = _replace_in(message, reason)
-        if replaced is not message:
-            changed[id(message)] = replaced
+    made = {id(each): _replace_in(each, reason) for each in messages}
+    changed = {key: new for key, new in made.items() if key != id(new)}
     if not changed:
         return request
     return with_changes(request, messages=[changed.get(id(each), each) for each in request.messages])
@@ -178,11 +177,6 @@ def _media_type(block: Block) -> str | None:
     return block.get("mime_type") or nested
 
 
-def _suspects(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
-    """Return the messages whose media the model may have refused: those it has not seen, or else all."""
-    return list(filter(_count_media, open_turn(messages))) or list(filter(_count_media, messages))
-
-
 def _has_blocks(message: AnyMessage) -> bool:
     return isinstance(message.content, list) and isinstance(message, (HumanMessage, ToolMessage))
 
@@ -195,7 +189,7 @@ def _for_state(request: Request, refused: Sequence[AnyMessage], others: int) -> 
     """Return what state is to hold instead, made of what state holds: a request may show less."""
     ids = {message.id for message in refused if message.id}
     messages: Sequence[AnyMessage] = cast("dict[str, Any]", request.state).get("messages", ())
-    name = _name(request.model)
+    name = model_label(request.model)
     return [_mark(message, name, others) for message in messages if message.id in ids]
 
 
@@ -204,7 +198,3 @@ def _mark(message: AnyMessage, model: str, others: int) -> AnyMessage:
         return _replace_in(message, lambda message, block: _why_refused(message, others))
     marks = {**message.additional_kwargs, REJECTED_BY: {**_refusals(message), model: others}}
     return message.model_copy(update={"additional_kwargs": marks})
-
-
-def _name(model: BaseChatModel) -> str:
-    return model_identifier(model) or type(model).__name__

@@ -140,12 +140,9 @@ def status_of(error: BaseException) -> int | None:
             status: object = getattr(holder, name, None)
             if isinstance(status, int):
                 return int(status)
-    return _status_in(cast("dict[str, Any]", response)) if isinstance(response, dict) else None
-
-
-def _status_in(response: dict[str, Any]) -> int | None:
-    """Find the status in the form that Amazon's client gives it."""
-    status: object = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+    # The form that Amazon's client gives it.
+    about = cast("dict[str, Any]", response) if isinstance(response, dict) else {}
+    status = about.get("ResponseMetadata", {}).get("HTTPStatusCode")
     return status if isinstance(status, int) else None
 
 
@@ -188,9 +185,5 @@ def _is_refusal(error: BaseException) -> bool:
         return False
     text = f"{error} {body!r}"[:_MOST_TEXT].lower()
     # A server that fails says so in a sentence if it means this; a bare code may be of anything.
-    known = MARKERS if status is None or status < 500 else filter(_is_sentence, MARKERS)
-    return any(marker in text for marker in known)
-
-
-def _is_sentence(marker: str) -> bool:
-    return " " in marker
+    in_words = status is not None and status >= 500
+    return any(marker in text for marker in MARKERS if not in_words or " " in marker)

@@ -108,8 +108,5 @@ def _run(point: EntryPoint) -> None:
 
 
 def _describe(point: EntryPoint) -> str:
-    return f"Plugin {point.name!r} of distribution {_distribution(point)!r} ({point.group})"
-
-
-def _distribution(point: EntryPoint) -> str:
-    return point.dist.name if point.dist else ""
+    distribution_name = point.dist.name if point.dist else ""
+    return f"Plugin {point.name!r} of distribution {distribution_name!r} ({point.group})"

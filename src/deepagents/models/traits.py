@@ -55,6 +55,11 @@ def model_identifier(model: BaseChatModel) -> str | None:
     return None
 
 
+def model_label(model: BaseChatModel) -> str:
+    """Return the model's own name, or that of its class."""
+    return model_identifier(model) or type(model).__name__
+
+
 def model_provider(model: BaseChatModel) -> str | None:
     """Return the provider as LangChain's tracing names it, if the model tells one."""
     kind = f"{type(model).__module__}.{type(model).__name__}"

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Generator, Iterable, Mapping
-from contextlib import closing
-from functools import partial
+from contextlib import aclosing, closing
 from typing import Any, Final, TypeAlias, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.pregel.protocol import PregelProtocol
 from langgraph.types import Command, StateSnapshot
 
-from deepagents._async import IOCall, run, stream_after
+from deepagents._async import IOCall, arun, run
 from deepagents.events import ApprovalRequest, Event, QuestionAsked
 from deepagents.observe.observer import Chunk, Observer, interrupts_to_event
 
@@ -48,7 +47,7 @@ def observe(
     yield from watching.end()
 
 
-def aobserve(
+async def aobserve(
     agent: Watchable,
     given: Given,
     config: RunnableConfig | None = None,
@@ -58,8 +57,14 @@ def aobserve(
 ) -> AsyncGenerator[Event]:
     """Stream an agent's run as events, awaiting."""
     watching = observer or Observer()
-    chunks: AsyncGenerator[Chunk] = cast(Any, agent).astream(given, config, **STREAM, **options)
-    return stream_after(partial(_recall, watching, agent, given, config), chunks, watching.see, watching.end)
+    await arun(_recall(watching, agent, given, config))
+    # A generator that is left early is otherwise closed by the garbage collector, in another task.
+    async with aclosing(cast(Any, agent).astream(given, config, **STREAM, **options)) as chunks:
+        async for chunk in chunks:
+            for event in watching.see(chunk):
+                yield event
+    for event in watching.end():
+        yield event
 
 
 def resume_with(answers: Iterable[tuple[ApprovalRequest | QuestionAsked, Any]]) -> Command[Any]:

@@ -189,7 +189,8 @@ class _FrameReader:
         resume_at = self._take(stream, container)
         if not self.count and resume_at is None:
             raise VideoExtractionError("No frames decoded for window")
-        return Frames(self.blocks, self.count, resume_at, _length(container))
+        length = None if container.duration is None else container.duration / 1_000_000
+        return Frames(self.blocks, self.count, resume_at, length)
 
     def _take(self, stream: VideoStream, container: InputContainer) -> int | None:
         """Take what the caps allow; return the whole second at which to go on, if there is more."""
@@ -263,10 +264,6 @@ class _FrameReader:
             raise VideoExtractionError(
                 f"the frames have {width}x{height} pixels, over {self.caps.side} on a side"
             )
-
-
-def _length(container: InputContainer) -> float | None:
-    return None if container.duration is None else container.duration / 1_000_000
 
 
 def clock(seconds: float) -> str:

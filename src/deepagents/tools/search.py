@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeAlias, TypeVar
 from pydantic import BaseModel, Field, PositiveInt
 
 from deepagents._paths import normalise
-from deepagents._text import escape_controls, format_size
+from deepagents._text import cut_line, escape_controls, format_size
 from deepagents.backends.results import (
     FileInfo,
     GlobResult,
@@ -192,7 +192,7 @@ def _render_listing(
     room = most
     shown: list[str] = []
     for line in lines:
-        line = _cut(line, min(_MOST_OF_A_LINE, most))
+        line = cut_line(line, min(_MOST_OF_A_LINE, most))
         room -= len(line) + 1
         # One line is always shown, or asking again would never get on.
         if room < 0 and shown:
@@ -207,8 +207,3 @@ def _render_listing(
         context.files.describe_left_out(),
     ]
     return ToolOutput("\n".join([*shown, *(f"\n{each}" for each in notes if each)]))
-
-
-def _cut(line: str, most: int) -> str:
-    left = len(line) - most
-    return f"{line[:most]} ... [{left} characters cut]" if left > 0 else line

@@ -85,7 +85,6 @@ class CompositeBackend(TransferBackend):
             in_process=all(can.in_process for _, can in parts),
             capture=default.capture and served == self._routes.default,
             apart=self._apart(default) if default.execute else (),
-            part=f"{where}/**" if below else served.path(here.part),
         )
 
     def real_path(self, path: str) -> str:

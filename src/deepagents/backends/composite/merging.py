@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, TypeVar
 
 from deepagents.backends.protocol import cap_matches
@@ -59,7 +60,7 @@ def join_lines(answers: Mapping[str, GrepResult], max_count: int | None) -> Grep
     results = list(answers.values())
     error, code = _errors(answers)
     lines = [line for each in results for line in each.matches or ()]
-    lines.sort(key=_path_and_line)
+    lines.sort(key=itemgetter("path", "line"))
     found = GrepResult(
         error=error,
         matches=None if _nothing(results) else lines,
@@ -93,11 +94,7 @@ def _errors(answers: Mapping[str, GlobResult | GrepResult]) -> tuple[str | None,
 
 
 def _by_path(entries: Iterable[FileInfo]) -> list[FileInfo]:
-    return sorted(entries, key=lambda entry: entry["path"])
-
-
-def _path_and_line(line: GrepMatch) -> tuple[str, int]:
-    return line["path"], line["line"]
+    return sorted(entries, key=itemgetter("path"))
 
 
 def _with_slash(entry: FileInfo) -> FileInfo:

@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage
 from langgraph.errors import GraphInterrupt
 
 from deepagents._async import IOCall
-from deepagents._state.channels import SNAPSHOT_AFTER, GrowingChannel
+from deepagents._state.channels import GrowingChannel
 from deepagents._state.runtime import answers_to_questions
 from deepagents._state.schema import NOT_SHARED, merge_latest
 from deepagents.backends.handle import open_backend
@@ -79,12 +79,7 @@ class ApprovalState(AgentState[Any]):
     held_calls: NotRequired[Annotated[list[str] | None, PrivateStateAttr, NOT_SHARED]]
     versions_seen: NotRequired[Annotated[dict[str, str], PrivateStateAttr, NOT_SHARED]]
     remembered_decisions: NotRequired[
-        Annotated[
-            dict[str, Any],
-            GrowingChannel(merge_latest, snapshot_frequency=SNAPSHOT_AFTER),
-            PrivateStateAttr,
-            NOT_SHARED,
-        ]
+        Annotated[dict[str, Any], GrowingChannel(merge_latest), PrivateStateAttr, NOT_SHARED]
     ]
 
 

@@ -119,7 +119,8 @@ class FilesystemMiddleware(BaseMiddleware):
         warn_form(self.backend)
         self._handle = open_backend(self.backend, backend_timeout)
         # Where files are elsewhere, the state and output of the agent have no `files`.
-        self.state_schema = FilesystemState if self._may_hold_state() else FilesElsewhereState
+        may_hold_state = self._handle.is_factory or self._handle.capabilities().state_files
+        self.state_schema = FilesystemState if may_hold_state else FilesElsewhereState
         self.system_prompt = FILESYSTEM_PROMPT if system_prompt is None else system_prompt
         self.tool_token_limit_before_evict = tool_token_limit_before_evict
         self.human_message_token_limit_before_evict = human_message_token_limit_before_evict
@@ -203,9 +204,6 @@ class FilesystemMiddleware(BaseMiddleware):
         if runs_commands:
             check_enforceable(self._handle.files(None).capabilities_or_raise, self._rules)
         check_matching(self._handle.capabilities(), self._rules)
-
-    def _may_hold_state(self) -> bool:
-        return self._handle.is_factory or self._handle.capabilities().state_files
 
     def _tool_specs(self) -> Sequence[ToolSpec]:
         """Return the tools to choose from; a subclass may add its own."""

@@ -6,7 +6,7 @@ follow one that lasts five minutes; before an hour's mark, an hour costs no more
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import zip_longest
@@ -73,18 +73,13 @@ def with_own_mark(request: Request) -> Request:
 def without_own_marks(request: Request) -> Request:
     """Return the request without the marks that the library set in its system message."""
     blocks = blocks_of(request.system_message)
-    if not any(isinstance(block.get(MARK), OwnMark) for block in blocks):
-        return request
-    return with_blocks(request, [remove_mark(each) if _is_own(each) else each for each in blocks])
+    kept = [remove_mark(each) if isinstance(each.get(MARK), OwnMark) else each for each in blocks]
+    return request if kept == blocks else with_blocks(request, kept)
 
 
 def remove_mark(block: Mapping[str, Any]) -> dict[str, Any]:
     """Return a block without its mark."""
     return {key: value for key, value in block.items() if key != MARK}
-
-
-def _is_own(block: Mapping[str, Any]) -> bool:
-    return isinstance(block.get(MARK), OwnMark)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +106,13 @@ def with_dict_blocks(request: Request) -> Request:
 
 def bound_marks(before: Request, marked: Request) -> Request:
     """Return the marked request with the caller's marks as they were before, and at most four in all."""
-    marks = [*_in_tools(before, marked), *_in_system(before, marked)]
-    marks += [*_in_messages(marked.messages), *_at_end(before, marked)]
+    old, given = blocks_of(before.system_message), blocks_of(marked.system_message)
+    marks = [
+        *_compare("tools", map(_tool_control, before.tools), map(_tool_control, marked.tools)),
+        *_compare("system", map(_control, old), map(_control, given)),
+        *_in_messages(marked.messages),
+        *_at_end(before, marked),
+    ]
     kept = {(mark.part, mark.index): mark for mark in _align_lifetimes(_choose(marks))}
     settings = remove_mark(marked.model_settings)
     end = kept.get(("end", 0))
@@ -120,21 +120,11 @@ def bound_marks(before: Request, marked: Request) -> Request:
         settings[MARK] = dict(end.control)
     tools = [_mark_tool(tool, kept.get(("tools", at))) for at, tool in enumerate(marked.tools)]
     request = marked.override(tools=tools, model_settings=settings)
-    given = blocks_of(marked.system_message)
     blocks = [_mark_block(block, kept.get(("system", at))) for at, block in enumerate(given)]
     return with_blocks(request, blocks) if blocks else request
 
 
-def _in_tools(before: Request, marked: Request) -> Iterator[Mark]:
-    yield from _compare("tools", [*map(_tool_control, before.tools)], [*map(_tool_control, marked.tools)])
-
-
-def _in_system(before: Request, marked: Request) -> Iterator[Mark]:
-    old, new = blocks_of(before.system_message), blocks_of(marked.system_message)
-    yield from _compare("system", [*map(_control, old)], [*map(_control, new)])
-
-
-def _compare(part: Part, before: Sequence[Any], after: Sequence[Any]) -> Iterator[Mark]:
+def _compare(part: Part, before: Iterable[Any], after: Iterable[Any]) -> Iterator[Mark]:
     """Yield the marks of a part: the caller's as they were, and those that were set since."""
     for index, (old, new) in enumerate(zip_longest(before, after)):
         own = not old or isinstance(old, OwnMark)
@@ -181,11 +171,7 @@ def _ends_with_mark(messages: Sequence[BaseMessage]) -> bool:
     """Return whether the last block of all has a mark; the result of a tool is one block."""
     content: Any = messages[-1].content if messages else None
     blocks = cast("list[Any]", content) if isinstance(content, list) else []
-    return (
-        any(_in_content(blocks if isinstance(messages[-1], ToolMessage) else blocks[-1:]))
-        if blocks
-        else False
-    )
+    return any(_in_content(blocks if blocks and isinstance(messages[-1], ToolMessage) else blocks[-1:]))
 
 
 def _choose(marks: Sequence[Mark]) -> list[Mark]:

@@ -128,13 +128,6 @@ def parse_verdict(result: Any) -> GraderResponse:
     return given if isinstance(given, GraderResponse) else GraderResponse.model_validate(given)
 
 
-def model_name(model: Any) -> str:
-    """Return the name of a model as its caller would."""
-    if isinstance(model, str):
-        return model
-    return str(getattr(model, "model_name", None) or getattr(model, "model", None) or type(model).__name__)
-
-
 def verdict_strategy(model: Any) -> str:
     """Return how the verdict is structured: by the provider, or as the arguments of a tool."""
     profile: Mapping[str, Any] = getattr(model, "profile", None) or {}

@@ -44,11 +44,11 @@ from deepagents.middleware.rubric.grader import (
     describe_failure,
     grader_config,
     make_grader,
-    model_name,
     parse_verdict,
     verdict_strategy,
     write_transcript,
 )
+from deepagents.models.traits import model_label
 
 BuildGraderState: TypeAlias = Callable[..., Mapping[str, Any]]
 """Called as `build(state, iteration)`, or as `build(state)` where it takes no more."""
@@ -230,9 +230,10 @@ class RubricMiddleware(BaseMiddleware):
 
     def _grader_trace_metadata(self) -> dict[str, Any]:
         """Describe the grader in traces and in its failures."""
+        model = self._model
         return {
-            "rubric_grader_configured_model": model_name(self._model),
-            "rubric_grader_effective_strategy": verdict_strategy(self._model),
+            "rubric_grader_configured_model": model if isinstance(model, str) else model_label(model),
+            "rubric_grader_effective_strategy": verdict_strategy(model),
         }
 
     def _handle_grader_exception(self, error: Exception) -> str:

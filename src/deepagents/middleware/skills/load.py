@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias, cast
 from deepagents._async import as_io_call, gather_threads
 from deepagents._paths import normalise, overlap, refuse_home
 from deepagents.backends.handle import FileCalls
-from deepagents.backends.results import FileDownloadResponse, FileInfo
+from deepagents.backends.results import FileDownloadResponse
 from deepagents.errors import BackendError, ToolFailure
 from deepagents.middleware.skills.parse import MAX_SKILL_FILE_SIZE, Parsed, parse_skill
 from deepagents.middleware.skills.state import Loaded, SkillMetadata
@@ -138,7 +138,7 @@ async def _list(files: FileCalls, source: Source) -> _Listing:
     except ToolFailure as failure:
         problem = format_source_error(source.path, failure.text)
         return _Listing(source, problem=problem, digest=failure.text)
-    directories = [each for each in found.entries or () if _is_directory(each)]
+    directories = [each for each in found.entries or () if each.get("is_dir") or each["path"].endswith("/")]
     has_times = all(each.get("modified_at") for each in directories)
     return _Listing(
         source,
@@ -147,10 +147,6 @@ async def _list(files: FileCalls, source: Source) -> _Listing:
         digest=digest([found.error, *directories]),
         reliable=has_times and not files.capabilities(source.path).host,
     )
-
-
-def _is_directory(entry: FileInfo) -> bool:
-    return entry.get("is_dir", False) or entry["path"].endswith("/")
 
 
 async def _fetch(files: FileCalls, listing: _Listing) -> _Fetched:

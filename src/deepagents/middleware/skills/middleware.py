@@ -12,7 +12,7 @@ from langchain_core.runnables import RunnableConfig
 
 from deepagents._state.runtime import in_graph, read_channel, write_channel, writes_undone_on_failure
 from deepagents.backends.foreign.forms import warn_form
-from deepagents.backends.handle import BACKEND_SECONDS, FileCalls, open_backend
+from deepagents.backends.handle import BACKEND_SECONDS, open_backend
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.backends.state import StateBackend
 from deepagents.middleware._base import BaseMiddleware, inner
@@ -125,9 +125,6 @@ class SkillsMiddleware(BaseMiddleware):
         """List the skills for the prompt; a subclass may do it in its own way."""
         return prompt.format_skills(skills, self._sources)
 
-    def _files(self, runtime: Any) -> FileCalls:
-        return self._handle.files(runtime)
-
     async def _before_agent(
         self,
         state: Mapping[str, Any],
@@ -153,7 +150,7 @@ class SkillsMiddleware(BaseMiddleware):
         if is_given or not self._sources:
             return update
         must_read = current is None or bool(update)
-        found = await load_skills(self._files(runtime), self._sources, None if must_read else known)
+        found = await load_skills(self._handle.files(runtime), self._sources, None if must_read else known)
         return update | (found or {})
 
     async def _pin(self, state: Mapping[str, Any], runtime: Any) -> dict[str, Any]:
@@ -161,7 +158,7 @@ class SkillsMiddleware(BaseMiddleware):
         names = state.get("pinned_skills")
         if not names:
             return {}
-        messages = await prompt.pin_skills(self._files(runtime), names, find_known_skills(state))
+        messages = await prompt.pin_skills(self._handle.files(runtime), names, find_known_skills(state))
         return {"pinned_skills": None, **({"messages": messages} if messages else {})}
 
     def _note_opened(self, state: Mapping[str, Any], paths: Sequence[str]) -> dict[str, Any]:

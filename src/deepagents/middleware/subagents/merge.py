@@ -49,10 +49,8 @@ def diff_state(
 
 def same(one: Any, other: Any) -> bool:
     """Return whether two values are equal; what cannot be compared is not."""
-    return one is other or _are_equal(one, other)
-
-
-def _are_equal(one: Any, other: Any) -> bool:
+    if one is other:
+        return True
     with suppress(Exception):
         equal: Any = one == other
         # Arrays compare element by element.
@@ -106,19 +104,15 @@ def _candidates(before: Any, after: Any) -> Iterator[Any]:
     if isinstance(before, dict) and isinstance(after, dict):
         held, kept = cast(Items, before), cast(Items, after)
         yield _items(held, kept, _inside)
-        yield _items(held, kept, _whole)
+        yield _items(held, kept, lambda _, new: new)
         yield _items(held, kept, _least)
     elif isinstance(before, list | tuple | str | bytes) and isinstance(after, type(cast(Any, before))):
         yield from _find_added(cast("Sequence[Any]", before), after)
-    yield from _subtract(before, after)
-    yield after
-
-
-def _subtract(before: Any, after: Any) -> Iterator[Any]:
     # The difference of two bools is a number.
     if not isinstance(before, bool):
         with suppress(Exception):
             yield after - before
+    yield after
 
 
 def _items(before: Items, after: Items, change: Callable[[Any, Any], Any]) -> dict[Any, Any]:
@@ -134,10 +128,6 @@ def _items(before: Items, after: Items, change: Callable[[Any, Any], Any]) -> di
 def _inside(before: Any, after: Any) -> Any:
     if isinstance(before, dict) and isinstance(after, dict):
         return _items(cast(Items, before), cast(Items, after), _inside)
-    return after
-
-
-def _whole(before: Any, after: Any) -> Any:
     return after
 
 

@@ -225,7 +225,7 @@ def _check_fields(profile: HarnessProfile | HarnessProfileConfig, *, classes: bo
     _check_type("general_purpose_subagent", profile.general_purpose_subagent, GeneralPurposeSubagentProfile)
     checked = {
         "tool_description_overrides": _check_words(profile.tool_description_overrides),
-        "excluded_tools": _check_strings("excluded_tools", profile.excluded_tools),
+        "excluded_tools": _set_of("excluded_tools", profile.excluded_tools, (str,), "strings"),
         "excluded_middleware": _check_exclusions(profile.excluded_middleware, classes=classes),
     }
     for name, value in checked.items():
@@ -240,15 +240,6 @@ def _write_entry(entry: str | type) -> str:
             "exclude it by its name"
         )
     return alias
-
-
-def _check_strings(name: str, given: object) -> frozenset[str]:
-    """Return names as a set.
-
-    Raises:
-        TypeError: for anything else, a single string included.
-    """
-    return cast("frozenset[str]", _set_of(name, given, (str,), "strings"))
 
 
 def _check_exclusions(given: object, *, classes: bool) -> frozenset[str | type]:
@@ -292,7 +283,7 @@ def _check_middleware(given: object) -> object:
     Raises:
         TypeError: for anything else; a class of middleware is neither.
     """
-    if callable(given) and not _is_middleware_class(given):
+    if callable(given) and not (isinstance(given, type) and issubclass(given, AgentMiddleware)):
         return given
     if isinstance(given, str | type) or not isinstance(given, Iterable):
         raise TypeError(f"extra_middleware must be a list, or a function that makes one, got {given!r}")
@@ -355,10 +346,6 @@ def _set_of(name: str, given: object, kinds: tuple[type, ...], wanted: str) -> f
         if not isinstance(entry, kinds):
             raise TypeError(f"{name} must hold {wanted}, got {entry!r}")
     return frozenset(entries)
-
-
-def _is_middleware_class(given: object) -> bool:
-    return isinstance(given, type) and issubclass(given, AgentMiddleware)
 
 
 def _check_name(entry: str) -> None:
