@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 from langchain.agents.middleware import hook_config
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
@@ -42,6 +42,7 @@ from deepagents.middleware.async_subagents.spec import (
     AsyncSubAgent,
     AsyncSubAgentState,
     AsyncTask,
+    CompiledSubAgent,
     TaskEvent,
     TaskStatus,
     list_agents,
@@ -50,10 +51,6 @@ from deepagents.middleware.async_subagents.spec import (
 )
 from deepagents.middleware.async_subagents.tools import ASYNC_TASK_SYSTEM_PROMPT, TaskContext, make_tools
 from deepagents.tools._tool import Runtime
-
-if TYPE_CHECKING:
-    # That feature imports this one.
-    from deepagents.middleware.subagents.spec import CompiledSubAgent
 
 POLL_SECONDS: Final = 5.0
 _POLL_BUDGET: Final = 2.0

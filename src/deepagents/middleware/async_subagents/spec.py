@@ -48,6 +48,20 @@ class AsyncSubAgent(TypedDict):
     mode: NotRequired[Mode]
 
 
+class CompiledSubAgent(TypedDict):
+    """A runnable of the caller's own that the main agent may delegate to; its state must have `messages`.
+
+    With `background` it works while the main agent goes on; `update_strategy` says what new instructions do.
+    """
+
+    name: str
+    description: str
+    runnable: Runnable[Any, Any]
+    mode: NotRequired[Mode]
+    background: NotRequired[bool]
+    update_strategy: NotRequired[UpdateStrategy]
+
+
 @dataclass(frozen=True, slots=True)
 class AsyncAgent:
     """One validated spec. Fields that may hold secrets are kept out of its `repr`.

@@ -19,7 +19,6 @@ from typing import (
 from langchain.agents.middleware import AgentMiddleware, InterruptOnConfig
 from langchain.agents.structured_output import AutoStrategy, ProviderStrategy, ToolStrategy
 from langchain_core.language_models import BaseChatModel
-from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from pydantic import BaseModel
 
@@ -28,6 +27,7 @@ from deepagents._deprecation import warn_beta, warn_caller, warn_legacy, warn_un
 from deepagents.errors import ConfigError
 from deepagents.middleware._base import Middleware
 from deepagents.middleware.approval import validate_interrupt_on
+from deepagents.middleware.async_subagents.spec import CompiledSubAgent
 from deepagents.permissions import FilesystemPermission
 
 ToolLike: TypeAlias = BaseTool | Callable[..., Any] | dict[str, Any]
@@ -54,20 +54,6 @@ class SubAgent(TypedDict):
     response_format: NotRequired[Any]
     skills: NotRequired[Sequence[str | tuple[str, str]]]
     permissions: NotRequired[Sequence[FilesystemPermission] | None]
-    mode: NotRequired[Literal["isolated", "fork"]]
-    background: NotRequired[bool]
-    update_strategy: NotRequired[Literal["interrupt", "enqueue"]]
-
-
-class CompiledSubAgent(TypedDict):
-    """A runnable of the caller's own that the main agent may delegate to; its state must have `messages`.
-
-    With `background` it works while the main agent goes on; `update_strategy` says what new instructions do.
-    """
-
-    name: str
-    description: str
-    runnable: Runnable[Any, Any]
     mode: NotRequired[Literal["isolated", "fork"]]
     background: NotRequired[bool]
     update_strategy: NotRequired[Literal["interrupt", "enqueue"]]
