@@ -13,10 +13,11 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from pathlib import PurePosixPath
 from typing import Final, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from deepagents._globs import GlobPattern, Place, Places
-from deepagents._paths import is_within, overlap, parent
+from deepagents._paths import is_within, overlap
 from deepagents.errors import ConfigError
 
 FilesystemOperation: TypeAlias = Literal["read", "write"]
@@ -319,18 +320,17 @@ class _Pattern(NamedTuple):
         if not is_within(target, anchor):
             return False
         # What a longer pattern matches below is not known without looking, so it counts as matched.
-        return len(rest) > 1 or rest[0] == "**" or any(self.glob(each[1:]) for each in _ancestors(target))
+        return (
+            len(rest) > 1
+            or rest[0] == "**"
+            or any(self.glob(str(each)[1:]) for each in PurePosixPath(target).parents[:-1])
+        )
 
 
 def _any_of(rules: Sequence[tuple[Mode, Sequence[_Pattern]]]) -> Callable[[str], object]:
     """Return one fast test of whether any pattern matches a name."""
     expressions = [f"(?:{pattern.glob.expression})" for _, patterns in rules for pattern in patterns]
     return re.compile("|".join(expressions), re.DOTALL).fullmatch
-
-
-def _ancestors(path: str) -> Iterator[str]:
-    while (path := parent(path)) != "/":
-        yield path
 
 
 # Kept, because agents are often made anew for each request with the same rules.

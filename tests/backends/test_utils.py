@@ -16,7 +16,6 @@ from deepagents.backends.utils import (
     compile_grep_include_glob,
     format_content_with_line_numbers,
     format_grep_matches,
-    glob_search_files,
     grep_matches_from_files,
     normalize_read_bounds,
     perform_string_replacement,
@@ -40,7 +39,6 @@ def test_the_names_that_others_import_are_there() -> None:
         MAX_VIDEO_INPUT_BYTES TRUNCATION_MARKER_TEMPLATE InvalidGlobPatternError compile_recursive_glob
         create_file_data
         file_data_to_string update_file_data regex_literal_hint _get_file_type _get_backend_read_file_type
-        _glob_search_files _glob_anchor _paths_overlap _EXTENSION_TO_FILE_TYPE
     """
     module = import_module("deepagents.backends.utils")
 
@@ -114,11 +112,6 @@ def test_files_in_a_mapping_are_searched() -> None:
     assert grep_matches_from_files(FILES, "two", glob="../x").error
     assert len(grep_matches_from_files(FILES, "two", glob="*.md").matches or []) == 1
     assert grep_matches_from_files(FILES, "two", max_count=1).truncated
-
-
-def test_files_in_a_mapping_are_found_newest_first() -> None:
-    assert glob_search_files(FILES, "*.{md,txt}") == "/d/b.md\n/a.txt"
-    assert glob_search_files(FILES, "*.py") == "No files found"
 
 
 def test_one_pattern_is_compiled_once() -> None:

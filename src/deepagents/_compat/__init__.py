@@ -35,7 +35,7 @@ LEGACY_NAMES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "EXECUTION_SYSTEM_PROMPT": "deepagents.tools.execute:EXECUTE.description",
             "LINE_NUMBER_WIDTH": f"{_HELPERS}:LINE_NUMBER_WIDTH",
             "MAX_VIDEO_INPUT_BYTES": f"{_VIDEO}:MAX_VIDEO_INPUT_BYTES",
-            "TOO_LARGE_HUMAN_MSG": f"{_FILES}.requests:NOTICE",
+            "TOO_LARGE_HUMAN_MSG": "deepagents.middleware._offload:MESSAGE_NOTICE",
             "TOO_LARGE_TOOL_MSG": "deepagents.middleware._offload:NOTICE",
             "extract_video_frames": f"{_VIDEO}:extract_video_frames",
             "video_dependencies_available": f"{_VIDEO}:video_dependencies_available",
@@ -58,19 +58,18 @@ OLDER_PATHS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
         "deepagents.backends.utils": {
             _UTILS: """
                 TOOL_RESULT_TOKEN_LIMIT TRUNCATION_GUIDANCE TRUNCATION_MARKER_TEMPLATE build_grep_results_dict
-                check_empty_content format_content_with_line_numbers glob_search_files grep_matches_from_files
+                check_empty_content format_content_with_line_numbers grep_matches_from_files
                 normalize_read_bounds perform_string_replacement sanitize_tool_call_id slice_read_response
-                to_posix_path truncate_if_too_long validate_path _glob_search_files=glob_search_files
+                to_posix_path truncate_if_too_long validate_path
             """,
             "deepagents._globs": """
                 InvalidGlobPatternError compile_grep_include_glob=compile_glob
-                compile_recursive_glob=compile_glob _glob_anchor=anchor
+                compile_recursive_glob=compile_glob
             """,
-            "deepagents._paths": "_paths_overlap=overlap",
             "deepagents._text": "EMPTY_OLD_STRING_ERROR MAX_LINE_LENGTH",
             "deepagents.backends.filedata": """
                 FileType=FileKind MAX_VIDEO_INPUT_BYTES create_file_data file_data_to_string update_file_data
-                _EXTENSION_TO_FILE_TYPE=KIND_OF_SUFFIX _get_backend_read_file_type=file_kind
+                _get_backend_read_file_type=file_kind
                 _get_file_type=file_kind
             """,
             "deepagents.backends.results": """

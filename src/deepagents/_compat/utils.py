@@ -12,7 +12,7 @@ from deepagents._paths import normalise
 from deepagents._text import is_blank, number_lines, replace_exact, truncate, window
 from deepagents.backends._query import Query
 from deepagents.backends.filedata import file_data_to_string, is_base64
-from deepagents.backends.keyed_files import find_files, search_files
+from deepagents.backends.keyed_files import search_files
 from deepagents.backends.results import EMPTY_FILE, FileData, GrepMatch, GrepResult, ReadResult, page_result
 from deepagents.errors import BackendError
 
@@ -129,9 +129,3 @@ def build_grep_results_dict(matches: Sequence[GrepMatch]) -> dict[str, list[tupl
     for match in matches:
         grouped.setdefault(match["path"], []).append((match["line"], match["text"]))
     return grouped
-
-
-def glob_search_files(files: Mapping[str, Any], pattern: str, path: str = "/") -> str:
-    """Return the paths of files that match, one a line."""
-    found = find_files(files, pattern, normalise(path))
-    return "\n".join(info["path"] for info in found.matches or ()) or "No files found"

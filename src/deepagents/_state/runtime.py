@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import copy_context
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, cast
@@ -183,11 +183,8 @@ def answers_to_questions() -> Generator[Callable[[], object]]:
     # LangGraph numbers the questions of a task, whoever asks them, and does not show the number.
     own = scratchpad and replace(scratchpad, interrupt_counter=count)
     configurable = {**config.get("configurable", {}), _SCRATCHPAD: own}
-    token = var_child_runnable_config.set({**config, "configurable": configurable} if own else config)
-    try:
+    with _within({**config, "configurable": configurable} if own else config):
         yield lambda: scratchpad.resume[asked[-1]] if asked else None
-    finally:
-        var_child_runnable_config.reset(token)
 
 
 def has_channel(key: str) -> bool:
@@ -281,11 +278,8 @@ def called_back(handler: BaseCallbackHandler) -> Generator[None]:
         callbacks.handlers.insert(0, handler)
     else:
         callbacks = [handler, *(callbacks or ())]
-    token = var_child_runnable_config.set({**config, "callbacks": callbacks})
-    try:
+    with _within({**config, "callbacks": callbacks}):
         yield
-    finally:
-        var_child_runnable_config.reset(token)
 
 
 def emit_anywhere() -> Emit:
@@ -330,11 +324,8 @@ def off_the_message_stream() -> Generator[None]:
     A tag keeps tokens off; whole messages come all the same, from the steps of a graph.
     """
     config = get_config() if in_graph() else RunnableConfig()
-    token = var_child_runnable_config.set({**config, "callbacks": _quiet(config.get("callbacks"))})
-    try:
+    with _within({**config, "callbacks": _quiet(config.get("callbacks"))}):
         yield
-    finally:
-        var_child_runnable_config.reset(token)
 
 
 class RunningStream(NamedTuple):
@@ -363,10 +354,14 @@ def config_to_outlast() -> RunnableConfig:
     return {"configurable": configured, "callbacks": _quiet(given.get("callbacks"), _STREAMS)}
 
 
-@contextmanager
-def outside_of_runs() -> Generator[None]:
+def outside_of_runs() -> AbstractContextManager[None]:
     """Run graphs meanwhile as if no other ran around them."""
-    token = var_child_runnable_config.set(None)
+    return _within(None)
+
+
+@contextmanager
+def _within(config: RunnableConfig | None) -> Generator[None]:
+    token = var_child_runnable_config.set(config)
     try:
         yield
     finally:

@@ -22,8 +22,8 @@ class Capabilities:
     lies for commands. `working_directory`: where they start, as they see it; `None` where that is not known.
     `in_process`: answers without waiting for anything outside this process. `capture`: the output of a
     command can be kept in a file at this path, where it runs. `background`: commands can run in the
-    background; `keeps_commands`: those that do go on when the run of an agent ends. `not_held`: what a sandbox
-    does not keep commands from on this machine, a sentence each.
+    background; `keeps_commands`: those that do go on when the run of an agent ends. `not_held`: what a
+    sandbox does not keep commands from on this machine, a sentence each.
     """
 
     execute: bool = False

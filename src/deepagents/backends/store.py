@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeVar, cast
@@ -41,7 +41,6 @@ _USUAL_MOST: Final = frozenset((10, 20, 25, 64, 128, 256, 512, 1024, 2048, 4096,
 # Each try takes as long as one look through a dictionary; so many in a row do not fail by chance.
 _ATTEMPTS: Final = 50
 _PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[^/\\\x00-\x1f\x7f-\x9f]+)+")
-_UNUSUAL: Final = ("//", "/\n", "/./", "/.\n", "/../", "/..\n", "\\")
 _NO_STORE = (
     "StoreBackend has no store. Give it one, StoreBackend(store=InMemoryStore()), or run it in an agent that "
     "has one: create_deep_agent(..., store=InMemoryStore())."
@@ -176,9 +175,6 @@ class StoreItems(KeyedFiles):
         own = self.namespace
         # A search by prefix also finds what lies in namespaces below, which is not ours.
         found = {item.key: _file(item) for item in await self._items() if item.namespace == own}
-        # One look at all keys together; a regular expression for each of 100,000 takes much longer.
-        if _are_paths(found):
-            return found
         return {key: data for key, data in found.items() if _PATH.fullmatch(key)}
 
     async def _items(self) -> list[Item]:
@@ -234,13 +230,6 @@ class StoreItems(KeyedFiles):
 def _may_be_cut(items: int) -> bool:
     """Return whether a page may have been cut: its size is a likely page size of a store."""
     return 0 < items <= _LARGEST_CUT and (items % 50 == 0 or items in _USUAL_MOST)
-
-
-def _are_paths(keys: Collection[str]) -> bool:
-    """Return whether all keys are surely paths of files, fast; unusual keys are left to a closer look."""
-    text = "\n" + "\n".join(keys)
-    plain = text.count("\n/") == text.count("\n") == len(keys) and text.replace("\n", "").isprintable()
-    return plain and not any(unusual in f"{text}\n" for unusual in _UNUSUAL)
 
 
 def _file(item: Item) -> FileData:

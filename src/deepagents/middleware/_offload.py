@@ -17,6 +17,7 @@ NOTICE: Final = f"""Tool result too large, so all of it was saved to the file {{
 Its beginning and end:
 
 {{content_sample}}"""
+MESSAGE_NOTICE: Final = NOTICE.replace("Tool result", "Message")
 
 
 def offload_notice(

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from os.path import commonprefix
 from typing import Any, Final, TypeAlias, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
@@ -62,7 +63,11 @@ def shared_prefix(before: Asked, after: Asked) -> SharedPrefix:
     parts = messages = characters = 0
     for name, one in earlier:
         other = next(later, None)
-        if other is None or other[0] != name or not _same(one, other[1]):
+        if (
+            other is None
+            or other[0] != name
+            or (one is not other[1] and _serialise(one) != _serialise(other[1]))
+        ):
             return SharedPrefix(parts, messages, *_measure_loss(characters, name, one, other, earlier))
         parts += 1
         messages += isinstance(one, BaseMessage)
@@ -112,10 +117,6 @@ def _parts(asked: Asked) -> Iterator[tuple[str, _Part]]:
             yield f"message {at} ({message.type})", message
 
 
-def _same(one: _Part, other: _Part) -> bool:
-    return one is other or _serialise(one) == _serialise(other)
-
-
 def _serialise(part: _Part) -> str:
     """Write a part as a provider is sent it, without marks."""
     shown = _message(part) if isinstance(part, BaseMessage) else _without_marks(part)
@@ -150,7 +151,7 @@ def _measure_loss(
     """Return the characters shared and lost, and a sentence that shows where two parts differ."""
     was = _serialise(one)
     now = "" if other is None else _serialise(other[1])
-    same = _same_characters(was, now) if other and other[0] == name else 0
+    same = len(commonprefix([was, now])) if other and other[0] == name else 0
     lost = len(was) - same + sum(len(_serialise(each)) for _, each in rest)
     start = max(0, same - _SHOWN // 3)
     before, after = was[start : same + _SHOWN], now[start : same + _SHOWN]
@@ -158,9 +159,3 @@ def _measure_loss(
         return shared, lost, f"{name} is gone: {before!r}"
     place = name if other[0] == name else f"{name}, now {other[0]},"
     return shared + same, lost, f"{place} differs from character {same} on: {before!r} became {after!r}"
-
-
-def _same_characters(one: str, other: str) -> int:
-    return next(
-        (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
-    )

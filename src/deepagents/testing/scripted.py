@@ -228,9 +228,8 @@ class ScriptedModel(BaseChatModel):
 
     def _reply(self, asked: Asked) -> Reply:
         """Choose what answers a request."""
-        return self.always or self._next(asked)
-
-    def _next(self, asked: Asked) -> Reply:
+        if self.always:
+            return self.always
         if not self._replies:
             raise ScriptError(
                 f"the script has run out; request {self._requests} ended with {asked.last[:200]!r}"

@@ -73,6 +73,7 @@ class CompositeBackend(TransferBackend):
         here = self._routes.can(served, served.key(where))
         below = [(route, self._routes.can(route, "/")) for route in self._routes.below(where)]
         parts = [(served, here), *below]
+        routes = [f"{route.root}/" for route in self._routes.routes]
         # Commands run on the default backend, so what is said of them is what that says.
         return replace(
             default,
@@ -84,7 +85,7 @@ class CompositeBackend(TransferBackend):
             exposed=any(_is_exposed(route, can, default) for route, can in parts),
             in_process=all(can.in_process for _, can in parts),
             capture=default.capture and served == self._routes.default,
-            apart=self._apart(default) if default.execute else (),
+            apart=tuple(sorted({*default.apart, *routes})) if default.execute else (),
         )
 
     def real_path(self, path: str) -> str:
@@ -150,9 +151,6 @@ class CompositeBackend(TransferBackend):
     def _open_routes(self, seconds: float | None, overdue: Overdue) -> Perform:
         """Open the routes for one agent, with its bound on the time of a call."""
         return Router(self._routes, seconds, self._route_timeout, overdue).perform
-
-    def _apart(self, default: Capabilities) -> tuple[str, ...]:
-        return tuple(sorted({*default.apart, *(f"{route.root}/" for route in self._routes.routes)}))
 
     def _get_backend_and_key(self, key: str) -> tuple[BACKEND_TYPES, str]:
         where = normalise(key)

@@ -230,7 +230,8 @@ class Router:
         try:
             found = await self._open(route)(_on_route(op, route, path=route.key(path)))
         except BackendError as error:
-            _reword(error, route, path)
+            error.text = route.reword(error.text, path)
+            error.args = (error.text,)
             raise
         if isinstance(op, ops.Resolve):
             return route.path(found)
@@ -378,9 +379,3 @@ def _on_route(op: Any, route: Route, **changes: Any) -> Any:
     """Return an operation as the backend of a route gets it."""
     allowed = _AllowedOnRoute(op.allowed, route) if op.allowed and route.prefix else op.allowed
     return replace(op, allowed=allowed, **changes)
-
-
-def _reword(error: BackendError, route: Route, path: str) -> None:
-    """Let an error of a route name the path in the tree."""
-    error.text = route.reword(error.text, path)
-    error.args = (error.text,)

@@ -27,7 +27,9 @@ def read(path: ResolvedPath, offset: int, limit: int, largest: int, marks: LineM
         kind = file_kind(path.shown)
         if kind != "text" or is_binary(read_head(fd)):
             _check_size(about.st_size, kind, largest)
-            return ReadResult(file_data=_encode(read_all(fd), about), version=version_of(about))
+            content = base64.b64encode(read_all(fd)).decode("ascii")
+            file = FileData(content=content, encoding="base64", modified_at=format_time(about))
+            return ReadResult(file_data=file, version=version_of(about))
         page = read_page(fd, int(offset), int(limit), largest, marks)
     file = FileData(content=page.text, encoding="utf-8", modified_at=format_time(about))
     return page_result(file, page, version_of(about))
@@ -122,11 +124,6 @@ def _check_size(size: int, kind: FileKind, largest: int) -> None:
             f"The file is binary and has {format_size(size)}, over the limit of {format_size(largest)}. "
             "The limit is the backend's max_file_size_mb.",
         )
-
-
-def _encode(content: bytes, about: os.stat_result) -> FileData:
-    encoded = base64.b64encode(content).decode("ascii")
-    return FileData(content=encoded, encoding="base64", modified_at=format_time(about))
 
 
 def format_time(about: os.stat_result) -> str:

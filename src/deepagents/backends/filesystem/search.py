@@ -133,8 +133,11 @@ def _search(start: ResolvedPath, wanted: Search) -> tuple[Found, bool]:
     with start.root.entry(start.parts, check=start.check_link_target) as entry:
         if entry.name and stat.S_ISREG(entry.stat().st_mode):
             start.check(entry.parts)
-            # By the open directory, so that the file cannot be replaced by a link after the check.
-            return search_file(entry.above, entry.name, wanted), True
+            found = Found()
+            if wanted.glob is None or wanted.glob(entry.name):
+                # By the open directory, so that the file cannot be replaced by a link after the check.
+                _search_each(entry.above, [entry.name], wanted, found)
+            return found, True
     with start.directory() as (directory, real, allowed):
         return search(directory, replace(wanted, allowed=allowed), real), False
 
@@ -153,14 +156,6 @@ def search(base: Directory, wanted: Search, real: Path | None = None) -> Found:
         walked = walk(base, wanted.seconds, wanted.glob, allowed=wanted.allowed)
         found.truncated, found.unread, paths = walked.timed_out, walked.unread, walked.files
     _search_each(base, _without(paths, wanted.passed_over), wanted, found)
-    return found
-
-
-def search_file(base: Directory, name: str, wanted: Search) -> Found:
-    """Search one file of a directory, when it passes the filter."""
-    found = Found()
-    if wanted.glob is None or wanted.glob(name):
-        _search_each(base, [name], wanted, found)
     return found
 
 

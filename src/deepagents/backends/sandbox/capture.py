@@ -129,18 +129,13 @@ def _result(answer: Answer, truncated: bool, exit_code: int | None) -> ExecuteOf
     if "head" not in end:
         whole = join_chunks(answer).decode("utf-8", "replace")
         return ExecuteOffloadResult(False, ExecuteResponse(whole, exit_code, truncated))
-    if end["problem"]:
-        preview, is_marked = _show_lost(end), False
+    if problem := end["problem"]:
+        between = "" if end["joined"] else f"\n... [what stood here could not be kept: {problem}] ...\n"
+        preview, is_marked = f"{_text(end['head'])}{between}{_text(end['tail'])}", False
     else:
         preview, is_marked = _preview(end)
     response = ExecuteResponse(preview, exit_code, truncated or bool(end["problem"]))
     return ExecuteOffloadResult(not end["problem"], response, is_marked)
-
-
-def _show_lost(end: Mapping[str, Any]) -> str:
-    """Show what there is of an output that the file could not take."""
-    between = "" if end["joined"] else f"\n... [what stood here could not be kept: {end['problem']}] ...\n"
-    return f"{_text(end['head'])}{between}{_text(end['tail'])}"
 
 
 def _preview(end: Mapping[str, Any]) -> tuple[str, bool]:

@@ -11,28 +11,20 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from langchain_core.messages import AnyMessage, HumanMessage
 
 from deepagents._paths import HISTORY, CommandPaths
 from deepagents._state.runtime import in_graph, write_channel
-from deepagents._text import preview
 from deepagents.backends.handle import FileCalls
 from deepagents.errors import ToolFailure
 from deepagents.middleware._history import media_behind_results, open_turn, shows_media
 from deepagents.middleware._incremental import BoundedCache, IncrementalCache
-from deepagents.middleware._offload import join_content, save_text, split_content
+from deepagents.middleware._offload import join_content, offload_notice, save_text, split_content
 from deepagents.middleware._requests import Request, with_changes
 from deepagents.middleware.filesystem.blobs import Blobs
 from deepagents.middleware.filesystem.offload import OFFLOADED_TO
-from deepagents.tools._tool import READ_ON
-
-NOTICE: Final = f"""Message too large, so all of it was saved to the file {{file_path}}
-{READ_ON}
-Its beginning and end:
-
-{{content_sample}}"""
 
 Candidates: TypeAlias = IncrementalCache[list[AnyMessage]]
 Shortened: TypeAlias = BoundedCache[tuple[AnyMessage, AnyMessage]]
@@ -136,7 +128,7 @@ class RequestPreparation:
         if known and known[0] is message:
             return known[1]
         text, others = split_content(message.content)
-        notice = NOTICE.format(file_path=self.paths.show(path), content_sample=preview(text))
+        notice = offload_notice(self.paths.show(path), text, what="Message")
         shown = message.model_copy(update={"content": join_content(notice, others)})
         self.shortened[path] = (message, shown)
         return shown

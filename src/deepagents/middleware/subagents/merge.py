@@ -111,7 +111,7 @@ def _candidates(before: Any, after: Any) -> Iterator[Any]:
     # The difference of two bools is a number.
     if not isinstance(before, bool):
         with suppress(Exception):
-            yield after - before
+            yield cast(Any, after) - before
     yield after
 
 

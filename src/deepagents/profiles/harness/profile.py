@@ -284,7 +284,7 @@ def _check_middleware(given: object) -> object:
         TypeError: for anything else; a class of middleware is neither.
     """
     if callable(given) and not (isinstance(given, type) and issubclass(given, AgentMiddleware)):
-        return given
+        return cast(object, given)
     if isinstance(given, str | type) or not isinstance(given, Iterable):
         raise TypeError(f"extra_middleware must be a list, or a function that makes one, got {given!r}")
     found = tuple(cast("Iterable[object]", given))
