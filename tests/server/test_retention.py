@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import NotFoundError
 
 from deepagents_server.config import Ages
+from deepagents_server.database.queue import RunQueue
 from deepagents_server.database.removal import Remover, open_remover
 from tests.server.serving import serving_apart
 from tests.server.test_runs import last, say
@@ -135,6 +137,30 @@ async def test_old_runs_and_events_go_but_the_last_run_of_a_thread(
     assert [each["run_id"] for each in await client.runs.list(thread)] == [newest["run_id"]]
     state: Any = await client.threads.get_state(thread)
     assert len(state["values"]["messages"]) == 4
+
+
+async def test_of_runs_that_waited_for_a_worker_nothing_is_left_in_its_queue(
+    client: LangGraphClient, remover: Remover, kept: tuple[str, str]
+) -> None:
+    """Not of those that ran, nor of those that had ended when their time came."""
+    ran, ended = [(await client.threads.create())["thread_id"] for _ in range(2)]
+    later = [
+        await client.runs.create(thread, "echo", input=say("later"), after_seconds=1)
+        for thread in (ran, ended)
+    ]
+    await client.runs.cancel(ended, later[1]["run_id"])
+    await client.runs.join(ran, later[0]["run_id"])
+
+    with closing(RunQueue(sa.make_url(kept[1]))) as queue:
+        names = {run["run_id"] for run in later}
+        while {status for run, status in _list_queued(queue) if run in names} != {"SUCCESS"}:
+            await asyncio.sleep(0.1)
+        await asyncio.to_thread(remover.sweep, ALL)
+        assert not {run for run, _ in _list_queued(queue)} & names
+
+
+def _list_queued(queue: RunQueue) -> list[tuple[str, str]]:
+    return [(each.workflow_id.partition(":")[0], each.status) for each in queue.client.list_workflows()]
 
 
 async def test_former_states_go_and_the_present_one_can_be_read(client: LangGraphClient) -> None:

@@ -80,8 +80,8 @@ class RunQueue:
         await connection.run_sync(self.client.enqueue_in_transaction, options, *given)
 
     def find(self, **which: Any) -> dict[str, str]:
-        """Return runs that wait, or were given to workers, by the names of their workflows; it blocks."""
-        found = self.client.list_workflows(queue_name=QUEUE, load_input=False, load_output=False, **which)
+        """Return the runs of workflows, by the names of these; it blocks."""
+        found = self.client.list_workflows(load_input=False, load_output=False, **which)
         return {each.workflow_id: each.workflow_id.rpartition(":")[0] for each in found}
 
     def drop(self, workflows: Collection[str]) -> None:

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator, Iterable, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
 import sqlalchemy as sa
-from dbos import DBOSClient, DBOSPortableJSONSerializer
 
 from deepagents_server.config import Ages, Strategy
 from deepagents_server.database.apart import open_apart, rest_since, step
 from deepagents_server.database.engine import Row
 from deepagents_server.database.kept import measure
 from deepagents_server.database.leftovers import leftovers, tables_of_savers, tombstone
+from deepagents_server.database.queue import RunQueue
 from deepagents_server.database.runs import ACTIVE
 from deepagents_server.database.tables import commands, crons, leases, run_events, runs, server_time, threads
 from deepagents_server.serialize import now
@@ -175,20 +175,11 @@ class Remover:
         schema = None if self._is_file else "dbos"
         if not sa.inspect(self._engine).has_table("workflow_status", schema):
             return
-        client = DBOSClient(
-            system_database_engine=self._engine,
-            serializer=DBOSPortableJSONSerializer(),
-            retry_connection_errors=False,
-        )
-        try:
-            while found := client.list_workflows(
-                status=[*_DONE], end_time=now(-age), limit=_STEP, load_input=False, load_output=False
-            ):
+        with closing(RunQueue(self._engine.url)) as queue:
+            while found := queue.find(status=[*_DONE], end_time=now(-age), limit=_STEP):
                 began = time.monotonic()
-                client.delete_workflows([each.workflow_id for each in found])
+                queue.client.delete_workflows([*found])
                 rest_since(began)
-        finally:
-            client.destroy()
 
     def _clear(self, thread_ids: Iterable[str]) -> None:
         for table, chosen in leftovers(thread_ids, is_file=self._is_file):
