@@ -179,7 +179,6 @@ class Ask(Value):
     """
 
     id: str
-    name: str
     title: str
     details: Sequence[str]
     choices: Sequence[str]
@@ -232,7 +231,6 @@ class Status(Value):
 
     model: str
     mode: Mode
-    name: str = ""
     branch: str | None = None
     context: float | None = None
     in_context: int | None = None

@@ -39,7 +39,6 @@ def make_question(request: ApprovalRequest, policy: Policy) -> Ask:
     choices = [each for each in ("approve", "edit", "reject", "respond") if each in request.allowed]
     return Ask(
         id="",
-        name=request.name,
         title=_title(request, spec, policy, sorted(facts.guarded) if facts else []),
         details=details,
         choices=choices,

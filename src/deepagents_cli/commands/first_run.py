@@ -155,10 +155,8 @@ class _Work:
 
         def take(message: protocol.AtOnce) -> None:
             match message:
-                case protocol.Decide() | protocol.Answer():
+                case protocol.Decide() | protocol.Answer() | protocol.Preview():
                     asking.take(message)
-                case protocol.Preview():
-                    asking.preview(message)
                 case _:
                     work.cancel()
 

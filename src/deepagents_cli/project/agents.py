@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -138,11 +138,6 @@ def make_subagents(
             notices.append(f"{agent.path}: it works with the model of the main agent: {error}")
         specs.append(spec)
     return specs, notices
-
-
-def without_model(agent: FileAgent) -> FileAgent:
-    """Return an agent that works with the model of the main agent."""
-    return replace(agent, model=None)
 
 
 def _parse(file: MarkdownFile) -> tuple[FileAgent, list[str]]:

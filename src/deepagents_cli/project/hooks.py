@@ -117,16 +117,6 @@ class TurnHooks(AgentMiddleware[Any, Any, Any]):
         return {"messages": [HumanMessage(reason, name=_BY_HOOK)], "jump_to": jump}
 
 
-def around_tools(hooks: Hooks | None) -> list[ToolHooks]:
-    """Return what asks hooks about calls of tools, for the agent and for its subagents."""
-    return [ToolHooks(hooks)] if hooks else []
-
-
-def around_turns(hooks: Hooks | None) -> list[TurnHooks]:
-    """Return what asks hooks at the end of a turn, for the main agent."""
-    return [TurnHooks(hooks)] if hooks and hooks.of("end_of_turn") else []
-
-
 def _count_sent_by_hooks(messages: list[Any]) -> int:
     count = 0
     for message in reversed(messages):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
-from deepagents_cli.project.agents import FileAgent, find_agents, without_model
+from deepagents_cli.project.agents import FileAgent, find_agents
 from deepagents_cli.project.commands import FileCommand, find_commands
 from deepagents_cli.project.plugins import read_hooks
 from deepagents_cli.project.project import Project
@@ -79,7 +79,9 @@ def load_setup(
     trusted = trust or not items or _is_trusted(own, project, digest)
     settings = merge(user, projects, trusted=trusted)
     if not trusted:
-        agents = {name: without_model(each) if each.needs_trust else each for name, each in agents.items()}
+        agents = {
+            name: replace(each, model=None) if each.needs_trust else each for name, each in agents.items()
+        }
         commands = {
             name: each if each.trusted else replace(each, approved=())
             for name, each in commands.items()

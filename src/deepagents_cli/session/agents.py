@@ -29,7 +29,7 @@ from deepagents_cli.approval.rules import rules_in
 from deepagents_cli.errors import CommandError, Exit, complain
 from deepagents_cli.project.agents import make_subagents
 from deepagents_cli.project.commands import FileCommand, expand
-from deepagents_cli.project.hooks import Hooks, around_tools, around_turns
+from deepagents_cli.project.hooks import Hooks, ToolHooks, TurnHooks
 from deepagents_cli.project.models import LOCAL
 from deepagents_cli.project.project import Project
 from deepagents_cli.project.settings import NOTHING_SET, Settings, merge, read_user, user_file
@@ -96,27 +96,22 @@ def is_local(model: BaseChatModel) -> bool:
     return model_provider(model) == LOCAL
 
 
-def refuse_options(
-    model: BaseChatModel, *, approve_all: str | None, for_commands: Sequence[str], limits: Limits | None
-) -> None:
+def refuse_options(model: BaseChatModel, access: Access, limits: Limits | None) -> None:
     """Refuse what cannot be combined with a model.
-
-    `approve_all` is the typed option that lets changes through unasked, if any, and `for_commands` are those
-    about commands.
 
     Raises:
         CommandError: for unwatched changes or commands of the local model, and for a limit of cost where no
             price was given and the profile of the model tells none.
     """
     problem = None
-    if is_local(model) and approve_all:
+    if is_local(model) and access.approving:
         problem = (
-            f"{approve_all} is not offered to the local model: it sometimes changes what it was not asked to "
-            "change. Approve each change, or let it work on a copy"
+            f"{access.approving} is not offered to the local model: it sometimes changes what it was not "
+            "asked to change. Approve each change, or let it work on a copy"
         )
-    elif is_local(model) and for_commands:
+    elif is_local(model) and access.typed:
         problem = (
-            f"{for_commands[0]} is not offered to the local model: it is too weak to be trusted with commands"
+            f"{access.typed[0]} is not offered to the local model: it is too weak to be trusted with commands"
         )
     elif limits and limits.money and not (limits.prices or price_of_model(model)):
         problem = (
@@ -266,10 +261,11 @@ def make_agent(
             notify(f"{each} is not read: it leads to a file that looks like a secret")
         else:
             memory.append(each)
-    hooks = None
+    around, at_end = [*around_calls], list[TurnHooks]()
     if setup and setup.settings.hooks:
         hooks = Hooks(setup.settings.hooks, setup.project, partial(find_shell, policy), notify)
-    around = [*around_calls, *around_tools(hooks)]
+        around.append(ToolHooks(hooks))
+        at_end += [TurnHooks(hooks)] if hooks.of("end_of_turn") else []
     subagents, notices = make_subagents(
         setup.agents.values() if setup else (), model, around, policy.interrupt_on
     )
@@ -283,7 +279,7 @@ def make_agent(
     parts = [project.describe() if project else "", policy.describe()]
     return create_deep_agent(
         model,
-        middleware=[*middleware, *around, *around_turns(hooks), *fit],
+        middleware=[*middleware, *around, *at_end, *fit],
         response_format=schema,
         subagents=subagents,
         backend=backend,

@@ -10,7 +10,8 @@ from typing import Any, Final, TypeAlias, cast
 
 from langgraph.types import Command
 
-from deepagents.events import ApprovalNeeded, ApprovalRequest, QuestionAsked
+from deepagents.events import ApprovalGiven, ApprovalNeeded, ApprovalRequest, QuestionAsked
+from deepagents.observe import resume_with
 from deepagents_cli import protocol
 from deepagents_cli.approval.policy import Policy
 from deepagents_cli.approval.questions import Decision, apply_edit, decision_by, make_question
@@ -22,9 +23,6 @@ from deepagents_cli.values import Mode, Scope
 
 Say: TypeAlias = Callable[[protocol.ToScreen], None]
 
-HOST: Final = "host"
-FILE: Final = "file"
-"""Names of questions that are about no call of a tool."""
 _PLAN_CHOICES: Final = (
     protocol.Choice("ask", "Carry it out, asking", "you approve each change"),
     protocol.Choice("auto", "Carry it out", "edits and confined commands need no approval"),
@@ -58,7 +56,9 @@ class Asking:
                 decided += [(asked, await self._decide(asked, each.agent)) for asked in each.requests]
             else:
                 answers[each.interrupt_id] = await self._answer(each)
-        return Command(resume={**session.answers(decided), **answers})
+        for request, made in decided:
+            session.show(_as_event(request, made))
+        return Command(resume={**cast("dict[str, Any]", resume_with(decided).resume), **answers})
 
     async def _answer(self, asked: QuestionAsked) -> Any:
         """Return the answer to what a tool asks."""
@@ -74,7 +74,7 @@ class Asking:
         rule = f"host: {host}"
         title = f"wants its commands to reach {host}"
         details = "A command was kept from it. If you agree, commands reach it in this session."
-        given = await self._ask_about_no_call(HOST, title, details, {rule: f"commands reach {host}"})
+        given = await self._ask_about_no_call(title, details, {rule: f"commands reach {host}"})
         agreed = given.decision == "approve"
         if agreed:
             self._keep(rule, given.scope)
@@ -84,18 +84,18 @@ class Asking:
         """Ask whether the model may read a file that was attached and looks like a secret."""
         details = "If you do not agree, your message is sent without it."
         title = f"is to get {one_line(name)}, which looks like it holds secrets"
-        return (await self._ask_about_no_call(FILE, title, details)).decision == "approve"
+        return (await self._ask_about_no_call(title, details)).decision == "approve"
 
-    def take(self, message: protocol.Decide | protocol.Answer) -> None:
-        """Take what the person answered; an answer to what no longer waits is dropped."""
-        if self._open and self._open[0] == message.ask and not self._open[1].done():
-            self._open[1].set_result(message)
-
-    def preview(self, message: protocol.Preview) -> None:
-        """Show the call that waits as the person has edited it."""
-        if not (self._shown and self._open and self._open[0] == message.ask):
+    def take(self, message: protocol.Decide | protocol.Answer | protocol.Preview) -> None:
+        """Take what the person answered or edited; what answers no question that waits is dropped."""
+        if self._open is None or self._open[0] != message.ask or self._open[1].done():
             return
-        request, agent = self._shown
+        if not isinstance(message, protocol.Preview):
+            self._open[1].set_result(message)
+        elif self._shown:
+            self._show_edited(message, *self._shown)
+
+    def _show_edited(self, message: protocol.Preview, request: ApprovalRequest, agent: str | None) -> None:
         try:
             self._edited = apply_edit(request, message.text, self._policy)
         except ValueError as error:
@@ -145,12 +145,10 @@ class Asking:
         return answer.text
 
     async def _ask_about_no_call(
-        self, name: str, title: str, details: str, rules: Mapping[str, str] | None = None
+        self, title: str, details: str, rules: Mapping[str, str] | None = None
     ) -> protocol.Decide:
         choices = ("approve", "reject")
-        return await self._ask(
-            protocol.Ask(self._number(), name, title, [details], choices, rules=rules or {})
-        )
+        return await self._ask(protocol.Ask(self._number(), title, [details], choices, rules=rules or {}))
 
     def _number(self) -> str:
         self._asked += 1
@@ -180,3 +178,9 @@ class Asking:
             agent=None if agent is None else one_line(agent),
             line=call_line(request.name, request.args, directory=str(self._policy.directory)),
         )
+
+
+def _as_event(request: ApprovalRequest, made: Decision) -> ApprovalGiven:
+    return ApprovalGiven(
+        request.interrupt_id, request.name, made["type"], made.get("message"), request.tool_call_id
+    )

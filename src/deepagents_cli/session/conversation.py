@@ -104,10 +104,8 @@ class Conversation:
                 # In this order: a text that leaves the queue before it is taken back has been read.
                 self.say(protocol.TakenBack(self.inbox.take_back()))
                 self.say(protocol.Queued([]))
-            case protocol.Decide() | protocol.Answer():
+            case protocol.Decide() | protocol.Answer() | protocol.Preview():
                 self.asking.take(message)
-            case protocol.Preview():
-                self.asking.preview(message)
 
     async def send(self, message: protocol.Send) -> None:
         """Give the agent a text; one that cannot be taken comes back."""
@@ -153,7 +151,6 @@ class Conversation:
             protocol.Status(
                 model=place.label,
                 mode=self.mode,
-                name=self.name,
                 branch=place.project.branch(),
                 context=min(in_context / window, 1.0) if window and in_context else None,
                 in_context=in_context,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -14,15 +14,8 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END
 
 from deepagents.checkpoints import OrderedCheckpoints
-from deepagents.events import (
-    ApprovalGiven,
-    ApprovalNeeded,
-    ApprovalRequest,
-    Event,
-    QuestionAsked,
-)
-from deepagents.observe import Observer, aobserve, resume_with
-from deepagents_cli.approval.questions import Decision
+from deepagents.events import ApprovalNeeded, Event, QuestionAsked
+from deepagents.observe import Observer, aobserve
 from deepagents_cli.session.threads import BUSY_SECONDS
 
 Show: TypeAlias = Callable[[Event], None]
@@ -56,7 +49,7 @@ class Session:
     def __init__(self, agent: Any, thread: str, show: Show) -> None:
         self.agent = agent
         self.config: RunnableConfig = {"configurable": {"thread_id": thread}}
-        self._show = show
+        self.show = show
         self._observer = Observer()
 
     async def read(self) -> Any:
@@ -79,21 +72,5 @@ class Session:
             async for event in events:
                 if isinstance(event, ApprovalNeeded | QuestionAsked):
                     waiting.append(event)
-                self._show(event)
+                self.show(event)
         return waiting
-
-    def answers(self, decided: Iterable[tuple[ApprovalRequest, Decision]]) -> dict[str, Any]:
-        """Return decisions by interrupt, as `go_on` takes them in a `Command`, and show them."""
-        decided = list(decided)
-        for request, made in decided:
-            self._show(
-                ApprovalGiven(
-                    request.interrupt_id,
-                    request.name,
-                    made["type"],
-                    made.get("message"),
-                    request.tool_call_id,
-                )
-            )
-        resume: Any = resume_with(decided).resume
-        return resume

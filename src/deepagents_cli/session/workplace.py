@@ -139,7 +139,7 @@ class Workplace:
                 if other is not None and is_local(other) and not is_local(self.model):
                     raise CommandError(f"{name} is too weak for the tools of this agent")
                 if other is not None:
-                    self._refuse_options(other)
+                    refuse_options(other, self.access, self.limits)
             except (UnknownModel, CommandError) as error:
                 self._others[name] = None
                 self.notify(f"{self.label} answers: {error}")
@@ -165,14 +165,10 @@ class Workplace:
             schema=schema,
         )
 
-    def _refuse_options(self, model: BaseChatModel) -> None:
-        access = self.access
-        refuse_options(model, approve_all=access.approving, for_commands=access.typed, limits=self.limits)
-
     def _set_model(self, model: BaseChatModel) -> None:
         missing = model.missing if isinstance(model, _NoModel) else None
         if not missing:
-            self._refuse_options(model)
+            refuse_options(model, self.access, self.limits)
         backend, notice = choose_backend(self.project, model, self.access)
         self.notices = [*filter(None, [missing, notice, *self.setup.notices, describe_untrusted(self.setup)])]
         self.model = model

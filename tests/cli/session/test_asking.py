@@ -223,7 +223,8 @@ def test_a_file_that_looks_like_a_secret_is_attached_once_the_person_agrees(
             worker.say("see @.env too", ".env")
             worker.decide(call_asked, "reject")
             also = worker.wait(Ask)
-            assert (also.name, server.requests[-1].last.count("canary")) == ("file", 0)
+            assert "is to get .env" in also.title
+            assert server.requests[-1].last.count("canary") == 0
             worker.decide(also, "reject")
             worker.wait(Idle)
     worker.wait(Idle)

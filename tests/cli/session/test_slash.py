@@ -160,9 +160,9 @@ def test_a_session_is_renamed_forked_exported_and_opened_again(
     worker.turn("Count to one.")
     worker.turn("And to two.")
 
-    assert worker.last(Status).name == "counting"
     assert values(worker.command("fork")) == ["4", "3", "2", "1"]
     worker.command("fork", "2")
+    assert worker.last(Ready).name == "counting (fork)"
     assert [each.text for each in worker.last(Ready).history] == ["Count to one.", "One."]
     worker.turn("And again to two.")
     assert server.requests[-1].texts("user") == ["Count to one.", "And again to two."]

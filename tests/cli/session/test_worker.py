@@ -52,7 +52,7 @@ def test_a_change_is_asked_about_and_made_as_it_was_edited(
     worker.say("Write a file.")
     worker.wait(Working)
     asked = worker.wait(Ask)
-    assert (asked.name, asked.title) == ("write_file", "wants to write new.md")
+    assert asked.title == "wants to write new.md"
     assert "+hello" in asked.details
     worker.send(Preview(ask=asked.id, text="good morning\n"))
     again = worker.wait(Ask)

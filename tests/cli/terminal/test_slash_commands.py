@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import TypeVar
 
-from deepagents_cli.session.slash.table import COMMANDS
+from deepagents_cli.session.slash import COMMANDS
 from deepagents_cli.views.chat.commands import OWN_COMMANDS
 from tests.cli.openai_server import Reply, call
 from tests.cli.terminal.person import IDLE, Person

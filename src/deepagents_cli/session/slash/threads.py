@@ -79,7 +79,6 @@ async def _rename(talk: Conversation, name: str) -> Result:
     await to_thread(threads.note, talk.thread, directory, name)
     await to_thread(threads.rename, talk.thread, name)
     talk.name = one_line(name)
-    talk.say_status()
     return Result(text=f"This session is now called {talk.name}.")
 
 

@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol, TypeAlias
 
 from prompt_toolkit.application import get_app
-from prompt_toolkit.filters import Condition
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.filters import Always, Condition, Filter
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 
-if TYPE_CHECKING:
-    from prompt_toolkit.buffer import Buffer
+from deepagents_cli.views.chat.layout import Shown
 
-    from deepagents_cli.views.chat.conversation import Conversation
-    from deepagents_cli.views.chat.layout import Entry, Focus
+_Binding: TypeAlias = tuple[str, Filter, Callable[[KeyPressEvent], Any]]
+"""One key, or several in a row; when it counts; what it does."""
+_PAGE = 8
 
 
-class Keyed(Protocol):
+class Keyed(Shown, Protocol):
     """What keys do to a screen."""
-
-    talk: Conversation
-    line: Buffer
-    entry: Entry | None
-
-    @property
-    def input(self) -> Buffer: ...
-
-    @property
-    def mode(self) -> Focus: ...
 
     def interrupt(self) -> None: ...
 
@@ -39,7 +31,7 @@ class Keyed(Protocol):
 
     def submit(self) -> None: ...
 
-    def changed(self) -> None: ...
+    def take_back(self) -> None: ...
 
     def search_history(self) -> None: ...
 
@@ -55,134 +47,66 @@ class Keyed(Protocol):
 
 
 def make_keys(screen: Keyed) -> KeyBindings:
-    """Make the bindings of a screen."""
+    """Make the bindings of a screen; of several that count, the later one wins."""
     keys = KeyBindings()
-    _bind_leaving(keys, screen)
-    _bind_input(keys, screen)
-    _bind_completion(keys, screen)
-    _bind_picker(keys, screen)
-    _bind_entry(keys, screen)
+    for key, when, act in (*_anywhere(screen), *_at_input(screen), *_in_picker(screen), *_in_entry(screen)):
+        keys.add(*key.split(), filter=when)(act)
     return keys
 
 
-def _bind_leaving(keys: KeyBindings, screen: Keyed) -> None:
-    empty = Condition(lambda: not get_app().current_buffer.text)
-
-    @keys.add("c-c")
-    def interrupt(event: KeyPressEvent) -> None:
-        screen.interrupt()
-
-    @keys.add("c-d", filter=empty)
-    def end(event: KeyPressEvent) -> None:
-        screen.leave(0)
-
-    @keys.add("escape")
-    def escape(event: KeyPressEvent) -> None:
-        screen.escape()
-
-    @keys.add("c-z")
-    def suspend(event: KeyPressEvent) -> None:
-        event.app.suspend_to_background()
-
-    @keys.add("c-l")
-    def clear(event: KeyPressEvent) -> None:
-        screen.clear()
+def _anywhere(screen: Keyed) -> Iterator[_Binding]:
+    yield "c-c", Always(), lambda _: screen.interrupt()
+    yield "c-d", Condition(lambda: not get_app().current_buffer.text), lambda _: screen.leave(0)
+    yield "escape", Always(), lambda _: screen.escape()
+    yield "c-z", Always(), lambda event: event.app.suspend_to_background()
+    yield "c-l", Always(), lambda _: screen.clear()
+    yield Keys.BracketedPaste.value, Always(), lambda event: screen.paste(event.data)
 
 
-def _bind_input(keys: KeyBindings, screen: Keyed) -> None:
+def _at_input(screen: Keyed) -> Iterator[_Binding]:
     at_input = Condition(lambda: screen.mode == "input")
     can_take_back = Condition(lambda: bool(screen.talk.queued) and not screen.input.text)
-
-    @keys.add("enter", filter=at_input)
-    def send(event: KeyPressEvent) -> None:
-        screen.submit()
-
-    @keys.add("c-j", filter=at_input)
-    @keys.add("escape", "enter", filter=at_input)
-    def new_line(event: KeyPressEvent) -> None:
-        screen.input.insert_text("\n")
-
-    @keys.add("up", filter=at_input & can_take_back)
-    def take_back(event: KeyPressEvent) -> None:
-        screen.talk.take_back()
-        screen.changed()
-
-    @keys.add("c-r", filter=at_input)
-    def search(event: KeyPressEvent) -> None:
-        screen.search_history()
-
-    @keys.add("c-v", filter=at_input)
-    def picture(event: KeyPressEvent) -> None:
-        screen.paste_picture()
-
-    @keys.add(Keys.BracketedPaste)
-    def paste(event: KeyPressEvent) -> None:
-        screen.paste(event.data)
+    yield "enter", at_input, lambda _: screen.submit()
+    yield "enter", at_input & Condition(lambda: _has_chosen(screen.input)), lambda _: _choose(screen.input)
+    yield "c-j", at_input, lambda _: screen.input.insert_text("\n")
+    yield "escape enter", at_input, lambda _: screen.input.insert_text("\n")
+    yield "up", at_input & can_take_back, lambda _: screen.take_back()
+    yield "c-r", at_input, lambda _: screen.search_history()
+    yield "c-v", at_input, lambda _: screen.paste_picture()
+    yield "tab", at_input, lambda _: _complete(screen.input)
+    yield "s-tab", at_input, lambda _: screen.input.complete_previous()
 
 
-def _bind_completion(keys: KeyBindings, screen: Keyed) -> None:
-    def is_chosen() -> bool:
-        state = screen.input.complete_state
-        return state is not None and state.current_completion is not None
-
-    at_input = Condition(lambda: screen.mode == "input")
-    chosen = Condition(is_chosen)
-
-    @keys.add("enter", filter=at_input & chosen)
-    def take(event: KeyPressEvent) -> None:
-        screen.input.complete_state = None
-
-    @keys.add("tab", filter=at_input)
-    def complete(event: KeyPressEvent) -> None:
-        state = screen.input.complete_state
-        if state and len(state.completions) == 1:
-            # Nothing is left to choose, and Enter sends.
-            screen.input.apply_completion(state.completions[0])
-        elif state:
-            screen.input.complete_next()
-        else:
-            screen.input.start_completion(select_first=True)
-
-    @keys.add("s-tab", filter=at_input)
-    def complete_back(event: KeyPressEvent) -> None:
-        screen.input.complete_previous()
-
-
-def _bind_picker(keys: KeyBindings, screen: Keyed) -> None:
+def _in_picker(screen: Keyed) -> Iterator[_Binding]:
     picking = Condition(lambda: screen.mode == "picker")
-
-    @keys.add("up", filter=picking)
-    @keys.add("c-p", filter=picking)
-    def up(event: KeyPressEvent) -> None:
-        screen.move_in_picker(-1)
-
-    @keys.add("down", filter=picking)
-    @keys.add("c-n", filter=picking)
-    def down(event: KeyPressEvent) -> None:
-        screen.move_in_picker(1)
-
-    @keys.add("pageup", filter=picking)
-    def page_up(event: KeyPressEvent) -> None:
-        screen.move_in_picker(-8)
-
-    @keys.add("pagedown", filter=picking)
-    def page_down(event: KeyPressEvent) -> None:
-        screen.move_in_picker(8)
-
-    @keys.add("enter", filter=picking)
-    def pick(event: KeyPressEvent) -> None:
-        screen.pick()
+    yield "enter", picking, lambda _: screen.pick()
+    for key, by in {"up": -1, "c-p": -1, "down": 1, "c-n": 1, "pageup": -_PAGE, "pagedown": _PAGE}.items():
+        yield key, picking, lambda _, by=by: screen.move_in_picker(by)
 
 
-def _bind_entry(keys: KeyBindings, screen: Keyed) -> None:
+def _in_entry(screen: Keyed) -> Iterator[_Binding]:
     entering = Condition(lambda: screen.mode == "entry")
     one_line = Condition(lambda: screen.entry is not None and not screen.entry.long)
+    yield "enter", entering & one_line, lambda _: screen.end_entry()
+    yield "c-s", entering, lambda _: screen.end_entry()
+    yield "c-j", entering, lambda _: screen.line.insert_text("\n")
 
-    @keys.add("enter", filter=entering & one_line)
-    @keys.add("c-s", filter=entering)
-    def done(event: KeyPressEvent) -> None:
-        screen.end_entry()
 
-    @keys.add("c-j", filter=entering)
-    def new_line(event: KeyPressEvent) -> None:
-        screen.line.insert_text("\n")
+def _has_chosen(buffer: Buffer) -> bool:
+    state = buffer.complete_state
+    return state is not None and state.current_completion is not None
+
+
+def _choose(buffer: Buffer) -> None:
+    buffer.complete_state = None
+
+
+def _complete(buffer: Buffer) -> None:
+    state = buffer.complete_state
+    if state and len(state.completions) == 1:
+        # Nothing is left to choose, and Enter sends.
+        buffer.apply_completion(state.completions[0])
+    elif state:
+        buffer.complete_next()
+    else:
+        buffer.start_completion(select_first=True)

@@ -205,6 +205,11 @@ class Screen:
             self._output.held = False
             self.app.exit(result=code)
 
+    def take_back(self) -> None:
+        """Take back what the agent has not read yet."""
+        self.talk.take_back()
+        self.changed()
+
     def paste(self, text: str) -> None:
         """Take a pasted text, folded where it is long."""
         if self.mode == "input":

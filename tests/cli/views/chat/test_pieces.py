@@ -227,7 +227,7 @@ def test_no_clock_runs_while_the_person_is_asked() -> None:
     talk.take(protocol.Working())
     talk.take(protocol.Happened(events.ToolCalled("execute", {}, "1"), "execute make"))
     now[0] = 2.0
-    talk.take(protocol.Ask("ask-1", "execute", "wants to run", [], ["approve"]))
+    talk.take(protocol.Ask("ask-1", "wants to run", [], ["approve"]))
     now[0] = 60.0
     talk.take(protocol.Status("a:b", "ask"))
     assert (talk.clock.worked, talk.transcript.clock()) == (2.0, 2.0)
@@ -355,7 +355,7 @@ def test_nothing_cuts_code_that_is_being_written() -> None:
         # As where a command in the background wants a host, or a note is to be written meanwhile.
         refused = events.HostRefused("1", "example.org:80 is refused")
         talk.take(protocol.Happened(refused, refused.text))
-        talk.take(protocol.Ask(text, "host", "wants its commands to reach example.org", [], ["approve"]))
+        talk.take(protocol.Ask(text, "wants its commands to reach example.org", [], ["approve"]))
     talk.take(protocol.Idle("done"))
 
     code = [block.text for block in talk.transcript.take_finished() if block.kind == "code"]

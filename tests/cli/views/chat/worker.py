@@ -179,7 +179,7 @@ class Worker:
     def _ask(self, details: list[str]) -> None:
         self.write(
             protocol.Ask(
-                "ask-1", "edit_file", "wants to edit src/a.py", details,
+                "ask-1", "wants to edit src/a.py", details,
                 ["approve", "edit", "reject", "respond"], language="diff",
                 edit=protocol.Editable("new", ".py"),
                 rules={"edit_file src/a.py": "edits of src/a.py", "edit_file src/": "edits below src"},
