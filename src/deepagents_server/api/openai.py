@@ -75,7 +75,7 @@ async def complete(server: Server, given: CompletionBody, *, x_thread_id: str = 
     fields |= {name: each for name, each in (("metadata", given.metadata), ("thread_id", thread_id)) if each}
     server, fields = await ask_handlers(server, "threads", "create_run", fields)
     row = await create_run(server, {**fields, "stream_mode": ["messages-tuple"], "streamed": True}, thread_id)
-    spoken = _Answer(server, row, given)
+    spoken = _Completion(server, row, given)
     headers = {THREAD_HEADER: row["thread_id"]}
     if given.stream:
         return event_stream(spoken.stream(), headers)
@@ -98,7 +98,7 @@ def _new(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return messages[answered[-1] + 1 :] if answered else messages
 
 
-class _Answer:
+class _Completion:
     """What a run says, in the shapes of OpenAI's answers."""
 
     def __init__(self, server: Server, run: Row, given: CompletionBody) -> None:

@@ -86,7 +86,7 @@ class Worker:
         self.write(
             protocol.Status(
                 "test:model", "ask", branch="main\x1b[31m", context=0.25, input_tokens=1200,
-                output_tokens=34, cost=0.05, name="a session",
+                output_tokens=34, cost=0.05,
             )
         )  # fmt: skip
         self.write(protocol.Idle(end))
