@@ -62,10 +62,9 @@ def perform_string_replacement(
 ) -> tuple[str, int] | str:
     """Return the new content and the number of replacements, or a sentence that says what is wrong."""
     try:
-        done = replace_exact(content, old_string, new_string, replace_all)
+        return replace_exact(content, old_string, new_string, replace_all)
     except BackendError as error:
         return f"Error: {error.text}"
-    return done.content, done.count
 
 
 def truncate_if_too_long(result: str | Sequence[str]) -> str | list[str]:

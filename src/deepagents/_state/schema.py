@@ -95,22 +95,13 @@ def collect_sharing(schemas: Iterable[type]) -> dict[str, Sharing]:
 @cache
 def _find_declared(schema: type) -> Mapping[str, Sharing]:
     try:
-        hints = get_type_hints(_without_common_keys(schema), include_extras=True)
+        hints = get_type_hints(schema, include_extras=True)
     except (NameError, TypeError) as error:
         # Annotations of a caller may name what only a type checker imports.
         warn_caller(f"cannot tell which keys of {schema!r} are private, so all of them are shared: {error}")
         return {}
     found = {key: _sharing(hint) for key, hint in hints.items() if key not in COMMON_KEYS}
     return {key: sharing for key, sharing in found.items() if sharing is not None}
-
-
-def _without_common_keys(schema: type) -> type:
-    """Return a stand-in for a schema, to read its type hints faster: each schema repeats LangChain's keys."""
-    if not is_typeddict(schema):
-        return schema
-    own = {key: hint for key, hint in schema.__annotations__.items() if key not in COMMON_KEYS}
-    body = {"__annotations__": own, "__module__": schema.__module__}
-    return new_class(schema.__name__, (), {}, lambda namespace: namespace.update(body))
 
 
 def _sharing(hint: Any) -> Sharing | None:

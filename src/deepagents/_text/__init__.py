@@ -3,7 +3,7 @@
 from deepagents._text.endings import keep_line_endings, line_ending, to_lf
 from deepagents._text.lines import Window, is_blank, past_end, split_keeping_ends, split_lines, window
 from deepagents._text.merge import merge3
-from deepagents._text.replace import EMPTY_OLD_STRING_ERROR, Replacement, replace_exact
+from deepagents._text.replace import EMPTY_OLD_STRING_ERROR, replace_exact
 from deepagents._text.show import (
     MAX_LINE_LENGTH,
     cut_line,
@@ -18,7 +18,6 @@ from deepagents._text.show import (
 __all__ = [
     "EMPTY_OLD_STRING_ERROR",
     "MAX_LINE_LENGTH",
-    "Replacement",
     "Window",
     "cut_line",
     "describe_exception",

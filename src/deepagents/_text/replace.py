@@ -7,7 +7,6 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher, unified_diff
 from itertools import islice, zip_longest
 from types import MappingProxyType
@@ -45,28 +44,22 @@ _BLANKS = re.compile(r"[ \t\f\v]+")
 _WORD = re.compile(r"\w+")
 
 
-@dataclass(frozen=True, slots=True)
-class Replacement:
-    """A text after replacement, and the number of places replaced."""
+def replace_exact(content: str, old: str, new: str, replace_all: bool = False) -> tuple[str, int]:
+    """Replace `old` by `new` in one place, or in all; return the text and the number of places.
 
-    content: str
-    count: int
-
-
-def replace_exact(content: str, old: str, new: str, replace_all: bool = False) -> Replacement:
-    """Replace `old` by `new` in one place, or in all. A `\\n` in `old` fits any line end, which is then kept.
+    A `\\n` in `old` fits any line end, which is then kept.
 
     Raises:
         BackendError: `invalid_argument` for an empty `old`, `no_match`, or `ambiguous_match`.
     """
     if not old:
         raise BackendError("invalid_argument", EMPTY_OLD_STRING_ERROR)
-    done = Replacement(*replace_text(content, old, new))
-    if not done.count:
+    replaced, count = replace_text(content, old, new)
+    if not count:
         raise BackendError("no_match", _miss(content, old))
-    if done.count > 1 and not replace_all:
-        raise BackendError("ambiguous_match", _ambiguity(content, old, done.count))
-    return done
+    if count > 1 and not replace_all:
+        raise BackendError("ambiguous_match", _ambiguity(content, old, count))
+    return replaced, count
 
 
 def _ambiguity(content: str, old: str, count: int) -> str:

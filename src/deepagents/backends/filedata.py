@@ -247,8 +247,8 @@ def make_edited(
     _check_version(path, current, expected_version)
     encode_text(old)
     encode_text(new)
-    done = replace_exact(_readable(path, current), old, new, replace_all)
-    return update_file_data(current, done.content), done.count
+    content, count = replace_exact(_readable(path, current), old, new, replace_all)
+    return update_file_data(current, content), count
 
 
 def make_appended(

@@ -198,7 +198,7 @@ def _apply_edit(
     current: Mapping[str, Any], old: str, new: str, replace_all: bool, modified_at: str | None
 ) -> Mapping[str, Any]:
     try:
-        content = replace_exact(file_data_to_string(current), old, new, replace_all).content
+        content, _ = replace_exact(file_data_to_string(current), old, new, replace_all)
     # Another writer of the same step took the text away; its change stands.
     except (BackendError, TypeError):
         return current

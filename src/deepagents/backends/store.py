@@ -96,7 +96,9 @@ class StoreBackend(TransferBackend):
         return Capabilities(delete=True, versions=True, host=False)
 
     async def _perform(self, op: Operation) -> Any:
-        return await StoreItems(self._get_store(), _escape_dots(self._get_namespace())).perform(op)
+        # Stores take no dots, and e-mail addresses have them.
+        namespace = tuple(each.replace(".", "%2E") for each in self._get_namespace())
+        return await StoreItems(self._get_store(), namespace).perform(op)
 
     def _get_store(self) -> BaseStore:
         for store in (self._store, getattr(self._runtime, "store", None), _store_of_run()):
@@ -309,11 +311,6 @@ def _label(label: object, namespace: tuple[object, ...]) -> str:
             "- _ . @ + : ~"
         )
     return label
-
-
-def _escape_dots(namespace: Namespace) -> Namespace:
-    """Escape the dots in a namespace: stores take none, and e-mail addresses have them."""
-    return tuple(each.replace(".", "%2E") for each in namespace)
 
 
 def _call_factory(factory: NamespaceFactory, given: Any) -> Namespace:

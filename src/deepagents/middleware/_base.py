@@ -16,7 +16,6 @@ from typing import Any, Final, TypeAlias, cast
 from langchain.agents.middleware.types import (
     AgentMiddleware,
     ExtendedModelResponse,
-    ModelRequest,
     ModelResponse,
     TracePolicy,
     omit_payload,
@@ -25,7 +24,7 @@ from langchain_core.messages import AIMessage
 from langgraph.types import Command
 
 from deepagents._async import Coro, IOCall, arun, run, sync_and_async
-from deepagents.middleware._requests import Request, Response, ToolResult, unshare_prompt
+from deepagents.middleware._requests import Request, Response, ToolResult
 
 Middleware: TypeAlias = AgentMiddleware[Any, Any, Any]
 Hook: TypeAlias = Callable[..., Coro[Any]]
@@ -96,7 +95,7 @@ def inner(handler: Callable[[Any], Any], request: Any) -> Awaitable[Any]:
     code = getattr(handler, "code", None)
     if code is not None:
         return code(request)
-    call = partial(handler, unshare_prompt(request) if type(request) is ModelRequest else request)
+    call = partial(handler, request)
     return IOCall(call, call)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any, Final, TypeAlias, cast
 
 from langchain.agents.middleware.types import (
@@ -24,16 +23,6 @@ ToolResult: TypeAlias = ToolMessage | Command[Any]
 TASK_NAME: Final = "task"
 
 
-def unshare_prompt(request: Request) -> Request:
-    """Return a request for the code of others, with a system message that only this request has."""
-    standing = request.system_message
-    if standing is None or isinstance(standing.content, str):
-        return request
-    # Sections are made once for all agents of a process, and others may change what they get in place.
-    content = [dict(block) if isinstance(block, dict) else block for block in standing.content]
-    return with_changes(request, system_message=standing.model_copy(update={"content": content}))
-
-
 def with_changes(request: Request, **changes: Any) -> Request:
     """Return a copy of a request with other values, as its `override` does."""
     if type(request) is not ModelRequest:
@@ -48,28 +37,7 @@ def add_section(request: Request, text: str | None) -> Request:
     """Append a part to the system message of a request, if there is one to append."""
     if not text:
         return request
-    return with_changes(request, system_message=_add_known_section(_ById(request.system_message), text))
-
-
-class _ById:
-    """A key for a value that cannot be hashed: the same object, not an equal one."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _ById) and other.value is self.value
-
-
-@lru_cache(maxsize=64)
-def _add_known_section(standing: _ById, text: str) -> SystemMessage:
-    # The prompt is the same in nearly every step. Made once, it is also counted and marked once.
-    return with_section(standing.value, text)
+    return with_changes(request, system_message=with_section(request.system_message, text))
 
 
 def with_section(standing: SystemMessage | None, text: str) -> SystemMessage:

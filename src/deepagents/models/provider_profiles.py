@@ -174,14 +174,12 @@ def _openrouter_kwargs() -> dict[str, object]:
     return made
 
 
-def _nvidia_kwargs() -> dict[str, object]:
-    return {"default_headers": {"X-BILLING-INVOKE-ORIGIN": "DeepAgents"}}
-
-
 _REGISTRY: Final = ProfileRegistry(
     "provider",
     {
-        "nvidia": ProviderProfile(init_kwargs_factory=_nvidia_kwargs),
+        "nvidia": ProviderProfile(
+            init_kwargs_factory=lambda: {"default_headers": {"X-BILLING-INVOKE-ORIGIN": "DeepAgents"}}
+        ),
         "openai": ProviderProfile(init_kwargs={"use_responses_api": True}),
         "openrouter": ProviderProfile(
             pre_init=_check_openrouter_version, init_kwargs_factory=_openrouter_kwargs

@@ -95,7 +95,9 @@ class Observer:
             case "updates":
                 yield from self._see_update(namespace, data)
             case "custom":
-                yield from self._see_custom(namespace, data)
+                author = self._roster.who(namespace)
+                is_own = isinstance(data, LibraryEvent)
+                yield from_dict({**data, **author}) if is_own else Custom(data, **author)
             case "tasks" if "result" not in data:
                 call_id = self._roster.note_task(data)
                 yield from self._see_beginning(
@@ -206,10 +208,6 @@ class Observer:
             if self._tasks.get(task_id) != status:
                 self._tasks[task_id] = status
                 yield TaskChanged(task_id, str(task.get("agent_name")), status, **author)
-
-    def _see_custom(self, namespace: Namespace, data: Any) -> Iterator[Event]:
-        author = self._roster.who(namespace)
-        yield from_dict({**data, **author}) if isinstance(data, LibraryEvent) else Custom(data, **author)
 
     def _see_interrupts(self, namespace: Namespace, interrupts: Sequence[Interrupt]) -> Iterator[Event]:
         self._waits = True

@@ -178,12 +178,9 @@ def _search_each(base: Directory, paths: Iterable[str], wanted: Search, found: F
                 found.truncated = True
             elif not is_temporary(path.rpartition("/")[2]):
                 _search_one(files, path, wanted, found)
-            if found.truncated and (is_late or _is_full(wanted, found)):
+            is_full = wanted.max_count is not None and len(found.matches) >= wanted.max_count
+            if found.truncated and (is_late or is_full):
                 return
-
-
-def _is_full(wanted: Search, found: Found) -> bool:
-    return wanted.max_count is not None and len(found.matches) >= wanted.max_count
 
 
 def _search_one(files: FilesBelow, path: str, wanted: Search, found: Found) -> None:

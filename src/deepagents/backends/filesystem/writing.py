@@ -100,10 +100,10 @@ class Writer:
                 raise FileNotFoundError
             _check_version(path, before, expected_version)
             self._check_size(before.st_size)
-            done = replace_exact(_read_text(entry, path), old, new, replace_all)
+            content, count = replace_exact(_read_text(entry, path), old, new, replace_all)
             # Gives back byte for byte what was not UTF-8 when the file was read.
-            data = done.content.encode("utf-8", "surrogateescape")
-            return done.count, self._put(path, entry, data, before)
+            data = content.encode("utf-8", "surrogateescape")
+            return count, self._put(path, entry, data, before)
 
     def _put(self, path: ResolvedPath, entry: Entry, data: bytes, before: os.stat_result | None) -> str:
         if before is not None and self.stays(path.root.path_of(entry.parts)):

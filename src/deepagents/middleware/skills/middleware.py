@@ -173,7 +173,8 @@ class SkillsMiddleware(BaseMiddleware):
             request, update = await self._prepare(request)
             # Inside a graph the update is written now: an agent that stops in this step still has it.
             if in_graph():
-                _write_update(update)
+                for key in [each for each in update if update[each] != read_channel(each)]:
+                    write_channel(key, update[key])
                 update = {}
             response = await inner(handler, self.modify_request(request))
         return keeping(response, update.pop("messages", ()), update)
@@ -254,13 +255,6 @@ class SkillsMiddleware(BaseMiddleware):
 
 def _do_nothing(self: Any, state: Any, runtime: Any) -> None:
     """Stand in for a hook."""
-
-
-def _write_update(update: Mapping[str, Any]) -> None:
-    """Write an update at once, as far as it changes something."""
-    for key, value in update.items():
-        if value != read_channel(key):
-            write_channel(key, value)
 
 
 def _is_error(result: ToolResult) -> bool:
