@@ -278,9 +278,8 @@ def test_no_filter_of_it_tells_by_the_state_of_git_what_is_in_a_secret(home: Pat
         os.utime(directory / name, (1, 1))
 
     async def look() -> str | None:
-        repository = Repository(Project(directory, home), lambda: None)
-        repository.look()
-        await repository.close()
-        return repository.state
+        repository = Repository()
+        repository.look(Project(directory, home))
+        return await repository.at_first()
 
     assert asyncio.run(look()) == "clean"
