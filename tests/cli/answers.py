@@ -36,9 +36,7 @@ class _Person(Lines):
 
     def _say(self, message: ToWorker) -> None:
         match message:
-            case Preview():
-                self.asking.preview(message)
-            case Answer() | Decide():
+            case Preview() | Answer() | Decide():
                 self.asking.take(message)
             case _:
                 raise AssertionError(message)

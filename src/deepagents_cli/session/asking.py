@@ -10,8 +10,7 @@ from typing import Any, Final, TypeAlias, cast
 
 from langgraph.types import Command
 
-from deepagents.events import ApprovalGiven, ApprovalNeeded, ApprovalRequest, QuestionAsked
-from deepagents.observe import resume_with
+from deepagents.events import ApprovalNeeded, ApprovalRequest, QuestionAsked
 from deepagents_cli import protocol
 from deepagents_cli.approval.policy import Policy
 from deepagents_cli.approval.questions import Decision, apply_edit, decision_by, make_question
@@ -56,9 +55,7 @@ class Asking:
                 decided += [(asked, await self._decide(asked, each.agent)) for asked in each.requests]
             else:
                 answers[each.interrupt_id] = await self._answer(each)
-        for request, made in decided:
-            session.show(_as_event(request, made))
-        return Command(resume={**cast("dict[str, Any]", resume_with(decided).resume), **answers})
+        return Command(resume={**session.answers(decided), **answers})
 
     async def _answer(self, asked: QuestionAsked) -> Any:
         """Return the answer to what a tool asks."""
@@ -178,9 +175,3 @@ class Asking:
             agent=None if agent is None else one_line(agent),
             line=call_line(request.name, request.args, directory=str(self._policy.directory)),
         )
-
-
-def _as_event(request: ApprovalRequest, made: Decision) -> ApprovalGiven:
-    return ApprovalGiven(
-        request.interrupt_id, request.name, made["type"], made.get("message"), request.tool_call_id
-    )

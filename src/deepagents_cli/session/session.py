@@ -14,8 +14,9 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END
 
 from deepagents.checkpoints import OrderedCheckpoints
-from deepagents.events import ApprovalNeeded, Event, QuestionAsked
-from deepagents.observe import Observer, aobserve
+from deepagents.events import ApprovalGiven, ApprovalNeeded, ApprovalRequest, Event, QuestionAsked
+from deepagents.observe import Observer, aobserve, resume_with
+from deepagents_cli.approval.questions import Decision
 from deepagents_cli.session.threads import BUSY_SECONDS
 
 Show: TypeAlias = Callable[[Event], None]
@@ -49,7 +50,7 @@ class Session:
     def __init__(self, agent: Any, thread: str, show: Show) -> None:
         self.agent = agent
         self.config: RunnableConfig = {"configurable": {"thread_id": thread}}
-        self.show = show
+        self._show = show
         self._observer = Observer()
 
     async def read(self) -> Any:
@@ -72,5 +73,13 @@ class Session:
             async for event in events:
                 if isinstance(event, ApprovalNeeded | QuestionAsked):
                     waiting.append(event)
-                self.show(event)
+                self._show(event)
         return waiting
+
+    def answers(self, decided: Sequence[tuple[ApprovalRequest, Decision]]) -> dict[str, Any]:
+        """Return decisions by interrupt, as `go_on` takes them in a `Command`, and show them."""
+        for asked, made in decided:
+            shown = made["type"], made.get("message"), asked.tool_call_id
+            self._show(ApprovalGiven(asked.interrupt_id, asked.name, *shown))
+        resume: Any = resume_with(decided).resume
+        return resume

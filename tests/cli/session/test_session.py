@@ -284,7 +284,7 @@ async def happened(model: ScriptedModel, decide: str = "approve") -> list[Event]
     waiting = await session.send([HumanMessage("go")])
     while waiting:
         asked = [each for needed in waiting if isinstance(needed, ApprovalNeeded) for each in needed.requests]
-        decided = session.answers((each, {"type": decide}) for each in asked)
+        decided = session.answers([(each, {"type": decide}) for each in asked])
         waiting = await session.go_on(Resume(resume=decided))
     return [event for event in events if event.type != "token"]
 
