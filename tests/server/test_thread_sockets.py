@@ -80,6 +80,29 @@ def test_a_connection_tells_each_event_once_and_the_end_of_a_run_last(
     assert [each["seq"] for each in events] == sorted(each["seq"] for each in events)
 
 
+def test_a_subscription_made_while_a_client_is_slow_begins_with_the_first_event(
+    url: str, sync_client: SyncLangGraphClient
+) -> None:
+    thread = sync_client.threads.create()["thread_id"]
+    told: list[Any] = []
+    with opened(url, thread) as socket:
+        ask(socket, "run.start", {"assistant_id": "echo", "input": say("progress 200")})
+        ask(socket, "subscription.subscribe", {"channels": ["custom"]}, 2)
+        # The client reads no more for now, so that what is sent fills what lies between.
+        late = {"id": 3, "method": "subscription.subscribe", "params": {"channels": ["lifecycle"]}}
+        sync_client.runs.join(thread, sync_client.runs.list(thread)[0]["run_id"])
+        socket.send(json.dumps(late))
+        while not told or told[-1].get("params", {}).get("data", {}).get("event") != "completed":
+            told.append(json.loads(socket.recv(60)))
+
+    events = [each for each in told if each["type"] == "event"]
+    assert [each["params"]["data"]["event"] for each in events if each["method"] == "lifecycle"] == [
+        "running",
+        "completed",
+    ]
+    assert len(events) == len({each["event_id"] for each in events}) == 202
+
+
 @pytest.mark.parametrize(
     ("sent", "error"),
     [

@@ -61,6 +61,8 @@ class _Conversation:
         self._subscriptions: dict[str, Subscription] = {}
         self._telling: asyncio.Task[None] | None = None
         """One for all of them, so that a client hears no end of a run before what came before it."""
+        self._sending = asyncio.Lock()
+        """Held while an event is sent and noted as sent, which may wait for a slow client."""
 
     async def take(self, text: bytes) -> None:
         """Carry a command out and answer it."""
@@ -96,9 +98,11 @@ class _Conversation:
         subscriptions = self._subscriptions.values()
         batches = await open_events(serving(request), subscriptions, **read_path(request.path_params))
         name = str(uuid4())
-        self._subscriptions[name] = wanted
-        await self._send(dump(success(number, {"subscription_id": name})))
-        self.end()
+        async with self._sending:
+            # First: what is told meanwhile would count as told to the new one.
+            self.end()
+            self._subscriptions[name] = wanted
+            await self._send(dump(success(number, {"subscription_id": name})))
         self._telling = self._group.create_task(self._tell(batches))
 
     async def _unsubscribe(self, number: int, params: Any) -> None:
@@ -113,8 +117,9 @@ class _Conversation:
         async with aclosing(batches) as opened:
             async for events in opened:
                 for event in events:
-                    await self._send(dump(event))
-                    self._pass(event["seq"])
+                    async with self._sending:
+                        await self._send(dump(event))
+                        self._pass(event["seq"])
         # The thread has gone.
         self._subscriptions.clear()
 
