@@ -136,8 +136,9 @@ class Proxy:
         url = _URL.fullmatch(target)
         if url is None:
             raise h11.RemoteProtocolError("only http:// addresses and CONNECT are served")
+        event = _address_anew(request, url)
         with self._connect(*split_authority(url[1], 80)) as server:
-            _forward(reader, request, url, server)
+            _forward(reader, event, server)
             while data := server.recv(_BLOCK):
                 client.sendall(data)
 
@@ -181,16 +182,20 @@ class _Reader:
         return self._parser.trailing_data[0]
 
 
-def _forward(reader: _Reader, request: h11.Request, url: re.Match[str], server: socket.socket) -> None:
-    """Write a request anew for the host that it is for."""
+def _address_anew(request: h11.Request, url: re.Match[str]) -> h11.Request:
+    """Return the head of a request as the host that it is for is to get it."""
     given = [each for each in request.headers if each[0] not in _NOT_FORWARDED]
     if {b"content-length", b"transfer-encoding"} <= {name for name, _ in given}:
         raise h11.RemoteProtocolError("the length of its body is given in more than one way")
-    reader.agree_to_body()
     path = url[2] if url[2].startswith("/") else f"/{url[2]}"
     headers: Any = [("host", url[1]), *given, ("connection", "close")]
+    return h11.Request(method=request.method, target=path, headers=headers)
+
+
+def _forward(reader: _Reader, event: Any, server: socket.socket) -> None:
+    """Write a request with this head anew for its host."""
+    reader.agree_to_body()
     writer: Any = h11.Connection(h11.CLIENT)
-    event: Any = h11.Request(method=request.method, target=path, headers=headers)
     while not isinstance(event, h11.EndOfMessage):
         server.sendall(writer.send(event))
         event = reader.read()

@@ -138,6 +138,15 @@ def test_bodies_of_a_length_and_in_chunks_arrive_whole(site: Site) -> None:
     assert [body for *_, body in site.seen[-2:]] == [b"body", b"abcde"]
 
 
+def test_a_chunk_that_is_longer_than_it_says_ends_the_request(site: Site) -> None:
+    host = f"127.0.0.1:{site.port}"
+    head = f"POST http://{host}/ HTTP/1.1\r\nHost: {host}\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+    with proxy([host]) as (port, _):
+        answer = ask(port, head + b"3\r\nabcXX0\r\n\r\n")
+
+    assert answer.startswith(b"HTTP/1.1 400 ")
+
+
 def test_a_connection_takes_one_request_and_no_second_one_behind_it(site: Site) -> None:
     host = f"127.0.0.1:{site.port}"
     with proxy([host]) as (port, _):
@@ -281,23 +290,24 @@ def test_a_host_is_reached_at_the_first_of_its_addresses_that_answers(site: Site
     "request_",
     [
         b"GET / HTTP/1.1\r\nHost: a\r\n\r\n",
-        b"GET https://a/ HTTP/1.1\r\n\r\n",
-        b"GET ftp://a/ HTTP/1.1\r\n\r\n",
-        b"GET http:///x HTTP/1.1\r\n\r\n",
-        b"GET http://[::1/ HTTP/1.1\r\n\r\n",
-        b"GET http://a:99999/ HTTP/1.1\r\n\r\n",
-        b"CONNECT a:x HTTP/1.1\r\n\r\n",
-        b"GET http://a/ HTTP/2.0\r\n\r\n",
-        b"GET http://a/\xff HTTP/1.1\r\n\r\n",
-        b"GET  http://a/ HTTP/1.1\r\n\r\n",
-        b"GET http://a/ HTTP/1.1\r\nHost : a\r\n\r\n",
+        b"GET https://a/ HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET ftp://a/ HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET http:///x HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET http://[::1/ HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET http://a:99999/ HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"CONNECT a:x HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET http://a/ HTTP/2.0\r\nHost: a\r\n\r\n",
+        b"GET http://a/\xff HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET  http://a/ HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET http://a/ HTTP/1.1\r\nHost: a\r\nX : a\r\n\r\n",
         b"GET http://a/ HTTP/1.1\r\n folded: a\r\n\r\n",
-        b"POST http://a/ HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\na",
-        b"POST http://a/ HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-        b"POST http://a/ HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
-        b"POST http://a/ HTTP/1.1\r\nContent-Length: +1\r\n\r\na",
+        b"POST http://a/ HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\na",
+        b"POST http://a/ HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"POST http://a/ HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+        b"POST http://a/ HTTP/1.1\r\nHost: a\r\nContent-Length: +1\r\n\r\na",
         b"\r\n\r\n",
         b"\0\r\n\r\n",
+        b"GET http://a/ HTTP/1.1\r\n\r\n",
         b"GET http://a/ HTTP/1.1\r\nX: " + b"a" * 200_000,
     ],
 )
