@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from contextlib import aclosing, suppress
 from typing import Any, Final, cast
 from uuid import uuid4
@@ -117,16 +118,16 @@ class _Conversation:
         async with aclosing(batches) as opened:
             async for events in opened:
                 for event in events:
-                    async with self._sending:
-                        await self._send(dump(event))
-                        self._pass(event["seq"])
+                    await self._show(event)
         # The thread has gone.
         self._subscriptions.clear()
 
-    def _pass(self, seq: int) -> None:
-        """Remember what was sent: the next subscription begins with the first event, and the others go on."""
-        for each in self._subscriptions.values():
-            each.since = max(each.since, seq)
+    async def _show(self, event: Mapping[str, Any]) -> None:
+        """Send an event, and note that it was sent to all subscriptions that there are."""
+        async with self._sending:
+            await self._send(dump(event))
+            for each in self._subscriptions.values():
+                each.since = max(each.since, event["seq"])
 
     async def _refuse(self, number: Any, error: ApiError) -> None:
         await self._send(dump(refusal(number, error)))
