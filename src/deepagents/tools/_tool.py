@@ -323,20 +323,16 @@ async def _answer(
     )
     messages: list[BaseMessage] = [message]
     if output.extra_message is not None:
-        messages.append(_extra_message(output, call_id))
+        marks = {
+            "read_file_media_result": True,
+            "read_file_tool_call_id": call_id,
+            "read_file_path": output.extra.get("read_file_path"),
+        }
+        # Some providers take pictures only in a message of the user.
+        messages.append(HumanMessage(content=output.extra_message, additional_kwargs=marks))
     elif output.update is None:
         return message
     return Command(update={**(output.update or {}), "messages": messages})
-
-
-def _extra_message(output: ToolOutput, call_id: str) -> HumanMessage:
-    marks = {
-        "read_file_media_result": True,
-        "read_file_tool_call_id": call_id,
-        "read_file_path": output.extra.get("read_file_path"),
-    }
-    # Some providers take pictures only in a message of the user.
-    return HumanMessage(content=output.extra_message or "", additional_kwargs=marks)
 
 
 def failure_message(tool: str, call_id: str, code: ErrorCode, text: str) -> ToolMessage:

@@ -329,7 +329,7 @@ class FilesystemMiddleware(BaseMiddleware):
         if not limit or (spec and not spec.offload_result and not _has_failed(result)):
             return result
         offload = ResultOffload(files, limit * CHARACTERS_PER_TOKEN, self._may_read, self._paths)
-        return await offload.apply(result)
+        return await map_messages(result, offload.shorten)
 
     def _repeats_a_change(self, call: Mapping[str, Any], state: Any) -> bool:
         """Return whether an unfinished call before this one, in the same turn, changes the same path."""

@@ -51,11 +51,8 @@ class ResultOffload:
     may_read: Callable[[str], bool]
     paths: CommandPaths
 
-    async def apply(self, result: Any) -> Any:
-        """Return what a tool returned, with each large tool message replaced by its notice."""
-        return await map_messages(result, self._offload)
-
-    async def _offload(self, message: Any) -> Any:
+    async def shorten(self, message: Any) -> Any:
+        """Return a large tool message with a notice instead of its text, any other message as it is."""
         if not isinstance(message, ToolMessage):
             return message
         text, others = split_content(message.content)
