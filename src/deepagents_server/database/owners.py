@@ -52,11 +52,6 @@ def bind(engine: AsyncEngine, scope: Scope) -> AsyncEngine:
     return engine.execution_options(**{_OPTION: scope})
 
 
-def of_all(statement: sa.Select[Any]) -> sa.Select[Any]:
-    """Return a statement that looks at the rows of all owners; no caller is shown what it finds."""
-    return statement.execution_options(**{_OPTION: None})
-
-
 def guard(engine: AsyncEngine) -> None:
     """Let an engine add the owner to each statement that is to keep to one."""
     event.listen(engine.sync_engine, "before_execute", _keep_to_owner, retval=True)

@@ -13,7 +13,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from deepagents_server.database.engine import Database, Row
 from deepagents_server.database.leftovers import leftovers
 from deepagents_server.database.notices import Notice
-from deepagents_server.database.owners import of_all
 from deepagents_server.database.queue import RunQueue
 from deepagents_server.database.tables import (
     PENDING,
@@ -125,14 +124,17 @@ async def pass_on(
 
 
 async def _others_wait(connection: AsyncConnection, run: Row) -> bool:
-    """Tell whether runs of other threads wait for a worker, which one that begins at once must not pass."""
+    """Tell whether runs of other threads wait for a worker, which one that begins at once must not pass.
+
+    In the transaction of a caller these are his own: others have the places that are kept for them.
+    """
     waiting = sa.select(leases.c.run_id).where(
         leases.c.run_id.is_not(None),
         leases.c.worker.is_(None),
         leases.c.run_id != run["run_id"],
         sa.exists().where(runs.c.run_id == leases.c.run_id, runs.c.version == run["version"]),
     )
-    return (await connection.execute(of_all(waiting.limit(1)))).first() is not None
+    return (await connection.execute(waiting.limit(1))).first() is not None
 
 
 async def take(connection: AsyncConnection, run: Row, worker: str) -> Taken | None:
