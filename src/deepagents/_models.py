@@ -14,8 +14,8 @@ from deepagents._deprecation import warn_caller
 from deepagents.errors import MissingKey
 from deepagents.models import resolve as _resolve
 from deepagents.models.keyless import KeylessModel
-from deepagents.models.traits import is_bedrock_model, model_matches_spec
 from deepagents.models.traits import model_identifier as get_model_identifier
+from deepagents.models.traits import model_matches_spec
 from deepagents.models.traits import model_provider as get_model_provider
 
 __all__ = [
@@ -23,7 +23,6 @@ __all__ = [
     "get_model_identifier",
     "get_model_provider",
     "init_chat_model",
-    "is_bedrock_model",
     "model_matches_spec",
     "resolve_model",
 ]

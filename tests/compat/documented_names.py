@@ -47,7 +47,7 @@ NAMES: Final[Mapping[str, str]] = MappingProxyType(
         """,
         "deepagents.profiles.provider.provider_profiles": "apply_provider_profile",
         "deepagents._models": """
-            get_model_identifier get_model_provider init_chat_model is_bedrock_model model_matches_spec
+            get_model_identifier get_model_provider init_chat_model model_matches_spec
             resolve_model
         """,
         "deepagents._version": "__version__",

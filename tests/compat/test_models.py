@@ -12,7 +12,6 @@ from deepagents import _models
 from deepagents._models import (
     get_model_identifier,
     get_model_provider,
-    is_bedrock_model,
     model_matches_spec,
     resolve_model,
 )
@@ -84,34 +83,6 @@ def test_the_name_of_a_model_may_hold_colons() -> None:
     assert model_matches_spec(model, "glm-5.2:cloud")
     assert not model_matches_spec(model, "ollama:glm-5.2")
     assert not model_matches_spec(FakeListChatModel(responses=[]), "acme:road-runner")
-
-
-class ChatBedrockConverse(FakeListChatModel):
-    """Goes by the name of a class of Amazon's package."""
-
-
-REGIONS = ("apac", "amer", "au", "eu", "global", "jp", "sa", "us", "us-gov")
-
-
-@pytest.mark.parametrize(
-    ("model", "expected"),
-    [
-        ("bedrock:any", True),
-        ("bedrock_converse:any", True),
-        ("anthropic_bedrock:any", True),
-        ("aws:any", True),
-        ("amazon.nova-pro-v1:0", True),
-        *((f"{region}.amazon.nova-lite", True) for region in REGIONS),
-        ("mars.amazon.nova-lite", False),
-        ("bedrock", False),
-        ("anthropic:claude-sonnet-4-6", False),
-        (scripted("amazon_bedrock"), True),
-        (scripted("anthropic"), False),
-        (ChatBedrockConverse(responses=[]), True),
-    ],
-)
-def test_models_on_bedrock_are_known(model: Any, expected: bool) -> None:
-    assert is_bedrock_model(model) is expected
 
 
 def test_all_that_is_promised_is_there() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Container, Mapping
 from ipaddress import ip_address
 from typing import Any, Final, Literal, TypeGuard, cast
@@ -17,9 +16,6 @@ _TAKE_ANY_FILE: Final = ("openai", "azure")
 _BEDROCK_PROVIDERS: Final = frozenset(
     {"amazon_bedrock", "anthropic_bedrock", "aws", "bedrock", "bedrock_converse"}
 )
-_BEDROCK_CLASSES: Final = frozenset(
-    {"ChatAnthropicBedrock", "ChatBedrock", "ChatBedrockConverse", "ChatBedrockNovaSonic"}
-)
 _ANSWERS_AS: Final[Mapping[str, str]] = {
     **dict.fromkeys(_BEDROCK_PROVIDERS, "bedrock"),
     "openai-mantle": "openai",
@@ -30,7 +26,6 @@ _ANSWERS_AS: Final[Mapping[str, str]] = {
 }
 """What answers call their provider, where models call it something else."""
 _BOUND_REASONING: Final = frozenset({"thinking", "redacted_thinking", "reasoning_content"})
-_NOVA: Final = re.compile(r"((apac|amer|au|eu|global|jp|sa|us|us-gov)\.)?amazon\.nova-")
 
 _log = logging.getLogger(__name__)
 
@@ -94,14 +89,6 @@ def model_matches_spec(model: BaseChatModel, spec: str) -> bool:
         _log.debug("%r has no provider to compare with %r; its name decides", identifier, spec)
         return True
     return normal_provider(provider) == normal_provider(wanted)
-
-
-def is_bedrock_model(model: BaseChatModel | str) -> bool:
-    """Return whether a model, or the model of this name, runs on Amazon Bedrock."""
-    if isinstance(model, str):
-        provider, colon, _ = model.partition(":")
-        return bool(_NOVA.match(model)) or bool(colon and normal_provider(provider) in _BEDROCK_PROVIDERS)
-    return type(model).__name__ in _BEDROCK_CLASSES or model_provider(model) in _BEDROCK_PROVIDERS
 
 
 def is_answer_of(metadata: Mapping[str, Any], provider: str | None) -> bool:
