@@ -135,8 +135,12 @@ def test_a_translated_phrase_is_found() -> None:
     ]
 
 
-def test_a_class_name_has_one_meaning_in_the_library() -> None:
-    assert names_with_two_meanings(sources("src/deepagents")) == {}
+PACKAGES = sorted(path.name for path in (ROOT / "src").iterdir() if path.name.startswith("deepagents"))
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_class_name_has_one_meaning_in_a_package(package: str) -> None:
+    assert names_with_two_meanings(sources(f"src/{package}")) == {}
 
 
 def test_a_second_meaning_is_found() -> None:
@@ -145,12 +149,49 @@ def test_a_second_meaning_is_found() -> None:
     assert names_with_two_meanings(files) == {"Rules": ["a.py:1", "b.py:1"]}
 
 
+def test_no_two_of_our_classes_meet_under_one_name() -> None:
+    defined = {node.name for source in sources("src") for node in classes_of(source)}
+    met = {str(source.path): names_that_meet(source) & defined for source in sources("src")}
+
+    assert {path: names for path, names in met.items() if names} == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from deepagents import a\nfrom deepagents.b import Rules\na.Rules()\n",
+        "from deepagents.b import Rules\nclass Rules: ...\n",
+        "from deepagents.a import Rules as Others\nfrom deepagents.b import Rules\n",
+    ],
+)
+def test_two_names_that_meet_are_found(text: str) -> None:
+    assert names_that_meet(Source(PurePosixPath("x.py"), text)) == {"Rules"}
+
+
+def names_that_meet(source: Source) -> set[str]:
+    """Find the names by which a file means two things of our packages, however it imports them."""
+    homes: dict[str, set[str]] = {node.name: {str(source.path)} for node in classes_of(source)}
+    modules: dict[str, str] = {}
+    for node in source.nodes:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("deepagents"):
+            for name in node.names:
+                homes.setdefault(name.name, set()).add(str(node.module))
+                modules[name.asname or name.name] = f"{node.module}.{name.name}"
+    for node in source.nodes:
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules:
+            homes.setdefault(node.attr, set()).add(modules[node.value.id])
+    return {name for name, places in homes.items() if len(places) > 1}
+
+
+def classes_of(source: Source) -> list[ast.ClassDef]:
+    return [node for node in source.nodes if isinstance(node, ast.ClassDef)]
+
+
 def names_with_two_meanings(files: list[Source]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for source in files:
-        for node in source.nodes:
-            if isinstance(node, ast.ClassDef):
-                found.setdefault(node.name, []).append(source.at(node))
+        for node in classes_of(source):
+            found.setdefault(node.name, []).append(source.at(node))
     return {name: places for name, places in found.items() if len(places) > 1}
 
 

@@ -12,8 +12,8 @@ from deepagents.events import ApprovalNeeded, ApprovalRequest
 from deepagents_cli.approval.policy import Policy
 from deepagents_cli.protocol import Answer, Decide, Preview, ToScreen, ToWorker
 from deepagents_cli.session.asking import Asking
-from deepagents_cli.session.session import Session
-from deepagents_cli.views.chat.conversation import Conversation
+from deepagents_cli.session.driver import Driver
+from deepagents_cli.views.chat.chat import Chat
 from deepagents_cli.views.chat.render import Renderer
 from deepagents_cli.views.chat.theme import find_look
 from deepagents_cli.views.lines import Lines
@@ -23,7 +23,7 @@ class _Person(Lines):
     def __init__(self, policy: Policy) -> None:
         self.out = io.StringIO()
         self.asking = Asking(self._hear, policy, lambda mode: None)
-        talk = Conversation(self._say, set_theme=lambda theme: None, leave=lambda code: None)
+        talk = Chat(self._say, set_theme=lambda theme: None, leave=lambda code: None)
         look = replace(find_look(), colours=False, styled=False)
         super().__init__(talk, Renderer(look, 400), self.out, editor=None, changeable=())
 
@@ -48,7 +48,7 @@ async def answer(
     """Return what a person sees of a call until these lines are typed, and what is decided by them."""
     person = _Person(policy)
     waiting = [ApprovalNeeded((request,), agent=agent)]
-    deciding = asyncio.create_task(person.asking.resume(Session(None, "t", lambda event: None), waiting))
+    deciding = asyncio.create_task(person.asking.resume(Driver(None, "t", lambda event: None), waiting))
     for line in lines:
         while not (person.answerable or deciding.done()):
             await asyncio.sleep(0.01)

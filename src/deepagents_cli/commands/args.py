@@ -54,7 +54,7 @@ exit codes:
 
 environment:
   DEEPAGENTS_MODEL  the model to use when --model is not given
-  DEEPAGENTS_STATE  the directory that keeps the threads
+  DEEPAGENTS_STATE  the directory that keeps the sessions
   DEEPAGENTS_CACHE  the directory that keeps the weights of local models
   NO_COLOR          any value turns colours off
 """

@@ -62,7 +62,7 @@ def add_place(parser: argparse.ArgumentParser) -> None:
 def add_work(parser: argparse.ArgumentParser) -> None:
     """Describe what a task and a conversation may use, and which session they go on with."""
     parser.add_argument(
-        "--continue", dest="resume", action="store_true", help="take up the directory's last thread"
+        "--continue", dest="resume", action="store_true", help="take up the directory's last session"
     )
     parser.add_argument(
         "--thread", metavar="NAME", help="use the session of this name or id; a new one gets the id"

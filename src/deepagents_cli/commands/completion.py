@@ -17,7 +17,7 @@ from deepagents_cli.text import one_line
 with imported_when_run():
     from deepagents_cli.commands import args
     from deepagents_cli.project import state
-    from deepagents_cli.session import threads
+    from deepagents_cli.session import sessions
 
 SHELLS: Final = ("bash", "zsh", "fish")
 _INSTALL: Final = """type these once, and open a new shell:
@@ -125,7 +125,7 @@ def find_parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentP
 def _list_sessions() -> Iterator[str]:
     """Yield the ids of this directory's sessions, and the names that a shell takes as one word."""
     place = state.state_dir()
-    found = threads.Threads(place).find_all(Path.cwd()) if (place / state.FILE).exists() else []
+    found = sessions.Sessions(place).find_all(Path.cwd()) if (place / state.FILE).exists() else []
     for each in found:
         for word, text in ((each.name, each.id), (each.id, each.name)):
             if word.replace("-", "").isalnum() and not word.startswith("-"):

@@ -34,7 +34,7 @@ with imported_when_run():
     from deepagents_cli.project import models
     from deepagents_cli.session import agents, lines, usage
     from deepagents_cli.session import asking as questions
-    from deepagents_cli.session import session as threads
+    from deepagents_cli.session import driver as drivers
     from deepagents_cli.views import task as views
     from deepagents_cli.views.chat import render
     from deepagents_sandbox import backend as sandbox
@@ -145,12 +145,12 @@ class _Work:
             from deepagents_local.guided import GuideTools, guide
 
             model, middleware = guide(model), [GuideTools(step.tools)]
-        session = threads.Session(
+        driver = drivers.Driver(
             agents.make_agent(model, self._saver, policy, middleware=middleware), "first-run", self._show
         )
         asking = questions.Asking(self._view.take, policy, lambda mode: None)
         self._done.clear()
-        work = asyncio.create_task(self._work(step, session, asking))
+        work = asyncio.create_task(self._work(step, driver, asking))
         work.add_done_callback(self._view.note_end)
 
         def take(message: protocol.AtOnce) -> None:
@@ -165,14 +165,14 @@ class _Work:
         if self._view.stopped:
             raise KeyboardInterrupt
 
-    async def _work(self, step: Step, session: threads.Session, asking: questions.Asking) -> None:
+    async def _work(self, step: Step, driver: drivers.Driver, asking: questions.Asking) -> None:
         if not self._view.began:
             label = agents.model_label(self._model)
             self._show(events.RunStarted("first-run", step.text, label, str(self._directory)))
         self._view.take(protocol.Working())
-        waiting = await session.send([messages.HumanMessage(step.text)])
+        waiting = await driver.send([messages.HumanMessage(step.text)])
         while waiting:
-            waiting = await session.go_on(await asking.resume(session, waiting))
+            waiting = await driver.go_on(await asking.resume(driver, waiting))
         self._view.take(protocol.Idle("done"))
 
     def _show(self, event: events.Event) -> None:

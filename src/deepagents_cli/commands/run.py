@@ -68,11 +68,11 @@ def add_own_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
-    """Run, or take up, a thread; return the exit code."""
+    """Run a task in a session, new or taken up; return the exit code."""
     directory = read_directory(arguments.dir)
     text = _read_task(arguments.task, sys.stdin)
     if not (text or arguments.resume or arguments.thread):
-        sentence = 'a task is needed: deepagents "TASK" (--continue takes up the last thread)'
+        sentence = 'a task is needed: deepagents "TASK" (--continue takes up the last session)'
         raise CommandError(sentence, Exit.USAGE)
     wanted = schema.read_schema(arguments.schema)
     # What fails is raised, and is no line of a log.
@@ -100,8 +100,8 @@ async def _work(
     )
     try:
         await place.open(model or agents.choose_model(arguments.model, place.setup.settings))
-        thread = place.threads.choose(place.directory, arguments.thread, latest=arguments.resume)
-        with place.threads.hold(thread):
+        thread = place.sessions.choose(place.directory, arguments.thread, latest=arguments.resume)
+        with place.sessions.hold(thread):
             task = session.Task(place, thread, await place.record.texts(thread), view.take, wanted)
             resumed, own = arguments.resume or text is None, model or arguments.model
             await _show(view, task, task.carry_out(text, resumed=resumed, with_model=not own), again)

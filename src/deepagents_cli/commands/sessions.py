@@ -18,7 +18,7 @@ from deepagents_cli.values import read_count
 
 with imported_when_run():
     from deepagents_cli.project import state
-    from deepagents_cli.session import artifacts, export, threads
+    from deepagents_cli.session import artifacts, export, sessions
 
 _DAY: Final = 86_400
 _MEGABYTE: Final = 1_000_000
@@ -74,15 +74,15 @@ def add_options(commands: Any) -> None:
 
 def run(arguments: Namespace, *, model: Any = None) -> int:
     """Do what the verb says; return the exit code."""
-    _VERBS[arguments.verb](threads.Threads(state.state_dir()), arguments)
+    _VERBS[arguments.verb](sessions.Sessions(state.state_dir()), arguments)
     return Exit.DONE
 
 
-def _list(store: threads.Threads, arguments: Namespace) -> None:
+def _list(store: sessions.Sessions, arguments: Namespace) -> None:
     _print_list(store.find_all(_directory(arguments)), with_directory=arguments.all)
 
 
-def _search(store: threads.Threads, arguments: Namespace) -> None:
+def _search(store: sessions.Sessions, arguments: Namespace) -> None:
     wanted = arguments.text.casefold()
     with closing(export.MessageReader(store.path)) as reader:
         found = [
@@ -94,12 +94,12 @@ def _search(store: threads.Threads, arguments: Namespace) -> None:
     _print_list(found, with_directory=arguments.all)
 
 
-def _show(store: threads.Threads, arguments: Namespace) -> None:
+def _show(store: sessions.Sessions, arguments: Namespace) -> None:
     found = store.find(arguments.session)
     sys.stdout.write(clean(export.as_markdown(found, export.read_messages(store, found.id))))
 
 
-def _export(store: threads.Threads, arguments: Namespace) -> None:
+def _export(store: sessions.Sessions, arguments: Namespace) -> None:
     found = store.find(arguments.session)
     write = export.as_json if arguments.json else export.as_markdown
     written = write(found, export.read_messages(store, found.id))
@@ -107,20 +107,20 @@ def _export(store: threads.Threads, arguments: Namespace) -> None:
     sys.stdout.write(clean(written) if sys.stdout.isatty() else written)
 
 
-def _rename(store: threads.Threads, arguments: Namespace) -> None:
+def _rename(store: sessions.Sessions, arguments: Namespace) -> None:
     store.rename(store.find(arguments.session).id, arguments.name)
 
 
-def _delete(store: threads.Threads, arguments: Namespace) -> None:
+def _delete(store: sessions.Sessions, arguments: Namespace) -> None:
     # All are found before the first is removed: a typing error removes nothing.
     _remove(store, [store.find(name) for name in arguments.session])
 
 
-def _prune(store: threads.Threads, arguments: Namespace) -> None:
+def _prune(store: sessions.Sessions, arguments: Namespace) -> None:
     """Remove what is older than asked, then the oldest until the rest is as small as asked."""
     if arguments.older is None and arguments.keep is None:
         raise CommandError("say what to remove: --older DAYS, --keep MB, or both", Exit.USAGE)
-    now, kept, surplus = time.time(), 0, list[threads.Thread]()
+    now, kept, surplus = time.time(), 0, list[sessions.Session]()
     for each in store.find_all(_directory(arguments)):
         too_old = arguments.older is not None and now - each.used > arguments.older * _DAY
         too_large = arguments.keep is not None and kept + each.size > arguments.keep * _MEGABYTE
@@ -131,11 +131,11 @@ def _prune(store: threads.Threads, arguments: Namespace) -> None:
     _remove(store, surplus)
 
 
-def _fork(store: threads.Threads, arguments: Namespace) -> None:
+def _fork(store: sessions.Sessions, arguments: Namespace) -> None:
     sys.stdout.write(f"{export.fork(store, store.find(arguments.session), arguments.at)}\n")
 
 
-def _remove(store: threads.Threads, surplus: Sequence[threads.Thread]) -> None:
+def _remove(store: sessions.Sessions, surplus: Sequence[sessions.Session]) -> None:
     """Remove sessions and their files; one in use keeps none of the others."""
     if not surplus:
         return
@@ -146,7 +146,7 @@ def _remove(store: threads.Threads, surplus: Sequence[threads.Thread]) -> None:
             with store.hold(each.id):
                 gone.setdefault(each.directory, set()).update(artifacts.names_of(store, each.id))
                 store.forget(each.id)
-        except threads.InUse:
+        except sessions.InUse:
             kept.append(each.id)
         else:
             sys.stdout.write(f"removed {each.id}  {one_line(each.name)}\n")
@@ -174,7 +174,7 @@ _VERBS: Final = {
 }
 
 
-def _print_list(found: Sequence[threads.Thread], *, with_directory: bool) -> None:
+def _print_list(found: Sequence[sessions.Session], *, with_directory: bool) -> None:
     for each in found:
         used = time.strftime("%Y-%m-%d %H:%M", time.localtime(each.used))
         where = f"  {one_line(str(each.directory))}" if with_directory else ""

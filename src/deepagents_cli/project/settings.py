@@ -28,7 +28,7 @@ Owner: TypeAlias = Literal["yes", "trusted", "never"]
 
 
 @dataclass(frozen=True)
-class Trusted:
+class TrustedDirectory:
     """A directory whose programs may be used, as long as their digest stays."""
 
     directory: Path
@@ -59,7 +59,7 @@ class Settings:
     write: tuple[Path, ...] = ()
     limits: Mapping[str, Any] = field(default_factory=dict[str, Any])
     permissions: tuple[Permission, ...] = ()
-    trusted: tuple[Trusted, ...] = ()
+    trusted: tuple[TrustedDirectory, ...] = ()
     hooks: tuple[Hook, ...] = ()
     notices: tuple[str, ...] = ()
 
@@ -268,9 +268,9 @@ def _permission(table: dict[str, Any], base: Path) -> Permission:
     )
 
 
-def _read_trusted(table: dict[str, Any], base: Path) -> Trusted:
+def _read_trusted(table: dict[str, Any], base: Path) -> TrustedDirectory:
     _only(table, "directory", "digest")
-    return Trusted(_absolute(table.get("directory"), base), _text(table.get("digest"), base))
+    return TrustedDirectory(_absolute(table.get("directory"), base), _text(table.get("digest"), base))
 
 
 def _absolute(value: Any, base: Path) -> Path:

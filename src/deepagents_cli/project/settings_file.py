@@ -16,7 +16,7 @@ from tomlkit.items import AoT
 from deepagents_cli.approval.rules import Permission
 from deepagents_cli.errors import CommandError
 from deepagents_cli.project.project import write_whole
-from deepagents_cli.project.settings import Trusted
+from deepagents_cli.project.settings import TrustedDirectory
 
 
 def add_permission(path: Path, permission: Permission) -> None:
@@ -38,7 +38,7 @@ def remove_permission(path: Path, permission: Permission) -> None:
     _change(path, lambda document: _replace(document, "permissions", None, is_it))
 
 
-def add_trusted(path: Path, trusted: Trusted) -> None:
+def add_trusted(path: Path, trusted: TrustedDirectory) -> None:
     """Trust a directory as it is now."""
     entry = {"directory": str(trusted.directory), "digest": trusted.digest}
     _change(path, lambda document: _replace(document, "trusted", entry, _of(trusted.directory)))

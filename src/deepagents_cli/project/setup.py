@@ -18,7 +18,7 @@ from deepagents_cli.project.settings import (
     Chosen,
     Hook,
     Settings,
-    Trusted,
+    TrustedDirectory,
     add_values,
     as_text,
     merge,
@@ -56,9 +56,9 @@ class Setup:
     trusted: bool
     notices: Sequence[str]
 
-    def trust(self) -> Trusted:
+    def trust(self) -> TrustedDirectory:
         """Return what is kept where the person trusts this."""
-        return Trusted(self.project.directory.resolve(), self.digest)
+        return TrustedDirectory(self.project.directory.resolve(), self.digest)
 
 
 def load_setup(

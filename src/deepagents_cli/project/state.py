@@ -14,7 +14,7 @@ _UNKEPT = "deepagents-unkept-"
 
 
 def state_dir(environment: Mapping[str, str] = os.environ, platform: str = sys.platform) -> Path:
-    """Return where threads are kept: `DEEPAGENTS_STATE`, or the user's state directory."""
+    """Return where sessions are kept: `DEEPAGENTS_STATE`, or the user's state directory."""
     if chosen := environment.get("DEEPAGENTS_STATE"):
         return Path(chosen).expanduser()
     if chosen := environment.get("XDG_STATE_HOME"):

@@ -16,7 +16,7 @@ from deepagents.backends.filesystem import FilesystemBackend
 from deepagents.backends.protocol import FileInfo
 from deepagents.middleware.summarization.archive import archive_path
 from deepagents_cli.approval.backends import ARTIFACTS, Files
-from deepagents_cli.session.threads import Threads
+from deepagents_cli.session.sessions import Sessions
 
 _HISTORY: Final = "conversation_history"
 _NAMED: Final = re.compile(
@@ -30,13 +30,15 @@ _PART: Final = re.compile(r"(?:\.[0-9a-f]{8})?(?:\.\d{1,7})?\.md\Z")
 _ARCHIVE_BEGINS: Final = b"\n## Summarized at "
 
 
-def names_of(threads: Threads, thread: str) -> frozenset[str]:
+def names_of(sessions: Sessions, thread: str) -> frozenset[str]:
     """Return the names of the files that a session refers to, and of its archive."""
     own = archive_path("", thread, "", "")
-    return frozenset({_whole(own[1:]), *_names_in(threads.read_saved(thread))})
+    return frozenset({_whole(own[1:]), *_names_in(sessions.read_saved(thread))})
 
 
-def remove_unused(threads: Threads, gone: Mapping[Path, Collection[str]]) -> Iterator[tuple[Path, int, int]]:
+def remove_unused(
+    sessions: Sessions, gone: Mapping[Path, Collection[str]]
+) -> Iterator[tuple[Path, int, int]]:
     """Remove those of the named files below each directory that no session names.
 
     Yield each folder from which some were removed, how many, and their bytes.
@@ -48,7 +50,7 @@ def remove_unused(threads: Threads, gone: Mapping[Path, Collection[str]]) -> Ite
         if not any(_whole(each) in names for each in listed):
             continue
         if named is None:
-            named = frozenset(name for each in threads.all_ids() for name in names_of(threads, each))
+            named = frozenset(name for each in sessions.all_ids() for name in names_of(sessions, each))
         surplus = _find_surplus(files, listed, names, named)
         done = [each for each in surplus if not files.delete(f"/{ARTIFACTS}/{each}").error]
         if done:

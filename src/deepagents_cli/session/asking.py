@@ -14,8 +14,8 @@ from deepagents.events import ApprovalNeeded, ApprovalRequest, QuestionAsked
 from deepagents_cli import protocol
 from deepagents_cli.approval.policy import Policy
 from deepagents_cli.approval.questions import Decision, apply_edit, decision_by, make_question
+from deepagents_cli.session.driver import Driver, Waiting
 from deepagents_cli.session.lines import call_line
-from deepagents_cli.session.session import Session, Waiting
 from deepagents_cli.session.steering import PLAN
 from deepagents_cli.text import clean, one_line
 from deepagents_cli.values import Mode, Scope
@@ -46,7 +46,7 @@ class Asking:
         self.answered: set[str | None] = set()
         """The ids of the calls in whose place the person gave a reason or a result."""
 
-    async def resume(self, session: Session, waiting: Sequence[Waiting]) -> Command[Any]:
+    async def resume(self, driver: Driver, waiting: Sequence[Waiting]) -> Command[Any]:
         """Ask about all that waits; return what goes on with the answers."""
         decided: list[tuple[ApprovalRequest, Decision]] = []
         answers: dict[str, Any] = {}
@@ -55,7 +55,7 @@ class Asking:
                 decided += [(asked, await self._decide(asked, each.agent)) for asked in each.requests]
             else:
                 answers[each.interrupt_id] = await self._answer(each)
-        return Command(resume={**session.answers(decided), **answers})
+        return Command(resume={**driver.answers(decided), **answers})
 
     async def _answer(self, asked: QuestionAsked) -> Any:
         """Return the answer to what a tool asks."""

@@ -18,11 +18,11 @@ from deepagents_cli.project.commands import FileCommand
 from deepagents_cli.session.asking import Asking, Say
 from deepagents_cli.session.attachments import find_attachments, looks_like_secret, read_attachments
 from deepagents_cli.session.changes import Changes
+from deepagents_cli.session.driver import Driver, messages_in
 from deepagents_cli.session.hosts import Hosts
 from deepagents_cli.session.inbox import Inbox
 from deepagents_cli.session.lines import call_line, line_of
 from deepagents_cli.session.record import Text
-from deepagents_cli.session.session import Session, messages_in
 from deepagents_cli.session.steering import Steering, present_plan
 from deepagents_cli.session.turns import Turns
 from deepagents_cli.session.usage import last_context, sum_used
@@ -51,7 +51,7 @@ class Conversation:
     def __init__(self, place: Workplace, thread: str, texts: Sequence[Text], say: Say, enter: Enter) -> None:
         self.workplace = place
         self.thread = thread
-        self.name = place.threads.name_of(thread)
+        self.name = place.sessions.name_of(thread)
         self.say = say
         self.enter = enter
         self.made: dict[str, FileCommand] = {}
@@ -62,12 +62,12 @@ class Conversation:
         self.asking = Asking(say, place.policy, self.set_mode)
         self.steering = Steering(self.inbox, place, presents=self.presents)
         self.changes = Changes(place.policy, place.record, thread)
-        self.session = Session(self.make_agent(), thread, self.show)
-        self.turns = Turns(self.session, self.inbox, self.asking, say, self.end_turn)
+        self.driver = Driver(self.make_agent(), thread, self.show)
+        self.turns = Turns(self.driver, self.inbox, self.asking, say, self.end_turn)
 
     async def begin(self, commands: Mapping[str, str], *, resumed: bool) -> None:
         """Tell the screen what is in the thread and which commands there are, and ask what it waits for."""
-        place, state = self.workplace, await self.session.read()
+        place, state = self.workplace, await self.driver.read()
         messages = messages_in(state)
         self.inbox.settle({each.id for each in messages})
         await place.usage.open(self.thread, last_context(messages))
@@ -169,7 +169,7 @@ class Conversation:
             for each in left_out:
                 self.say(protocol.Notice(f"Sent without a file: {each}."))
             # Not in the event loop: the saver may be in the middle of a change, which needs the loop.
-            await to_thread(self.workplace.threads.note, self.thread, self.workplace.directory, text)
+            await to_thread(self.workplace.sessions.note, self.thread, self.workplace.directory, text)
             self.name = self.name or one_line(text)[:80]
             await self.inbox.put(text, content, self.made.pop(text, None))
         self.turns.begin()

@@ -17,13 +17,13 @@ from langgraph.graph import START, StateGraph
 from deepagents import DeepAgentState
 from deepagents_cli.errors import CommandError
 from deepagents_cli.session.lines import call_line
-from deepagents_cli.session.threads import BUSY_SECONDS, Thread, Threads, new_thread_id
+from deepagents_cli.session.sessions import BUSY_SECONDS, Session, Sessions, new_thread_id
 from deepagents_cli.text import one_line
 
 
-def read_messages(threads: Threads, thread: str) -> Sequence[BaseMessage]:
+def read_messages(sessions: Sessions, thread: str) -> Sequence[BaseMessage]:
     """Return the messages of a thread, without the agent that wrote them."""
-    with closing(MessageReader(threads.path)) as reader:
+    with closing(MessageReader(sessions.path)) as reader:
         return reader.read(thread)
 
 
@@ -58,7 +58,7 @@ def _do_nothing(state: Any) -> dict[str, Any]:
     return {}
 
 
-def fork(threads: Threads, source: Thread, at: int | None) -> str:
+def fork(sessions: Sessions, source: Session, at: int | None) -> str:
     """Copy a thread up to its message of this number, counted from 1; return the id of the copy.
 
     Raises:
@@ -66,18 +66,18 @@ def fork(threads: Threads, source: Thread, at: int | None) -> str:
     """
     copy = new_thread_id()
     # Not held: a process that works in it may go on. A copy is as of one moment, as after a crash.
-    with closing(MessageReader(threads.path)) as reader:
+    with closing(MessageReader(sessions.path)) as reader:
         last = None
         if at is not None:
             ends = ((checkpoint, len(messages)) for checkpoint, messages in reader.steps(source.id))
             last = next((checkpoint for checkpoint, count in ends if count == at), None)
             if last is None:
                 raise CommandError(f"no step of {source.id!r} ended with message {at}; `show` numbers them")
-        threads.copy(source, copy, last)
+        sessions.copy(source, copy, last)
     return copy
 
 
-def as_markdown(thread: Thread, messages: Sequence[BaseMessage]) -> str:
+def as_markdown(thread: Session, messages: Sequence[BaseMessage]) -> str:
     """Write a thread for people: what was asked, called and answered, numbered."""
     parts = [f"# {one_line(thread.name) or thread.id}\n\nSession {thread.id} in `{thread.directory}`\n"]
     for number, message in enumerate(messages, 1):
@@ -92,7 +92,7 @@ def as_markdown(thread: Thread, messages: Sequence[BaseMessage]) -> str:
     return "\n".join(parts)
 
 
-def as_json(thread: Thread, messages: Sequence[BaseMessage]) -> str:
+def as_json(thread: Session, messages: Sequence[BaseMessage]) -> str:
     """Write a thread for programs: its facts, and its messages as LangChain writes them."""
     facts = {"id": thread.id, "name": thread.name, "directory": str(thread.directory), "used": thread.used}
     dumped = {**facts, "messages": [message_to_dict(each) for each in messages]}

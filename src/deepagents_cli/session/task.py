@@ -13,8 +13,8 @@ from deepagents_cli.protocol import End, Ready
 from deepagents_cli.session.agents import expand_command, find_command
 from deepagents_cli.session.asking import Say
 from deepagents_cli.session.conversation import Conversation
+from deepagents_cli.session.driver import messages_in
 from deepagents_cli.session.record import Text
-from deepagents_cli.session.session import messages_in
 from deepagents_cli.session.workplace import Workplace
 
 
@@ -43,9 +43,9 @@ class Task(Conversation):
         """
         place = self.workplace
         self.say(Ready(self.thread, self.name, place.label, str(place.directory), notices=place.notices))
-        state = await self.session.read()
+        state = await self.driver.read()
         self.inbox.settle({each.id for each in messages_in(state)})
-        await to_thread(place.threads.note, self.thread, place.directory, text or "")
+        await to_thread(place.sessions.note, self.thread, place.directory, text or "")
         if text is not None:
             command, _ = find_command(text, place.setup)
             text = await expand_command(text, place.setup, place.policy)
@@ -54,7 +54,7 @@ class Task(Conversation):
             await self.inbox.put(text, text, command)
         elif not (state.tasks or self.inbox.texts):
             raise CommandError(
-                'Nothing is left to do in this thread; give it a task: deepagents --continue "TASK"'
+                'Nothing is left to do in this session; give it a task: deepagents --continue "TASK"'
             )
         self.show(RunStarted(self.thread, text, place.label, str(place.directory), resumed=resumed))
         self.turns.begin()
@@ -75,4 +75,4 @@ class Task(Conversation):
             self.show(RunFailed(type(failure).__name__, str(failure)))
 
     async def _stay(self, thread: str, /, *, resumed: bool) -> None:
-        raise CommandError("A task stays in its thread")
+        raise CommandError("A task stays in its session")

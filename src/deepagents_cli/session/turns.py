@@ -14,8 +14,8 @@ from deepagents.events import Event, LimitReached, Reasoning, Token
 from deepagents_cli.errors import explain_error
 from deepagents_cli.protocol import End, Idle, Working
 from deepagents_cli.session.asking import Asking, Say
+from deepagents_cli.session.driver import Driver, Waiting, messages_in
 from deepagents_cli.session.inbox import Inbox
-from deepagents_cli.session.session import Session, Waiting, messages_in
 from deepagents_cli.session.steering import NODE
 
 _INTERRUPTED: Final = "[The person stopped the answer here.]"
@@ -31,8 +31,8 @@ Done: TypeAlias = Callable[[End, Exception | None], None]
 class Turns:
     """The turns of one thread, one at a time."""
 
-    def __init__(self, session: Session, inbox: Inbox, asking: Asking, say: Say, done: Done) -> None:
-        self._session = session
+    def __init__(self, driver: Driver, inbox: Inbox, asking: Asking, say: Say, done: Done) -> None:
+        self._driver = driver
         self._inbox = inbox
         self._asking = asking
         self._say = say
@@ -109,7 +109,7 @@ class Turns:
         try:
             waiting = await self._start()
             while waiting:
-                waiting = await self._session.go_on(await self._asking.resume(self._session, waiting))
+                waiting = await self._driver.go_on(await self._asking.resume(self._driver, waiting))
         except CancelledError:
             if not self._stopping:
                 raise
@@ -122,20 +122,20 @@ class Turns:
 
     async def _start(self) -> list[Waiting]:
         if messages := self._inbox.hand_over():
-            return await self._session.send(messages)
-        state = await self._session.read()
+            return await self._driver.send(messages)
+        state = await self._driver.read()
         past = messages_in(state)
         last = past[-1] if past else None
         if isinstance(last, AIMessage) and not last.tool_calls:
             # A model that is asked behind an answer of its own may answer with nothing, or refuse.
-            return await self._session.send([HumanMessage(_GO_ON)])
-        return await self._session.go_on() if state.tasks else []
+            return await self._driver.send([HumanMessage(_GO_ON)])
+        return await self._driver.go_on() if state.tasks else []
 
     async def _settle(self) -> None:
         """Keep what was written of an answer that was stopped, and learn what of the inbox was saved."""
-        state = await self._session.read()
+        state = await self._driver.read()
         if self._stopping and self._written.strip() and _MODEL in state.next:
             partly = AIMessage(f"{self._written.rstrip()}\n\n{_INTERRUPTED}")
-            session = self._session
-            await session.agent.aupdate_state(session.config, {"messages": [partly]}, as_node=NODE)
+            driver = self._driver
+            await driver.agent.aupdate_state(driver.config, {"messages": [partly]}, as_node=NODE)
         self._inbox.settle({each.id for each in messages_in(state)})

@@ -21,8 +21,8 @@ from deepagents_cli.errors import (
 )
 from deepagents_cli.session.asking import Say
 from deepagents_cli.session.conversation import Conversation
+from deepagents_cli.session.sessions import InUse
 from deepagents_cli.session.slash import carry_out, list_commands
-from deepagents_cli.session.threads import InUse
 from deepagents_cli.session.workplace import Workplace
 
 logger = logging.getLogger(__name__)
@@ -102,7 +102,7 @@ class Worker:
             self._say(protocol.Trust(str(place.directory), items))
             trust = await self._trust
         await place.open(trust=trust)
-        thread = place.threads.choose(place.directory, order.thread, latest=order.resume)
+        thread = place.sessions.choose(place.directory, order.thread, latest=order.resume)
         await self._enter_once_free(place, thread, resumed=bool(order.thread) or order.resume)
         place.repository.look(place.project)
 
@@ -133,7 +133,7 @@ class Worker:
             CommandError: when another process works in it; the present one stays open then.
         """
         with ExitStack() as held:
-            held.enter_context(place.threads.hold(thread))
+            held.enter_context(place.sessions.hold(thread))
             texts = await place.record.texts(thread)
             self._held.close()
             self._held = held.pop_all()

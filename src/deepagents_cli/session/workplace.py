@@ -39,11 +39,11 @@ from deepagents_cli.session.agents import (
     model_label,
     refuse_options,
 )
+from deepagents_cli.session.driver import open_saver
 from deepagents_cli.session.proposal import Proposal
 from deepagents_cli.session.record import Record
 from deepagents_cli.session.repository import Repository
-from deepagents_cli.session.session import open_saver
-from deepagents_cli.session.threads import Threads
+from deepagents_cli.session.sessions import Sessions
 from deepagents_cli.session.usage import UsageCounter
 
 _NO_MODEL: Final = "no model"
@@ -65,8 +65,8 @@ class Workplace:
         self.directory = directory
         self.setup = load_setup(Project(directory, Path.home()))
         self._named = opened.model
-        self.threads = Threads(state_dir())
-        self.record = Record(self.threads.path)
+        self.sessions = Sessions(state_dir())
+        self.record = Record(self.sessions.path)
         self.usage = UsageCounter(self.record, changed)
         self.repository = Repository()
         self.proposed: dict[str, Proposal] = {}
@@ -92,7 +92,7 @@ class Workplace:
         self.access = replace(Access.of(self.options, settings), asks_hosts=model is None)
         self.limits: Limits | None = limits_of(self.options, settings.limits)
         self._set_model(model or await self._find_model())
-        self.saver = await open_saver(self.threads.path)
+        self.saver = await open_saver(self.sessions.path)
 
     async def _find_model(self) -> BaseChatModel:
         settings = self.setup.settings

@@ -11,7 +11,7 @@ from typing import IO, Final
 
 from deepagents_cli.terminal import READING, take_typed_ahead
 from deepagents_cli.text import clean, one_line
-from deepagents_cli.views.chat.conversation import Conversation
+from deepagents_cli.views.chat.chat import Chat
 from deepagents_cli.views.chat.picker import Picker
 from deepagents_cli.views.chat.questions import WORDS, Pending
 from deepagents_cli.views.chat.render import Renderer
@@ -30,7 +30,7 @@ class Lines:
 
     def __init__(
         self,
-        talk: Conversation,
+        talk: Chat,
         renderer: Renderer,
         out: IO[str],
         *,

@@ -20,7 +20,7 @@ from deepagents_cli.project.settings import merge, read_user
 from deepagents_cli.session.schema import fits
 from deepagents_cli.terminal import make_console
 from deepagents_cli.text import clean, one_line
-from deepagents_cli.views.chat.conversation import Conversation
+from deepagents_cli.views.chat.chat import Chat
 from deepagents_cli.views.chat.live import draw_live
 from deepagents_cli.views.chat.questions import Pending, read_question
 from deepagents_cli.views.chat.render import Renderer, fit
@@ -78,7 +78,7 @@ class TaskView(Lines):
         has_colours = console.color_system is not None
         look = replace(find_look(settings.theme), styled=has_colours)
         super().__init__(
-            Conversation(
+            Chat(
                 self._send,
                 set_theme=lambda theme: None,
                 leave=lambda code: None,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from deepagents.testing import ScriptedModel, call
-from deepagents_cli.session.threads import Threads
+from deepagents_cli.session.sessions import Sessions
 from tests.cli.conftest import Command
 
 
@@ -126,8 +126,8 @@ def test_a_name_that_is_none_removes_nothing(sessions: Command) -> None:
 def test_a_session_that_a_run_works_in_is_copied_and_not_removed(sessions: Command, state: Path) -> None:
     # In a process of its own: a process does not keep itself out.
     holding = (
-        "import sys; from pathlib import Path; from deepagents_cli.session.threads import Threads\n"
-        f"with Threads(Path({str(state)!r})).hold('second'): print('held', flush=True); sys.stdin.read()"
+        "import sys; from pathlib import Path; from deepagents_cli.session.sessions import Sessions\n"
+        f"with Sessions(Path({str(state)!r})).hold('second'): print('held', flush=True); sys.stdin.read()"
     )
     with subprocess.Popen([sys.executable, "-c", holding], stdin=-1, stdout=-1) as holder:
         assert holder.stdout
@@ -179,6 +179,6 @@ def test_a_register_of_an_older_version_goes_on(tmp_path: Path) -> None:
         database.execute("INSERT INTO deepagents_threads VALUES ('old', '/here', 1.0)")
     database.close()
 
-    (found,) = Threads(state).find_all(Path("/here"))
+    (found,) = Sessions(state).find_all(Path("/here"))
 
     assert (found.id, found.name, found.size) == ("old", "", 0)

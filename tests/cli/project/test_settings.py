@@ -9,7 +9,7 @@ import pytest
 
 from deepagents_cli.approval.rules import Permission
 from deepagents_cli.project.project import Project
-from deepagents_cli.project.settings import Hook, Settings, Trusted, merge, read_project, read_user
+from deepagents_cli.project.settings import Hook, Settings, TrustedDirectory, merge, read_project, read_user
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_a_person_sets_everything(home: Path, directory: Path) -> None:
         write=(home / "notes",),
         limits={"tokens": 1000, "money": 2.5, "seconds": 5400},
         permissions=(Permission("execute(git status)"), Permission("edit_file", home / "project")),
-        trusted=(Trusted(Path("/srv/project"), "0123"),),
+        trusted=(TrustedDirectory(Path("/srv/project"), "0123"),),
         hooks=(Hook("before_tool", "./check"), Hook("before_tool", "./look", ("execute",))),
     )
 

@@ -10,7 +10,7 @@ import pytest
 
 from deepagents_cli.approval.rules import Permission
 from deepagents_cli.errors import CommandError
-from deepagents_cli.project.settings import Chosen, Settings, Trusted, merge, read_user
+from deepagents_cli.project.settings import Chosen, Settings, TrustedDirectory, merge, read_user
 from deepagents_cli.project.settings_file import (
     add_permission,
     add_trusted,
@@ -53,7 +53,7 @@ def test_comments_and_order_stay(path: Path) -> None:
 
 
 def test_the_file_is_made_private_and_follows_the_link_of_a_person(path: Path, tmp_path: Path) -> None:
-    add_trusted(path, Trusted(Path("/srv"), "1"))
+    add_trusted(path, TrustedDirectory(Path("/srv"), "1"))
 
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
@@ -93,13 +93,13 @@ def test_rules_can_be_written_as_inline_tables_too(path: Path) -> None:
 
 def test_a_directory_is_trusted_as_it_is_now(path: Path) -> None:
     for digest in ("1", "2"):
-        add_trusted(path, Trusted(Path("/srv"), digest))
-    add_trusted(path, Trusted(Path("/opt"), "3"))
+        add_trusted(path, TrustedDirectory(Path("/srv"), digest))
+    add_trusted(path, TrustedDirectory(Path("/opt"), "3"))
 
-    assert read(path).trusted == (Trusted(Path("/srv"), "2"), Trusted(Path("/opt"), "3"))
+    assert read(path).trusted == (TrustedDirectory(Path("/srv"), "2"), TrustedDirectory(Path("/opt"), "3"))
 
     remove_trusted(path, Path("/srv"))
-    assert read(path).trusted == (Trusted(Path("/opt"), "3"),)
+    assert read(path).trusted == (TrustedDirectory(Path("/opt"), "3"),)
 
 
 def test_two_programs_lose_no_rule_of_each_other(path: Path) -> None:

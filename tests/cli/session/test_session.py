@@ -18,7 +18,7 @@ from langgraph.types import Command as Resume
 from deepagents import create_deep_agent
 from deepagents.events import ApprovalGiven, ApprovalNeeded, Event, FinalAnswer
 from deepagents.testing import ScriptedModel, call, calls
-from deepagents_cli.session.session import Session
+from deepagents_cli.session.driver import Driver
 from tests.cli.approval.test_sandbox import needs_sandbox
 from tests.cli.conftest import Command, Nursery
 from tests.cli.scenarios import does_not_heed, goes_on, greets, runs_a_long_command, writes_a_file
@@ -193,12 +193,12 @@ async def test_a_crash_between_the_tools_and_the_next_step_is_taken_up() -> None
     saver = KilledWhenToolsAreDone()
     model = ScriptedModel(call("write_todos", todos=[]), "Planned.")
     events: list[Event] = []
-    session = Session(create_deep_agent(model, checkpointer=saver), "t", events.append)
+    driver = Driver(create_deep_agent(model, checkpointer=saver), "t", events.append)
     with pytest.raises(Killed):
-        await session.send([HumanMessage("plan")])
+        await driver.send([HumanMessage("plan")])
     saver.alive = True
 
-    await session.go_on()
+    await driver.go_on()
 
     assert events[-1] == FinalAnswer("Planned.")
     assert [message.type for message in model.asked[-1].messages] == ["system", "human", "ai", "tool"]
@@ -280,12 +280,12 @@ async def happened(model: ScriptedModel, decide: str = "approve") -> list[Event]
     """Work until nothing waits, with one decision for all; return the events without tokens."""
     agent = create_deep_agent(model, interrupt_on={"write_file": True}, checkpointer=InMemorySaver())
     events: list[Event] = []
-    session = Session(agent, "t", events.append)
-    waiting = await session.send([HumanMessage("go")])
+    driver = Driver(agent, "t", events.append)
+    waiting = await driver.send([HumanMessage("go")])
     while waiting:
         asked = [each for needed in waiting if isinstance(needed, ApprovalNeeded) for each in needed.requests]
-        decided = session.answers([(each, {"type": decide}) for each in asked])
-        waiting = await session.go_on(Resume(resume=decided))
+        decided = driver.answers([(each, {"type": decide}) for each in asked])
+        waiting = await driver.go_on(Resume(resume=decided))
     return [event for event in events if event.type != "token"]
 
 

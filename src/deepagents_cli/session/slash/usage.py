@@ -20,7 +20,7 @@ from deepagents.models.traits import input_window
 from deepagents_cli.project.models import find_models
 from deepagents_cli.protocol import Choice, Result
 from deepagents_cli.session.conversation import Conversation
-from deepagents_cli.session.session import messages_in
+from deepagents_cli.session.driver import messages_in
 from deepagents_cli.session.slash.parts import SlashCommand
 from deepagents_cli.session.slash.project import describe_skills
 from deepagents_cli.session.steering import NODE
@@ -42,7 +42,7 @@ async def _model(talk: Conversation, name: str) -> Result:
         return Result(choices=choices)
     talk.require_idle("change the model")
     await to_thread(talk.workplace.choose_model, name)
-    talk.session.agent = talk.make_agent()
+    talk.driver.agent = talk.make_agent()
     talk.say_status()
     return Result(text=f"From now on {talk.workplace.label} answers.")
 
@@ -63,21 +63,21 @@ async def _cost(talk: Conversation, arguments: str) -> Result:
 
 async def _compact(talk: Conversation, arguments: str) -> Result:
     talk.require_idle("compact the context")
-    place, session = talk.workplace, talk.session
-    state = await session.read()
+    place, driver = talk.workplace, talk.driver
+    state = await driver.read()
     if not messages_in(state):
         return Result(text=_NOTHING_TO_COMPACT)
     summarizing = SummarizationMiddleware(
         place.model, backend=place.policy.backend, trigger=("messages", 1), keep=("messages", _KEPT)
     )
     # So that the archive is that of this thread, as where the agent compacts by itself.
-    with set_config_context(session.config) as context:
+    with set_config_context(driver.config) as context:
         done = await create_task(summarizing.acompact(state.values), context=context)
     if done is None:
         return Result(text=_NOTHING_TO_COMPACT)
     count, update = done
-    await session.agent.aupdate_state(session.config, update, as_node=NODE)
-    await session.agent.aupdate_state(session.config, None, as_node=END)
+    await driver.agent.aupdate_state(driver.config, update, as_node=NODE)
+    await driver.agent.aupdate_state(driver.config, None, as_node=END)
     return Result(text=f"{count} messages were replaced by a summary; they are kept whole in an archive.")
 
 
@@ -108,7 +108,7 @@ async def _count_parts(talk: Conversation) -> dict[str, int]:
     system = request.system_message if request else None
     prompt = max(_tokens(system.text) - memory - skills, 0) if system else 0
     kinds: Counter[str] = Counter()
-    for each in messages_in(await talk.session.read()):
+    for each in messages_in(await talk.driver.read()):
         kinds.update(_count(each))
     fixed = {"system prompt": prompt, "memory": memory, "skills": skills, "tools": sum(map(_tokens, tools))}
     return {name: count for name, count in {**fixed, **kinds}.items() if count}

@@ -38,7 +38,7 @@ class _Pattern:
 class ChatCompleter(Completer):
     """Offers the commands at the beginning of a text, and files behind an `@`."""
 
-    def __init__(self, commands: Callable[[], Mapping[str, str]], files: Files) -> None:
+    def __init__(self, commands: Callable[[], Mapping[str, str]], files: FileIndex) -> None:
         self._commands = commands
         self._files = files
 
@@ -65,7 +65,7 @@ class ChatCompleter(Completer):
                 yield Completion(f"{quote}{path}", -len(typed), display=path)
 
 
-class Files:
+class FileIndex:
     """The files below a directory, walked anew when the last walk is some seconds old."""
 
     def __init__(self, root: Path, clock: Callable[[], float] = time.monotonic) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from prompt_toolkit.application import Application
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, to_formatted_text
 
-from deepagents_cli.views.chat.conversation import Conversation
+from deepagents_cli.views.chat.chat import Chat
 from deepagents_cli.views.chat.keyboard import HeldOutput
 from deepagents_cli.views.chat.live import STILL, draw_live
 from deepagents_cli.views.chat.render import Renderer
@@ -33,7 +33,7 @@ class Drawing:
 
     def __init__(
         self,
-        talk: Conversation,
+        talk: Chat,
         renderer: Renderer,
         output: HeldOutput,
         draw: Callable[[], None],

@@ -31,7 +31,7 @@ from deepagents_cli.views.chat.render import Renderer, fit
 from deepagents_cli.views.chat.status import status_line, status_parts
 
 if TYPE_CHECKING:
-    from deepagents_cli.views.chat.conversation import Conversation
+    from deepagents_cli.views.chat.chat import Chat
     from deepagents_cli.views.chat.drawing import Drawing
 
 Focus: TypeAlias = Literal["input", "picker", "entry"]
@@ -53,7 +53,7 @@ class Entry:
 class Shown(Protocol):
     """What is laid out of a screen."""
 
-    talk: Conversation
+    talk: Chat
     drawing: Drawing
     renderer: Renderer
     line: Buffer

@@ -10,7 +10,7 @@ from prompt_toolkit.completion import ThreadedCompleter
 from prompt_toolkit.filters import Condition
 
 from deepagents_cli.project.state import state_dir
-from deepagents_cli.views.chat.completion import ChatCompleter, Files
+from deepagents_cli.views.chat.completion import ChatCompleter, FileIndex
 from deepagents_cli.views.chat.composer import Composer
 from deepagents_cli.views.chat.keyboard import open_history
 
@@ -28,7 +28,7 @@ class InputLine(Buffer):
         self._composer = Composer(directory, changeable)
         super().__init__(
             history=open_history(state_dir(), lambda text: self._composer.expand(text)[0]),
-            completer=ThreadedCompleter(ChatCompleter(commands, Files(directory))),
+            completer=ThreadedCompleter(ChatCompleter(commands, FileIndex(directory))),
             # Each completion is drawn anew, so that only what can be completed is tried.
             complete_while_typing=Condition(lambda: "@" in self.text or self.text[:1] == "/"),
             multiline=True,

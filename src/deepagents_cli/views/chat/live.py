@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from deepagents_cli.views.chat.conversation import Conversation
+from deepagents_cli.views.chat.chat import Chat
 from deepagents_cli.views.chat.render import Renderer
 from deepagents_cli.views.chat.status import short_time
 from deepagents_cli.views.chat.theme import Look
@@ -22,7 +22,7 @@ STILL = 0.3
 """Seconds without another width after which a window is no longer being dragged."""
 
 
-def draw_live(talk: Conversation, renderer: Renderer, rows: int) -> list[str]:
+def draw_live(talk: Chat, renderer: Renderer, rows: int) -> list[str]:
     """Return the lines of the live region, at most so many: the last ones count."""
     transcript = talk.transcript
     lines: list[str] = []
@@ -44,7 +44,7 @@ def draw_live(talk: Conversation, renderer: Renderer, rows: int) -> list[str]:
     return lines[-max(rows, 1) :]
 
 
-def _spinner_line(talk: Conversation, renderer: Renderer, mark: str) -> str:
+def _spinner_line(talk: Chat, renderer: Renderer, mark: str) -> str:
     if talk.ready is None:
         return renderer.line(f"{mark} starting", "dim")
     dot = renderer.look.dot
@@ -78,7 +78,7 @@ def _call(call: Call, transcript: Transcript, renderer: Renderer, mark: str) -> 
         yield renderer.output(line)
 
 
-def _background(talk: Conversation, renderer: Renderer, mark: str) -> Iterator[str]:
+def _background(talk: Chat, renderer: Renderer, mark: str) -> Iterator[str]:
     for call in talk.transcript.background.values():
         if talk.working:
             yield from _call(call, talk.transcript, renderer, mark)

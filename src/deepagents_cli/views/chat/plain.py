@@ -16,8 +16,8 @@ from deepagents_cli.errors import Exit
 from deepagents_cli.project.settings import merge, read_user
 from deepagents_cli.protocol import Open, ToScreen
 from deepagents_cli.text import one_line
+from deepagents_cli.views.chat.chat import Chat
 from deepagents_cli.views.chat.composer import Composer
-from deepagents_cli.views.chat.conversation import Conversation
 from deepagents_cli.views.chat.link import Link
 from deepagents_cli.views.chat.process import WorkerProcess
 from deepagents_cli.views.chat.render import Renderer
@@ -42,7 +42,7 @@ class _Plain(Lines):
         changeable = (directory, *(writable or settings.write))
         look = replace(find_look(), colours=False, styled=False, prompt="> ", done="ok", failed="!!")
         super().__init__(
-            Conversation(
+            Chat(
                 link.send,
                 set_theme=self._ignore_theme,
                 leave=self._leave,

@@ -20,7 +20,7 @@ from deepagents_cli.project.settings import merge, read_user
 from deepagents_cli.protocol import Choice, ToScreen
 from deepagents_cli.text import one_line
 from deepagents_cli.values import Mode
-from deepagents_cli.views.chat.conversation import Conversation
+from deepagents_cli.views.chat.chat import Chat
 from deepagents_cli.views.chat.drawing import Drawing
 from deepagents_cli.views.chat.keyboard import open_keyboard, open_output
 from deepagents_cli.views.chat.keys import make_keys
@@ -47,7 +47,7 @@ class Screen:
     def __init__(
         self, start: Start, link: Link, directory: Path, typed: int, writable: Sequence[Path] = ()
     ) -> None:
-        self.talk = Conversation(link.send, set_theme=self._set_theme, leave=self.leave)
+        self.talk = Chat(link.send, set_theme=self._set_theme, leave=self.leave)
         self.entry: Entry | None = None
         self.note = ""
         self._link = link

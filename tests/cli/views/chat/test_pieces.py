@@ -16,9 +16,9 @@ from prompt_toolkit.input import DummyInput
 
 from deepagents import events
 from deepagents_cli import protocol
+from deepagents_cli.views.chat.chat import Chat
 from deepagents_cli.views.chat.completion import walk
 from deepagents_cli.views.chat.composer import Composer
-from deepagents_cli.views.chat.conversation import Conversation
 from deepagents_cli.views.chat.drawing import Drawing
 from deepagents_cli.views.chat.keyboard import HeldOutput
 from deepagents_cli.views.chat.live import draw_live
@@ -223,7 +223,7 @@ def test_subagents_of_one_name_differ_and_come_after_the_text_before_them() -> N
 
 def test_no_clock_runs_while_the_person_is_asked() -> None:
     now = [0.0]
-    talk = Conversation(lambda _: None, set_theme=print, leave=print, clock=lambda: now[0])
+    talk = Chat(lambda _: None, set_theme=print, leave=print, clock=lambda: now[0])
     talk.take(protocol.Working())
     talk.take(protocol.Happened(events.ToolCalled("execute", {}, "1"), "execute make"))
     now[0] = 2.0
@@ -238,7 +238,7 @@ def test_no_clock_runs_while_the_person_is_asked() -> None:
 
 
 def test_what_ends_a_turn_and_keeps_a_text_from_being_taken_is_said_once() -> None:
-    talk = Conversation(lambda _: None, set_theme=print, leave=print)
+    talk = Chat(lambda _: None, set_theme=print, leave=print)
     talk.take(protocol.Working())
     talk.take(protocol.Refused(["Hi."]))
     talk.take(protocol.Notice("There is no room."))
@@ -253,7 +253,7 @@ def test_what_ends_a_turn_and_keeps_a_text_from_being_taken_is_said_once() -> No
 
 def test_how_long_a_turn_takes_and_a_model_is_silent_is_shown() -> None:
     now = [0.0]
-    talk = Conversation(lambda _: None, set_theme=print, leave=print, clock=lambda: now[0])
+    talk = Chat(lambda _: None, set_theme=print, leave=print, clock=lambda: now[0])
     drawn = Renderer(replace(find_look("none", {}), styled=False, dot="-"), 80)
 
     def last_line() -> str:
@@ -287,7 +287,7 @@ def test_a_key_waits_for_one_block_and_not_for_all() -> None:
             return super().block(block)
 
     async def press_a_key() -> None:
-        talk = Conversation(lambda _: None, set_theme=print, leave=print)
+        talk = Chat(lambda _: None, set_theme=print, leave=print)
         for _ in range(50):
             talk.transcript.add("markdown", "| `a` | b |\n|---|---|\n" + "| `row` | words |\n" * 30)
         output = HeldOutput(io.StringIO(), lambda: Size(rows=24, columns=80))
@@ -307,7 +307,7 @@ def test_rows_that_change_are_not_drawn_while_a_window_is_dragged() -> None:
     shown: list[str] = []
 
     async def drag() -> None:
-        talk = Conversation(lambda _: None, set_theme=print, leave=print)
+        talk = Chat(lambda _: None, set_theme=print, leave=print)
         talk.take(protocol.Happened(events.Token("Once\nupon a time")))
         output = HeldOutput(io.StringIO(), lambda: size[0])
         app: Application[None] = Application(input=DummyInput(), output=output)
@@ -348,7 +348,7 @@ def test_the_end_of_a_table_is_drawn_below_its_head() -> None:
 
 
 def test_nothing_cuts_code_that_is_being_written() -> None:
-    talk = Conversation(lambda _: None, set_theme=print, leave=print)
+    talk = Chat(lambda _: None, set_theme=print, leave=print)
     talk.take(protocol.Working())
     for text in ("```python\nx = 1\n", "y = 2\n```\nDone."):
         talk.take(protocol.Happened(events.Token(text)))

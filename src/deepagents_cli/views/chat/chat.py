@@ -30,7 +30,7 @@ _ENDS: Final[Mapping[protocol.End, str]] = {
 }
 
 
-class Conversation:
+class Chat:
     """Knows what is going on; a front end shows it, and calls a method for what the person does."""
 
     def __init__(

@@ -12,15 +12,15 @@ import pytest
 from deepagents.testing import ScriptedModel
 from deepagents_cli.errors import CommandError
 from deepagents_cli.project.state import state_dir
-from deepagents_cli.session.threads import Threads
+from deepagents_cli.session.sessions import Sessions
 from tests.cli.conftest import Command
 
 HERE, THERE = Path("/here"), Path("/there")
 
 
 @pytest.fixture
-def threads(tmp_path: Path) -> Threads:
-    return Threads(tmp_path / "deep" / "state")
+def sessions(tmp_path: Path) -> Sessions:
+    return Sessions(tmp_path / "deep" / "state")
 
 
 def test_where_nothing_can_be_kept_a_task_is_done_all_the_same(
@@ -43,47 +43,47 @@ def test_where_nothing_can_be_kept_a_task_is_done_all_the_same(
     assert "DEEPAGENTS_STATE" not in os.environ
 
 
-def test_each_new_thread_has_a_name_of_its_own(threads: Threads) -> None:
-    names = {threads.choose(HERE, None, latest=False) for _ in range(20)}
+def test_each_new_thread_has_a_name_of_its_own(sessions: Sessions) -> None:
+    names = {sessions.choose(HERE, None, latest=False) for _ in range(20)}
 
     assert len(names) == 20
 
 
-def test_the_latest_is_the_one_used_last_in_this_directory(threads: Threads) -> None:
+def test_the_latest_is_the_one_used_last_in_this_directory(sessions: Sessions) -> None:
     for name, directory in [("a", HERE), ("b", HERE), ("c", THERE), ("a", HERE)]:
-        threads.note(name, directory)
+        sessions.note(name, directory)
 
-    assert threads.choose(HERE, None, latest=True) == "a"
-    assert threads.choose(THERE, None, latest=True) == "c"
+    assert sessions.choose(HERE, None, latest=True) == "a"
+    assert sessions.choose(THERE, None, latest=True) == "c"
 
 
-def test_the_latest_is_the_one_used_last_also_after_the_clock_was_set_back(threads: Threads) -> None:
-    threads.note("a", HERE)
-    with closing(sqlite3.connect(threads.path)) as database, database:
+def test_the_latest_is_the_one_used_last_also_after_the_clock_was_set_back(sessions: Sessions) -> None:
+    sessions.note("a", HERE)
+    with closing(sqlite3.connect(sessions.path)) as database, database:
         database.execute("UPDATE deepagents_threads SET used = used + 3600")
-    threads.note("b", HERE)
+    sessions.note("b", HERE)
 
-    assert threads.choose(HERE, None, latest=True) == "b"
-    assert [each.id for each in threads.find_all(HERE)] == ["b", "a"]
+    assert sessions.choose(HERE, None, latest=True) == "b"
+    assert [each.id for each in sessions.find_all(HERE)] == ["b", "a"]
 
 
-def test_the_lock_file_is_private(threads: Threads) -> None:
-    with threads.hold("t1"):
-        assert threads.path.with_suffix(".lock").stat().st_mode & 0o777 == 0o600
+def test_the_lock_file_is_private(sessions: Sessions) -> None:
+    with sessions.hold("t1"):
+        assert sessions.path.with_suffix(".lock").stat().st_mode & 0o777 == 0o600
 
 
 def test_a_place_that_cannot_be_written_is_named_with_the_way_out(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
     with pytest.raises(CommandError, match=r"cannot be kept in .*file.*DEEPAGENTS_STATE"):
-        Threads(tmp_path / "file")
+        Sessions(tmp_path / "file")
 
 
 def test_a_damaged_file_is_named_with_the_way_out(tmp_path: Path) -> None:
     (tmp_path / "threads.sqlite").write_text("this is no database, " * 100)
 
     with pytest.raises(CommandError, match=r"threads\.sqlite.*DEEPAGENTS_STATE"):
-        Threads(tmp_path)
+        Sessions(tmp_path)
 
 
 @pytest.mark.parametrize(

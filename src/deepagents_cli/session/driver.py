@@ -17,7 +17,7 @@ from deepagents.checkpoints import OrderedCheckpoints
 from deepagents.events import ApprovalGiven, ApprovalNeeded, ApprovalRequest, Event, QuestionAsked
 from deepagents.observe import Observer, aobserve, resume_with
 from deepagents_cli.approval.questions import Decision
-from deepagents_cli.session.threads import BUSY_SECONDS
+from deepagents_cli.session.sessions import BUSY_SECONDS
 
 Show: TypeAlias = Callable[[Event], None]
 Waiting: TypeAlias = ApprovalNeeded | QuestionAsked
@@ -41,7 +41,7 @@ def messages_in(state: Any) -> Sequence[BaseMessage]:
     return state.values.get("messages") or ()
 
 
-class Session:
+class Driver:
     """A thread of an agent, kept by its checkpointer; what drives it returns what then waits for a person.
 
     A method that is cancelled leaves the thread as after a crash: what was done is kept.

@@ -13,11 +13,11 @@ from langchain_core.messages import BaseMessage, ToolMessage
 from deepagents_cli.errors import CommandError
 from deepagents_cli.protocol import Choice, Result
 from deepagents_cli.session.conversation import Conversation
+from deepagents_cli.session.driver import messages_in
 from deepagents_cli.session.export import as_json, as_markdown, fork
 from deepagents_cli.session.proposal import Proposal
-from deepagents_cli.session.session import messages_in
+from deepagents_cli.session.sessions import Session, new_thread_id
 from deepagents_cli.session.slash.parts import SlashCommand, propose
-from deepagents_cli.session.threads import Thread, new_thread_id
 from deepagents_cli.text import one_line
 from deepagents_cli.values import MODES
 
@@ -47,15 +47,15 @@ async def _new(talk: Conversation, arguments: str) -> Result:
 
 
 async def _resume(talk: Conversation, wanted: str) -> Result:
-    threads, directory = talk.workplace.threads, talk.workplace.directory
+    sessions, directory = talk.workplace.sessions, talk.workplace.directory
     if wanted:
         talk.require_idle("open another session")
-        found = await to_thread(threads.find, wanted, directory)
+        found = await to_thread(sessions.find, wanted, directory)
         if found.id == talk.thread:
             return Result(text="This session is open.")
         await talk.enter(found.id, resumed=True)
         return Result()
-    listed = await to_thread(threads.find_all, directory)
+    listed = await to_thread(sessions.find_all, directory)
     others = [each for each in listed if each.id != talk.thread]
     if not others:
         return Result(text="There is no other session in this directory.")
@@ -74,10 +74,10 @@ async def _resume(talk: Conversation, wanted: str) -> Result:
 async def _rename(talk: Conversation, name: str) -> Result:
     if not name:
         raise CommandError("Write the new name behind /rename")
-    threads, directory = talk.workplace.threads, talk.workplace.directory
+    sessions, directory = talk.workplace.sessions, talk.workplace.directory
     # Before its first message a session is not in the list yet.
-    await to_thread(threads.note, talk.thread, directory, name)
-    await to_thread(threads.rename, talk.thread, name)
+    await to_thread(sessions.note, talk.thread, directory, name)
+    await to_thread(sessions.rename, talk.thread, name)
     talk.name = one_line(name)
     return Result(text=f"This session is now called {talk.name}.")
 
@@ -104,7 +104,7 @@ async def _fork(talk: Conversation, at: str) -> Result:
     if not at.isdigit():
         raise CommandError(f"{at!r} is no number of a message; /fork alone lists them")
     talk.require_idle("fork the session")
-    copy = await to_thread(fork, talk.workplace.threads, _current(talk), int(at))
+    copy = await to_thread(fork, talk.workplace.sessions, _current(talk), int(at))
     await talk.enter(copy, resumed=True)
     return Result(text=f"This is a copy up to message {at}; the session before is kept.")
 
@@ -118,14 +118,14 @@ async def _export(talk: Conversation, name: str) -> Result:
 
 
 async def _messages(talk: Conversation) -> Sequence[BaseMessage]:
-    messages = messages_in(await talk.session.read())
+    messages = messages_in(await talk.driver.read())
     if not messages:
         raise CommandError("Nothing was said in this session yet")
     return messages
 
 
-def _current(talk: Conversation) -> Thread:
-    return talk.workplace.threads.find(talk.thread)
+def _current(talk: Conversation) -> Session:
+    return talk.workplace.sessions.find(talk.thread)
 
 
 COMMANDS: Final = (

@@ -1,4 +1,4 @@
-"""Keep the register of threads and their directories, in the SQLite file that holds the checkpoints."""
+"""Keep the register of sessions and their directories, in the SQLite file that holds the checkpoints."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ _OF_CONVERSATIONS = ("deepagents_threads", "deepagents_queue", "deepagents_usage
 
 
 @dataclass(frozen=True)
-class Thread:
-    """A thread as people know it; `used` is in seconds since 1970, and `size` in bytes of its checkpoints."""
+class Session:
+    """A thread as people know it; `used` is in seconds since 1970, `size` in bytes of its checkpoints."""
 
     id: str
     name: str
@@ -69,8 +69,8 @@ class InUse(CommandError):
     """Another process works in a thread."""
 
 
-class Threads:
-    """The register of threads.
+class Sessions:
+    """The register of sessions: of threads, with their directories and titles.
 
     Raises:
         CommandError: when its file cannot be made or used.
@@ -91,7 +91,7 @@ class Threads:
                 add_column(database, "deepagents_threads", "turn", "INTEGER NOT NULL DEFAULT 0")
         except (OSError, sqlite3.DatabaseError) as error:
             raise CommandError(
-                f"Threads cannot be kept in {str(self.path)!r} ({error}); "
+                f"Sessions cannot be kept in {str(self.path)!r} ({error}); "
                 "name another directory in DEEPAGENTS_STATE"
             ) from error
 
@@ -126,8 +126,8 @@ class Threads:
             statement = "SELECT name FROM deepagents_threads WHERE thread_id = ?"
             return (database.execute(statement, (thread,)).fetchone() or ("",))[0]
 
-    def find_all(self, directory: Path | None = None) -> list[Thread]:
-        """Return the threads of a directory, or all, those used last first."""
+    def find_all(self, directory: Path | None = None) -> list[Session]:
+        """Return the sessions of a directory, or all, those used last first."""
         with self._open() as database:
             rows = database.execute(
                 "SELECT thread_id, name, directory, used FROM deepagents_threads "
@@ -136,11 +136,11 @@ class Threads:
             ).fetchall()
             sizes = _sizes(database)
         return [
-            Thread(thread, name, Path(place), used, sizes.get(thread, 0))
+            Session(thread, name, Path(place), used, sizes.get(thread, 0))
             for thread, name, place, used in rows
         ]
 
-    def find(self, wanted: str, directory: Path | None = None) -> Thread:
+    def find(self, wanted: str, directory: Path | None = None) -> Session:
         """Return the one thread with this id, this name, or an id that begins so.
 
         Raises:
@@ -201,7 +201,7 @@ class Threads:
                 for row in database.execute(f"SELECT DISTINCT thread_id FROM {each}")
             }
 
-    def copy(self, source: Thread, copy: str, last: str | None) -> None:
+    def copy(self, source: Session, copy: str, last: str | None) -> None:
         """Copy a thread with its checkpoints, up to the one with the id `last`."""
         with self._open() as database:
             for table in _tables(database, *_OF_CHECKPOINTS):
@@ -243,7 +243,7 @@ class Threads:
             if offset in self._held:
                 raise
             raise InUse(
-                f"Thread {thread!r} is in use by another run; wait for it, work in a copy "
+                f"Session {thread!r} is in use by another run; wait for it, work in a copy "
                 f"(deepagents sessions fork {quote(thread)}), or begin a new session"
             ) from error
         finally:
@@ -261,7 +261,7 @@ class Threads:
                 (str(directory),),
             ).fetchone()
         if found is None:
-            raise CommandError(f"There is nothing to continue: no thread belongs to {str(directory)!r} yet")
+            raise CommandError(f"There is nothing to continue: no session belongs to {str(directory)!r} yet")
         return found[0]
 
     def _claim(self, directory: Path, thread: str) -> str:
@@ -270,7 +270,7 @@ class Threads:
                 "SELECT directory FROM deepagents_threads WHERE thread_id = ?", (thread,)
             ).fetchone()
         if found is not None and found[0] != str(directory):
-            raise CommandError(f"Thread {thread!r} belongs to {found[0]!r}; give it with --dir")
+            raise CommandError(f"Session {thread!r} belongs to {found[0]!r}; give it with --dir")
         is_name = found is None and any(each.name == thread for each in self.find_all(directory))
         return self.find(thread, directory).id if is_name else thread
 
