@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import re
 from dataclasses import dataclass
+
+from pydantic_core import from_json
 
 from deepagents_local.signatures import ANSWER, Call, read_reply
 
 _OPENING = f'{{"{ANSWER}": "'
-_WHOLE = re.compile(
-    r"""(?:
-        [^"\\]
-      | \\["\\/bfnrt]
-      | \\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}
-      | \\u(?![dD][89abAB])[0-9a-fA-F]{4}
-    )*""",
-    re.VERBOSE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,22 +36,21 @@ class ObjectReader:
 
     def __init__(self) -> None:
         self._seen = ""
-        self._waiting = ""
         self._shown = 0
 
     def feed(self, text: str) -> str:
         """Take what was written; give back what can be shown."""
-        before = len(self._seen)
         self._seen += text
         if not self._seen.startswith(_OPENING):
             return ""
-        self._waiting += self._seen[max(before, len(_OPENING)) :]
-        ready = _WHOLE.match(self._waiting)
-        raw = ready.group() if ready else ""
-        self._waiting = self._waiting[len(raw) :]
-        text = str(json.loads(f'"{raw}"', strict=False))
-        self._shown += len(text)
-        return text
+        try:
+            written = str(from_json(self._seen, allow_partial="trailing-strings")[ANSWER])
+        except ValueError:
+            # Such as half of a pair of surrogates: the end shows what it can.
+            return ""
+        ready = written[self._shown :]
+        self._shown += len(ready)
+        return ready
 
     def end(self, *, cut: bool) -> Ending:
         """Say what the whole was."""
