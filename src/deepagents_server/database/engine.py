@@ -26,7 +26,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from sqlalchemy.util import await_only
 
 from deepagents_server.database.failures import is_of_server
-from deepagents_server.database.migrations import check_version, migrate, version_of
+from deepagents_server.database.migrations import check_version, connect_plainly, migrate, version_of
 from deepagents_server.database.owners import Scope, bind, guard
 from deepagents_server.database.place import (
     explain_errors,
@@ -229,25 +229,18 @@ async def open_database(
 
 
 async def _open(url: str, stack: AsyncExitStack, memory: Mapping[str, Any], *, alongside: bool) -> Database:
-    if path := file_of(url):
+    path = file_of(url)
+    if path:
         prepare_file(path)
-        if alongside:
-            _refuse_other_tables(sa.create_engine(f"sqlite:///{path}"))
-        else:
-            keep_for_this_process(path, stack)
-        return await _open_sqlite(url, path, stack, memory)
     if alongside:
-        _refuse_other_tables(sa.create_engine(make_url(url).set(drivername="postgresql+psycopg")))
-    return await _open_postgres(url, stack, memory)
-
-
-def _refuse_other_tables(engine: sa.Engine) -> None:
-    try:
-        with engine.connect() as connection:
+        with connect_plainly(url) as connection:
             if version := version_of(connection):
                 check_version(version)
-    finally:
-        engine.dispose()
+    elif path:
+        keep_for_this_process(path, stack)
+    if path:
+        return await _open_sqlite(url, path, stack, memory)
+    return await _open_postgres(url, stack, memory)
 
 
 async def _open_sqlite(url: str, path: Path, stack: AsyncExitStack, memory: Mapping[str, Any]) -> Database:

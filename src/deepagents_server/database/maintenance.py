@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import subprocess
-from collections.abc import Generator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +15,7 @@ from sqlalchemy.engine import make_url
 from deepagents.backends.programs import find_program
 from deepagents_server.config import Ages
 from deepagents_server.database.engine import open_database
-from deepagents_server.database.migrations import STEPS, check_version, version_of
+from deepagents_server.database.migrations import STEPS, check_version, connect_plainly, version_of
 from deepagents_server.database.place import explain_errors, file_of
 from deepagents_server.database.removal import Removed, open_remover
 from deepagents_server.errors import ServeError
@@ -45,10 +44,9 @@ def prune(url: str, ages: Ages) -> Removed:
     Raises:
         ServeError: if there is no such database, or it is not up to date.
     """
-    with explain_errors(url):
-        check_version(_version(url))
-        with open_remover(url) as remover:
-            return remover.sweep(ages)
+    check(url)
+    with explain_errors(url), open_remover(url) as remover:
+        return remover.sweep(ages)
 
 
 def check(url: str) -> None:
@@ -67,8 +65,8 @@ def vacuum(url: str) -> None:
     Raises:
         ServeError: if there is no such database, or it is not up to date.
     """
+    check(url)
     with explain_errors(url):
-        check_version(_version(url))
         if file := file_of(url):
             _shrink(file)
             return
@@ -86,8 +84,8 @@ def back_up(url: str, target: Path) -> None:
     if target.exists():
         raise ServeError(f"There is a file {str(target)!r} already; name another.")
     part = target.with_name(f".{target.name}.part")
+    check(url)
     with explain_errors(url):
-        check_version(_version(url))
         try:
             # It holds what people have written: for the owner alone.
             os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
@@ -145,19 +143,7 @@ def _version(url: str) -> int:
         return version_of(connection)
 
 
-@contextmanager
-def _connect(url: str) -> Generator[sa.Connection]:
-    engine = _engine(url)
-    try:
-        with engine.connect() as connection:
-            yield connection
-    finally:
-        engine.dispose()
-
-
-def _engine(url: str) -> sa.Engine:
-    if file := file_of(url):
-        if not file.is_file():
-            raise ServeError(f"There is no database {str(file)!r}; name one with --database.")
-        return sa.create_engine(f"sqlite:///{file}")
-    return sa.create_engine(make_url(url).set(drivername="postgresql+psycopg"))
+def _connect(url: str) -> sa.Connection:
+    if (file := file_of(url)) and not file.is_file():
+        raise ServeError(f"There is no database {str(file)!r}; name one with --database.")
+    return connect_plainly(url)

@@ -7,6 +7,7 @@ from typing import Final
 
 import sqlalchemy as sa
 
+from deepagents_server.database.place import file_of
 from deepagents_server.errors import ServeError
 
 _VERSIONS: Final = sa.Table(
@@ -36,6 +37,13 @@ def migrate(connection: sa.Connection) -> None:
         for statement in _statements(f"{version}_{name}.{connection.dialect.name}.sql"):
             connection.exec_driver_sql(statement)
         connection.execute(_VERSIONS.insert().values(version=version))
+
+
+def connect_plainly(url: str) -> sa.Connection:
+    """Open one connection to a database that may be at work, and prepare nothing."""
+    file = file_of(url)
+    address = f"sqlite:///{file}" if file else sa.make_url(url).set(drivername="postgresql+psycopg")
+    return sa.create_engine(address, poolclass=sa.NullPool).connect()
 
 
 def check_version(version: int) -> None:
