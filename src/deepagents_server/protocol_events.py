@@ -180,16 +180,19 @@ _SHOWN: Final[dict[str, Callable[[Any], Any]]] = {
 }
 
 
-@dataclass(frozen=True)
-class Wish:
-    """What a client subscribes to."""
+@dataclass
+class Subscription:
+    """What a client wants to hear of a thread, and after which event."""
 
     channels: Sequence[str]
-    namespaces: Sequence[Sequence[str]] | None = None
-    depth: int | None = None
+    namespaces: Sequence[Sequence[str]] | None
+    depth: int | None
+    since: int
 
     def takes(self, shown: Mapping[str, Any]) -> bool:
-        """Tell whether an event is wanted."""
+        """Tell whether an event is still to be sent."""
+        if shown["seq"] <= self.since:
+            return False
         namespace: list[str] = shown["params"]["namespace"]
         prefixes: Sequence[Sequence[str]] = [()] if self.namespaces is None else self.namespaces
         return self._has_channel(shown) and any(self._is_below(prefix, namespace) for prefix in prefixes)

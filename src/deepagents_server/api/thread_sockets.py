@@ -23,7 +23,6 @@ from deepagents_server.api.thread_streams import (
     EVENTS,
     Batches,
     EventsBody,
-    Subscription,
     failure,
     open_events,
     read_subscription,
@@ -31,6 +30,7 @@ from deepagents_server.api.thread_streams import (
     success,
 )
 from deepagents_server.errors import ApiError, make_failure
+from deepagents_server.protocol_events import Subscription
 from deepagents_server.serialize import dump
 
 _log: Final = logging.getLogger("deepagents.server")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Any, Final, cast
 
 import sqlalchemy as sa
@@ -23,7 +22,7 @@ from deepagents_server.database.tables import runs
 from deepagents_server.database.threads import questions_of
 from deepagents_server.errors import ApiError, cannot_be_kept
 from deepagents_server.events import Event
-from deepagents_server.protocol_events import CHANNELS, MODES, RunTeller, Wish
+from deepagents_server.protocol_events import CHANNELS, MODES, RunTeller, Subscription
 from deepagents_server.serialize import dump
 from deepagents_server.server import Server
 from deepagents_server.state import open_graph
@@ -83,18 +82,6 @@ async def stream_events(server: Server, given: EventsBody, *, thread_id: str) ->
     return event_stream(_write_frames(await open_events(server, [read_subscription(given)], thread_id)))
 
 
-@dataclass
-class Subscription:
-    """What a client wants to hear of a thread: what it subscribes to, and after which event."""
-
-    wish: Wish
-    since: int
-
-    def takes(self, shown: Mapping[str, Any]) -> bool:
-        """Tell whether an event is still to be sent."""
-        return shown["seq"] > self.since and self.wish.takes(shown)
-
-
 def read_subscription(given: EventsBody) -> Subscription:
     """Read what a client subscribes to.
 
@@ -104,7 +91,7 @@ def read_subscription(given: EventsBody) -> Subscription:
     wrong = [name for name in given.channels if name not in CHANNELS and not name.startswith("custom:")]
     if wrong:
         raise ApiError(422, f"channels: {wrong[0]!r} is none of {', '.join(CHANNELS)}, custom:NAME.")
-    return Subscription(Wish(given.channels, given.namespaces, given.depth), given.since)
+    return Subscription(**given.model_dump())
 
 
 async def open_events(server: Server, wanted: Collection[Subscription], thread_id: str) -> Batches:
