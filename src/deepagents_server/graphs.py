@@ -7,7 +7,12 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+)
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -60,8 +65,12 @@ class Graphs:
         made: Any = self.made[graph_id]
         if not isinstance(made, Pregel) and callable(made):
             made = await _call(made, dict(config or {}))
-        async with _enter(made) as graph:
-            yield self._bind(graph_id, graph)
+        async with AsyncExitStack() as stack:
+            if isinstance(made, AbstractAsyncContextManager):
+                made = await stack.enter_async_context(cast(Any, made))
+            elif isinstance(made, AbstractContextManager):
+                made = stack.enter_context(cast(Any, made))
+            yield self._bind(graph_id, made)
 
     def _bind(self, graph_id: str, graph: Any) -> Graph:
         compiled = cast(Any, graph).compile() if isinstance(graph, StateGraph) else graph
@@ -70,18 +79,6 @@ class Graphs:
         # Eager, or the step of a lone task is told after its checkpoint: never, if the process ends between.
         update = {"checkpointer": self.saver, "store": self.store, "name": graph_id, "stream_eager": True}
         return cast(Any, compiled).copy(update)
-
-
-@asynccontextmanager
-async def _enter(made: Any) -> AsyncGenerator[Any]:
-    if isinstance(made, AbstractAsyncContextManager):
-        async with cast(AbstractAsyncContextManager[Any], made) as graph:
-            yield graph
-    elif isinstance(made, AbstractContextManager):
-        with cast(AbstractContextManager[Any], made) as graph:
-            yield graph
-    else:
-        yield made
 
 
 async def _call(factory: Callable[..., Any], config: dict[str, Any]) -> Any:

@@ -201,7 +201,7 @@ async def prune_many(server: Server, given: PruneBody) -> Response:
 
 
 async def _make_query(given: ThreadSearchBody, server: Server) -> sa.Select[Any]:
-    query, server = sa.select(threads), server
+    query = sa.select(threads)
     # Where handlers of `auth` say what may be seen, it need not be the owner's.
     if given.metadata and not server.scope.wanted:
         few = await find_labelled(server.database, given.metadata)
@@ -273,7 +273,7 @@ async def state(
 
 async def state_at(server: Server, given: CheckpointBody, *, thread_id: str) -> Response:
     """Show the state of a thread at a checkpoint of the body."""
-    server, checkpoint, select = server, given.checkpoint, given.select
+    checkpoint, select = given.checkpoint, given.select
     async with open_graph(server, await find_thread(server, thread_id)) as opened:
         if opened is None:
             return answer(select_fields(_empty_state(), select))

@@ -7,8 +7,8 @@ import sqlite3
 import time
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 from sqlalchemy.exc import OperationalError
 
@@ -21,12 +21,6 @@ _STEPS: Final = 100_000
 """Instructions of SQLite after which it is asked whether to go on; they take some milliseconds."""
 
 
-@dataclass
-class _Owner:
-    turns: asyncio.Semaphore
-    users: int = 0
-
-
 class Turns:
     """Lets so many of the same work at once, and few of each owner among them, each for `longest` seconds."""
 
@@ -34,7 +28,8 @@ class Turns:
         self._of_all = asyncio.Semaphore(number)
         self._of_owner = of_owner
         self._longest = longest
-        self._owners: dict[str, _Owner] = {}
+        # Of each as long as somebody waits or works.
+        self._owners = WeakValueDictionary[str, asyncio.Semaphore]()
 
     @asynccontextmanager
     async def wait(self, owner: str) -> AsyncGenerator[None]:
@@ -43,10 +38,9 @@ class Turns:
         Raises:
             ApiError: if it does not come soon, or a statement in the block takes too long.
         """
-        waiting = self._owners.setdefault(owner, _Owner(asyncio.Semaphore(self._of_owner)))
-        waiting.users += 1
+        of_owner = self._owners.setdefault(owner, asyncio.Semaphore(self._of_owner))
         try:
-            async with asyncio.timeout(_PATIENCE) as patience, waiting.turns, self._of_all:
+            async with asyncio.timeout(_PATIENCE) as patience, of_owner, self._of_all:
                 now = asyncio.get_running_loop().time()
                 patience.reschedule(None if self._longest is None else now + self._longest + 1)
                 yield
@@ -57,10 +51,6 @@ class Turns:
                 "Ask for less, or one after the other.",
                 {"retry-after": "5"},
             ) from error
-        finally:
-            waiting.users -= 1
-            if not waiting.users:
-                del self._owners[owner]
 
 
 @contextmanager
