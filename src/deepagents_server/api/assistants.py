@@ -271,15 +271,6 @@ async def draw(server: Server, *, assistant_id: str, xray: bool | int = False) -
         return answer((await graph.aget_graph(xray=xray)).to_json())
 
 
-def _read_depth(name: str, given: list[str]) -> bool | int:
-    text = given[-1]
-    if text.isascii() and text.isdigit() and len(text) < 4:
-        return int(text)
-    if text.lower() not in ("true", "false"):
-        raise ApiError(422, f"{name}: {text[:40]!r} is neither true, false nor a number of levels.")
-    return text.lower() == "true"
-
-
 async def subgraphs(
     server: Server, *, assistant_id: str, namespace: str | None = None, recurse: bool = False
 ) -> Response:
@@ -289,7 +280,9 @@ async def subgraphs(
     return answer({name: _schemas(each) for name, each in inner})
 
 
-_DEPTH: Final = {"xray": Parameter({"type": ["boolean", "integer"]}, _read_depth)}
+# A depth first: `1` is a number of levels.
+_Depth = Annotated[Annotated[int, Field(ge=0, lt=1000)] | bool, Field(union_mode="left_to_right")]
+_DEPTH: Final = {"xray": Parameter(_Depth)}
 _RECURSE: Final = {"recurse": FLAG}
 _THREADS: Final = {"delete_threads": FLAG}
 _DELETE: Final = ("assistants", "delete")

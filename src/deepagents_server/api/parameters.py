@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
 from uuid import UUID
+
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 
 from deepagents_server.errors import ApiError
 
@@ -13,40 +14,30 @@ _IDS: Final = ("thread_id", "run_id", "cron_id")
 """What a path names by its UUID; an assistant has a name too."""
 
 
-@dataclass(frozen=True)
 class Parameter:
-    """A kind of text from a query: what documents say of it, and how its texts are read, given its name."""
+    """What a query holds under a name: one value, or with `repeats` a list."""
 
-    schema: Mapping[str, Any]
-    read: Callable[[str, list[str]], Any] = lambda _, given: given[-1]
+    def __init__(self, kind: Any, *, repeats: bool = False) -> None:
+        self._adapter, self._repeats = TypeAdapter[Any](kind), repeats
+        self.schema = self._adapter.json_schema()
 
+    def read(self, name: str, given: list[str]) -> Any:
+        """Read the texts of a query; of one value the last counts.
 
-def number(highest: int) -> Parameter:
-    """Make a parameter that is a whole number."""
-
-    def read(name: str, given: list[str]) -> int:
-        text = given[-1]
-        if not (text.isascii() and text.isdigit() and len(text) < 20) or int(text) > highest:
-            raise ApiError(422, f"{name}: {text[:40]!r} is not a number from 0 to {highest}.")
-        return int(text)
-
-    return Parameter({"type": "integer", "minimum": 0}, read)
-
-
-def choice(*words: str) -> Parameter:
-    """Make a parameter that is one of some words."""
-
-    def read(name: str, given: list[str]) -> str:
-        if given[-1] not in words:
-            raise ApiError(422, f"{name}: {given[-1][:40]!r} is none of {', '.join(words)}.")
-        return given[-1]
-
-    return Parameter({"enum": [*words]}, read)
+        Raises:
+            ApiError: if they are something else.
+        """
+        try:
+            return self._adapter.validate_python(given if self._repeats else given[-1])
+        except ValidationError as error:
+            raise ApiError(422, f"{name}: {error.errors()[0]['msg']}.") from error
 
 
-TEXT: Final = Parameter({"type": "string"})
-TEXTS: Final = Parameter({"type": "array", "items": {"type": "string"}}, lambda _, given: given)
-FLAG: Final = Parameter({"type": "boolean"}, lambda _, given: given[-1].lower() in ("1", "true"))
+TEXT: Final = Parameter(str)
+TEXTS: Final = Parameter(list[str], repeats=True)
+FLAG: Final = Parameter(Annotated[bool, BeforeValidator(lambda text: text.lower() in ("1", "true"))])
+LIMIT: Final = Parameter(Annotated[int, Field(ge=0, le=1000)])
+OFFSET: Final = Parameter(Annotated[int, Field(ge=0, le=2**62)])
 
 
 def read_path(given: Mapping[str, str]) -> dict[str, str]:

@@ -23,7 +23,7 @@ from deepagents_server.api.common import (
     select_fields,
 )
 from deepagents_server.api.endpoint import DONE, STREAM, Answer, Endpoint
-from deepagents_server.api.parameters import FLAG, TEXT, TEXTS, choice, number
+from deepagents_server.api.parameters import FLAG, LIMIT, OFFSET, TEXT, TEXTS, Parameter
 from deepagents_server.api.threads import find_thread
 from deepagents_server.cancel import cancel_runs
 from deepagents_server.create import create_run, create_runs
@@ -343,10 +343,10 @@ _CREATE: Final = ("threads", "create_run")
 _READ: Final = ("threads", "read")
 _UPDATE: Final = ("threads", "update")
 _DELETE: Final = ("threads", "delete")
-_PAGE: Final = {"limit": number(1000), "offset": number(2**62), "status": TEXT, "select": TEXTS}
+_PAGE: Final = {"limit": LIMIT, "offset": OFFSET, "status": TEXT, "select": TEXTS}
 _JOIN: Final = {"cancel_on_disconnect": FLAG}
 _JOIN_STREAM: Final = {"stream_mode": TEXTS, **_JOIN}
-_ACTION: Final = {"action": choice("interrupt", "rollback")}
+_ACTION: Final = {"action": Parameter(Action)}
 _CANCEL: Final = {"wait": FLAG, **_ACTION}
 _CANCELLED: Final = Answer(status="2XX")
 ENDPOINTS: Final = [

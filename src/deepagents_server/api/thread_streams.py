@@ -180,7 +180,7 @@ async def command(server: Server, read: Any, *, thread_id: str) -> Response:
     try:
         if method not in _COMMANDS:
             raise _Refused("unknown_command", f"Unknown protocol command: {method[:100]}")
-        result = await _COMMANDS[method](server, thread_id, params)
+        result = await _COMMANDS[method](server, parse_id("thread_id", thread_id), params)
     except _Refused as error:
         return answer(failure(number, error.code, str(error)))
     except ValidationError as error:
@@ -214,8 +214,7 @@ def refusal(number: int | None, error: ApiError) -> dict[str, Any]:
 
 
 async def _start(server: Server, thread_id: str, params: Any) -> dict[str, Any]:
-    given = _Start.model_validate(params)
-    return await _run(server, parse_id("thread_id", thread_id), given.model_dump())
+    return await _run(server, thread_id, _Start.model_validate(params).model_dump())
 
 
 async def _run(server: Server, thread_id: str, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -227,7 +226,7 @@ async def _run(server: Server, thread_id: str, given: Mapping[str, Any]) -> dict
 
 async def _respond(server: Server, thread_id: str, params: Any) -> dict[str, Any]:
     given = _Respond.model_validate(params)
-    thread = await find_thread(server, parse_id("thread_id", thread_id))
+    thread = await find_thread(server, thread_id)
     answers = given.responses or []
     if given.interrupt_id is not None:
         answers = [_Answer(interrupt_id=given.interrupt_id, response=given.response)]
@@ -245,7 +244,7 @@ async def _respond(server: Server, thread_id: str, params: Any) -> dict[str, Any
 
 
 async def _tree(server: Server, thread_id: str, params: Any) -> dict[str, Any]:
-    thread = await find_thread(server, parse_id("thread_id", thread_id))
+    thread = await find_thread(server, thread_id)
     of_thread = sa.select(runs).where(runs.c.thread_id == thread["thread_id"], runs.c.status.in_(ACTIVE))
     run = await server.database.row(of_thread.order_by(runs.c.number))
     if run is None:

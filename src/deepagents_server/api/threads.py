@@ -14,7 +14,7 @@ from starlette.responses import Response
 from deepagents_server.api.bodies import Checkpoint, Id, Ids, Metadata, Minutes, SearchBody, merge_metadata
 from deepagents_server.api.common import answer, answer_list, answer_search, nothing, select_fields
 from deepagents_server.api.endpoint import DONE, Endpoint
-from deepagents_server.api.parameters import FLAG, TEXT, TEXTS, Parameter, number
+from deepagents_server.api.parameters import FLAG, LIMIT, TEXT, TEXTS, Parameter
 from deepagents_server.config_file import Strategy
 from deepagents_server.database.copying import copy_thread
 from deepagents_server.database.engine import Row
@@ -341,8 +341,8 @@ _READ: Final = ("threads", "read")
 _SEARCH: Final = ("threads", "search")
 _UPDATE: Final = ("threads", "update")
 _DELETE: Final = ("threads", "delete")
-_TTL: Final = {"include": Parameter({"enum": ["ttl"]})}
-_PAGE: Final = {"limit": number(1000), "before": TEXT}
+_TTL: Final = {"include": Parameter(Annotated[str, Field(json_schema_extra={"enum": ["ttl"]})])}
+_PAGE: Final = {"limit": LIMIT, "before": TEXT}
 _STATE: Final = {"subgraphs": FLAG, "select": TEXTS}
 ENDPOINTS: Final = [
     Endpoint("/threads", "POST", create, ("threads", "create"), body=ThreadBody, needs_body=True),
