@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -78,7 +77,9 @@ class MountedPaths:
             # A file that was given is reached from its directory, by its name alone.
             top = top.parent
         parts = full.relative_to(top).parts
-        return ResolvedPath(ConfinedDirectory(top), parts, full.as_posix(), partial(_name_in, top))
+        return ResolvedPath(
+            ConfinedDirectory(top), parts, full.as_posix(), lambda names: top.joinpath(*names).as_posix()
+        )
 
     def is_undeletable(self, parts: tuple[str, ...]) -> bool:
         """Return whether this may never be deleted: a directory that was given."""
@@ -121,10 +122,6 @@ class MayChange:
             and not any(_is_in(each, (directory,)) for each in (*self.protected, *readable))
             and (self.further is None or self.further.all_below(directory))
         )
-
-
-def _name_in(directory: Path, parts: tuple[str, ...]) -> str:
-    return directory.joinpath(*parts).as_posix()
 
 
 def _is_in(path: str, directories: Sequence[str]) -> bool:

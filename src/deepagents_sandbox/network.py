@@ -81,17 +81,13 @@ def resolve(host: str, port: int) -> Sequence[str]:
     return [str(each[4][0]) for each in found]
 
 
-def _none_further(host: str) -> bool:
-    return False
-
-
 @dataclass(frozen=True, slots=True)
 class HostRules:
     """All hosts that commands may reach; `is_further` decides about names that no rule names, at `PORTS`."""
 
     rules: tuple[HostRule, ...]
     resolve: Resolve = resolve
-    is_further: Callable[[str], bool] = _none_further
+    is_further: Callable[[str], bool] = lambda _host: False
 
     def find_addresses(self, host: str, port: int) -> Sequence[str]:
         """Return the addresses to connect to: those that were checked, or a name could change in between.

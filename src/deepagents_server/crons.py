@@ -66,6 +66,7 @@ async def start_due(server: Server) -> int:
 
 
 async def _start_one(server: Server, row: Row) -> bool:
+    """Make the run of a schedule, and note the next date, in one transaction; `False` if another has."""
     try:
         after = await server.database.now()
         following = next_date(row["schedule"], row["timezone"], row["end_time"], after)
@@ -73,12 +74,8 @@ async def _start_one(server: Server, row: Row) -> bool:
         # It could be read when it was made: timezones come and go with the system's data.
         _log.warning("Schedule %s cannot be read: %s", row["cron_id"], error.detail)
         return False
-    return await _start(server, row, following)
-
-
-async def _start(server: Server, row: Row, following: str | None) -> bool:
-    """Make the run of a schedule, and note the next date, in one transaction; `False` if another has."""
-    mine = server.of(_caller(row["owner"]))
+    owner = row["owner"]
+    mine = server.of(Scope(owner, User({"identity": owner}) if owner else None))
     taken = (
         crons.update()
         .where(crons.c.cron_id == row["cron_id"], crons.c.next_run_date == row["next_run_date"])
@@ -97,10 +94,6 @@ async def _start(server: Server, row: Row, following: str | None) -> bool:
         _log.warning("Schedule %s started no run: %s", row["cron_id"], error.detail)
         return bool(await mine.database.execute(taken))
     return True
-
-
-def _caller(owner: str) -> Scope:
-    return Scope(owner, User({"identity": owner}) if owner else None)
 
 
 def scheduling(server: Server) -> AbstractAsyncContextManager[None]:

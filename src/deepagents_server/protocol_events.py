@@ -8,7 +8,7 @@ whoever reads a run again sees the same events under the same numbers.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
@@ -78,8 +78,12 @@ class RunTeller:
             case "tasks":
                 yield from self._task(namespace, data)
                 yield "tasks", namespace, data
-            case _ if show := _SHOWN.get(name):
-                yield name, namespace, show(data)
+            case "custom":
+                yield name, namespace, _show_custom(data)
+            case "checkpoints":
+                yield name, namespace, _show_checkpoint(data)
+            case "tools":
+                yield name, namespace, data
             case _:
                 pass
 
@@ -171,13 +175,6 @@ def _show_checkpoint(data: Mapping[str, Any]) -> dict[str, Any]:
     if parent.get("checkpoint_id"):
         shown["parent_id"] = parent["checkpoint_id"]
     return {**shown, "step": metadata.get("step", -1), "source": metadata.get("source", "loop")}
-
-
-_SHOWN: Final[dict[str, Callable[[Any], Any]]] = {
-    "custom": _show_custom,
-    "checkpoints": _show_checkpoint,
-    "tools": lambda data: data,
-}
 
 
 @dataclass

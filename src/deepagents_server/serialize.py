@@ -60,17 +60,13 @@ def _plain(value: Any) -> Any:
     return str(value)
 
 
-_FORMS: Final[dict[type[Any], Callable[[Any], Any]]] = {
+_FORMS: Final[dict[type[Any] | tuple[type[Any], ...], Callable[[Any], Any]]] = {
     Interrupt: lambda value: {"value": value.value, "id": value.id},
     BaseModel: lambda value: value.model_dump(),
     Enum: lambda value: value.value,
-    set: list,
-    frozenset: list,
-    deque: list,
-    tuple: list,
+    (set, frozenset, deque, tuple): list,
     Mapping: dict,
-    bytes: lambda value: value.decode("utf-8", "replace"),
-    bytearray: lambda value: value.decode("utf-8", "replace"),
+    (bytes, bytearray): lambda value: value.decode("utf-8", "replace"),
     BaseException: lambda value: f"{type(value).__name__}: {value}",
 }
 

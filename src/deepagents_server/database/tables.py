@@ -38,16 +38,8 @@ def _key(name: str) -> sa.Column[Any]:
     return sa.Column(name, sa.Text, primary_key=True)
 
 
-def _number(name: str, default: str = "0") -> sa.Column[Any]:
-    return sa.Column(name, sa.BigInteger, nullable=False, server_default=default)
-
-
-def _optional_number(name: str) -> sa.Column[Any]:
-    return sa.Column(name, sa.BigInteger, nullable=True)
-
-
-def _flag(name: str, default: str = "0") -> sa.Column[Any]:
-    return sa.Column(name, sa.SmallInteger, nullable=False, server_default=default)
+def _number(name: str, default: str | None = "0") -> sa.Column[Any]:
+    return sa.Column(name, sa.BigInteger, nullable=default is None, server_default=default)
 
 
 def _make_configured_columns() -> list[sa.Column[Any]]:
@@ -101,7 +93,7 @@ threads: Final = sa.Table(
     _text("updated_at"),
     _text("state_updated_at"),
     # A lifetime of its own, what happens at its end, and when old states were removed last.
-    _optional_number("ttl_seconds"),
+    _number("ttl_seconds", None),
     _text("ttl_strategy", nullable=True),
     _text("thinned_at", nullable=True),
     sa.Index("threads_by_update", "owner", "updated_at"),
@@ -220,7 +212,7 @@ crons: Final = sa.Table(
     _text("timezone", nullable=True),
     _text("payload"),
     _json("metadata"),
-    _flag("enabled", "1"),
+    sa.Column("enabled", sa.SmallInteger, nullable=False, server_default="1"),
     _text("on_run_completed", nullable=True),
     _text("end_time", nullable=True),
     _text("next_run_date", nullable=True),
@@ -249,11 +241,11 @@ quotas: Final = sa.Table(
     METADATA,
     _key("owner"),
     # Runs at once, and tokens and money in so many seconds; NULL is as much as they like.
-    _optional_number("runs"),
-    _optional_number("tokens"),
+    _number("runs", None),
+    _number("tokens", None),
     sa.Column("money", sa.Float, nullable=True),
-    _optional_number("schedules"),
-    _optional_number("megabytes"),
+    _number("schedules", None),
+    _number("megabytes", None),
     # When somebody measured last.
     _number("kept_bytes"),
     _number("seconds", "86400"),
