@@ -139,7 +139,7 @@ MEMBERS: Final[Mapping[str, str]] = MappingProxyType(
             sorted_routes write
         """,
         "deepagents.backends.filesystem:FilesystemBackend": """
-            __init__ _display_path _resolve_path _to_virtual_path cwd ls max_file_size_bytes read virtual_mode
+            __init__ _resolve_path _to_virtual_path cwd ls max_file_size_bytes read virtual_mode
         """,
         "deepagents.backends.local_shell:LocalShellBackend": """
             __init__ _default_timeout _max_output_bytes _resolve_path cwd execute virtual_mode

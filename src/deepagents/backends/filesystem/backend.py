@@ -205,7 +205,7 @@ class FilesystemBackend(TransferBackend):
             return None
         return self._artifacts_root[len(base) :] if self._artifacts_root.startswith(base) else None
 
-    # The next three are replaced or called by packages that build on this class.
+    # The next two are replaced or called by packages that build on this class.
 
     def _resolve_path(self, key: str) -> Path:
         path = self._paths.resolve(key)
@@ -213,12 +213,6 @@ class FilesystemBackend(TransferBackend):
 
     def _to_virtual_path(self, path: Path) -> str:
         return f"/{path.resolve().relative_to(self.cwd).as_posix()}".replace("/.", "/", 1)
-
-    def _display_path(self, path: Path) -> str:
-        try:
-            return self._to_virtual_path(path) if self.virtual_mode else path.as_posix()
-        except (OSError, ValueError):
-            return path.name or "/"
 
 
 async def _await_search(work: Callable[[], Any], pattern: str) -> Any:
