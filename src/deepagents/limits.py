@@ -55,7 +55,7 @@ class Price:
     """The price of a million tokens of a model; without prices of its own a cache costs as other input.
 
     Raises:
-        ConfigError: for a number that is no price.
+        ConfigError: for a number that is not a price.
     """
 
     input: float
@@ -94,7 +94,7 @@ class Limits:
         per: `"message"` starts anew with each message of the user, `"thread"` never does.
 
     Raises:
-        ConfigError: for a value that is no limit, and without any limit.
+        ConfigError: for a value that is not a limit, and without any limit.
     """
 
     tokens: int | None = None

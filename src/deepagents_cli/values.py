@@ -48,7 +48,7 @@ def default_retries() -> int:
 def read_count(text: str) -> int:
     """Read a whole number greater than 0."""
     if not re.fullmatch(r"[0-9]{1,18}", text) or not int(text):
-        raise ArgumentTypeError(f"{text!r} is no whole number greater than 0")
+        raise ArgumentTypeError(f"{text!r} is not a whole number greater than 0")
     return int(text)
 
 
@@ -63,7 +63,7 @@ def read_seconds(text: str) -> int:
     parts = {unit: int(value) for unit, value in found.groupdict().items() if value} if found else {}
     total = sum(_SECONDS[unit] * value for unit, value in parts.items())
     if not total:
-        raise ArgumentTypeError(f"{text!r} is no time; write 90s, 10m or 1h30m")
+        raise ArgumentTypeError(f"{text!r} is not a time; write 90s, 10m or 1h30m")
     return total
 
 
@@ -76,7 +76,7 @@ def read_size(text: str) -> int:
     """Read a number of bytes."""
     found = re.fullmatch(r"([0-9]{1,9})(kB|MB|GB)?", text)
     if not found or not (size := int(found[1]) * _BYTES[found[2]]):
-        raise ArgumentTypeError(f"{text!r} is no size; write 500kB, 100MB or 1GB")
+        raise ArgumentTypeError(f"{text!r} is not a size; write 500kB, 100MB or 1GB")
     return size
 
 
@@ -84,7 +84,7 @@ def read_address(text: str) -> tuple[str, int]:
     """Read an address to listen on; a port alone is one of this machine."""
     host, _, port = text.rpartition(":")
     if not re.fullmatch("[0-9]{1,5}", port):
-        raise ArgumentTypeError(f"{text!r} is no address; write 9464, or 0.0.0.0:9464")
+        raise ArgumentTypeError(f"{text!r} is not an address; write 9464, or 0.0.0.0:9464")
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
@@ -97,7 +97,7 @@ def read_price(text: str) -> Price:
         return Price(*map(float, parts))
     except (ValueError, ConfigError) as error:
         raise ArgumentTypeError(
-            f"{text!r} is no price; write IN/OUT or IN/OUT/CACHED, as in 3/15/0.3"
+            f"{text!r} is not a price; write IN/OUT or IN/OUT/CACHED, as in 3/15/0.3"
         ) from error
 
 
@@ -108,4 +108,4 @@ def read_amount(text: str) -> float:
             return amount
     except ValueError:
         pass
-    raise ArgumentTypeError(f"{text!r} is no amount greater than 0")
+    raise ArgumentTypeError(f"{text!r} is not an amount greater than 0")

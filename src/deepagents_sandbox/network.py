@@ -98,7 +98,7 @@ class HostRules:
         """
         shown, address = f"{host[:_LONGEST_NAME]}:{port}", _address(host)
         if address is None and not _is_name(host):
-            raise RefusedHostError(f"{shown} is refused: this is no host name")
+            raise RefusedHostError(f"{shown} is refused: this is not a host name")
         if not any(rule.matches(host, port) for rule in self.rules) and (
             refusal := self._describe_refusal(host, port, is_address=address is not None)
         ):

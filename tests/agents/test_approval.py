@@ -185,7 +185,7 @@ def test_where_the_tools_are_not_known_a_wrong_edit_becomes_an_error_result(call
         call_mode.invoke(agent, {"messages": "Go"}, THREAD)
         result = call_mode.invoke(agent, decide(wrong), THREAD)
 
-    assert "'sennd', which is no tool" in result["messages"][2].text
+    assert "'sennd', which is not a tool" in result["messages"][2].text
     assert result["messages"][-1].text == "Sorry."
 
 

@@ -115,9 +115,9 @@ def test_a_run_finds_the_headers_that_the_file_names_and_calls_nobody_if_it_says
 @pytest.mark.parametrize(
     ("http", "message"),
     [
-        ({"app": "./webapp.py:STARTED"}, "no application of Starlette"),
+        ({"app": "./webapp.py:STARTED"}, "not an application of Starlette"),
         ({"app": "./gone.py:app"}, "there is no file gone.py"),
-        ({"mount_prefix": "agents/"}, "no path such as"),
+        ({"mount_prefix": "agents/"}, "not a path such as"),
         ({"middleware_order": "auth_first"}, 'needs "enable_custom_route_auth": true'),
     ],
 )

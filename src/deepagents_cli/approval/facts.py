@@ -162,7 +162,7 @@ class Reach:
     def _check_path(self, spec: ToolSpec, args: Mapping[str, Any], named: str) -> None:
         path = self._as_own(spec, args, named)
         if path is None:
-            raise BackendError("invalid_path", f"{named!r} is no path of a file here; write one without '..'")
+            raise BackendError("invalid_path", f"{named!r} is not a path here; write one without '..'")
         try:
             real = self._real_path(spec, path)
         except BackendError as error:

@@ -140,7 +140,7 @@ def apply_edit(request: ApprovalRequest, text: str, policy: Policy) -> ApprovalR
         value: Any = json.loads(text)
     except json.JSONDecodeError as error:
         problem = f"{error.msg} in line {error.lineno}, column {error.colno}"
-        raise ValueError(f"the arguments are no JSON: {problem}") from error
+        raise ValueError(f"the arguments are not JSON: {problem}") from error
     if not isinstance(value, dict):
         raise ValueError("the arguments are a JSON object, in braces")
     return replace(request, args=cast("dict[str, Any]", value))

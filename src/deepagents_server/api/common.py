@@ -187,7 +187,7 @@ def select_fields(row: Mapping[str, Any], names: Sequence[str] | None) -> dict[s
     """Keep the fields that were asked for: `status`, or `values.messages` for a part of one.
 
     Raises:
-        ApiError: for a name that is no field.
+        ApiError: for a name that is not a field.
     """
     if not names:
         return dict(row)

@@ -47,12 +47,12 @@ def surround(app: Starlette, config: ServerConfig, ask: Callable[[ASGIApp], ASGI
     if place := http.get("app"):
         custom = load_object(str(place), config.directory)
         if not isinstance(custom, Starlette):
-            raise ServeError(f"http.app: {place!r} is no application of Starlette or FastAPI.")
+            raise ServeError(f"http.app: {place!r} is not an application of Starlette or FastAPI.")
         custom.router.routes.append(Mount("/", app=app))
         outer = ask(custom) if asks else custom
     if prefix := http.get("mount_prefix"):
         if not _PREFIX.fullmatch(str(prefix)):
-            raise ServeError(f"http.mount_prefix: {prefix!r} is no path such as '/agents'.")
+            raise ServeError(f"http.mount_prefix: {prefix!r} is not a path such as '/agents'.")
         outer = _Below(outer, str(prefix))
     return outer
 
@@ -82,7 +82,7 @@ def headers_for_runs(http: Mapping[str, Any]) -> Callable[[Headers], Mapping[str
     Names may have `*` for any text. What is secret passes by its whole name only: it is kept with the run.
 
     Raises:
-        ServeError: for what is no list of names.
+        ServeError: for what is not a list of names.
     """
     given: Mapping[str, Any] = http.get("configurable_headers") or {}
     # LangGraph's documents write both.

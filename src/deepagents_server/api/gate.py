@@ -115,7 +115,7 @@ class Gate:
         if not self.anyone and name not in _NAMES:
             raise ApiError(
                 403,
-                f"{name[:100]!r} is no name of this server, which asks for no key and so answers to "
+                f"{name[:100]!r} is not a name of this server, which asks for no key and so answers to "
                 f"{', '.join(_NAMES)} only; run `deepagents keys create NAME`, or add --allow-anyone.",
             )
 

@@ -89,7 +89,7 @@ def _check_messages(messages: list[dict[str, Any]]) -> None:
         except (ValueError, LookupError, TypeError) as error:
             # LangChain has no error of its own for it.
             reason = str(error).partition("\n")[0][:200]
-            raise ApiError(400, f"messages.{place}: this is no message ({reason}).") from error
+            raise ApiError(400, f"messages.{place}: this is not a message ({reason}).") from error
 
 
 def _new(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:

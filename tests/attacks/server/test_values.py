@@ -81,7 +81,7 @@ def test_what_is_no_message_is_refused_as_openai_does(world: World, message: Any
     refused = world.alice.post("/v1/chat/completions", json=asked)
 
     assert refused.status_code == 400
-    assert refused.json()["error"]["message"].startswith("messages.1: this is no message (")
+    assert refused.json()["error"]["message"].startswith("messages.1: this is not a message (")
 
 
 def test_a_history_begins_where_nothing_is_said(world: World) -> None:

@@ -212,7 +212,7 @@ def test_in_plan_mode_nothing_of_git_is_asked_about_since_it_cannot_change(repos
 @pytest.mark.parametrize(
     ("name", "arguments", "said"),
     [
-        ("write_file", {"file_path": "../new", "content": "x"}, "no path of a file here"),
+        ("write_file", {"file_path": "../new", "content": "x"}, "is not a path here"),
         ("write_file", {"file_path": "{outside}/new", "content": "x"}, "outside of the sandbox"),
         ("write_file", {"file_path": "{given}/new", "content": "x"}, "was given to be read"),
         ("edit_file", {"file_path": "{given}/a", "old_string": "a", "new_string": "b"}, "given to be read"),

@@ -38,7 +38,7 @@ def test_what_is_not_typed_comes_from_the_environment(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("variable", "value", "said"),
     [
-        ("RUNS", "many", "'many' is no whole number greater than 0, in DEEPAGENTS_SERVER_RUNS"),
+        ("RUNS", "many", "'many' is not a whole number greater than 0, in DEEPAGENTS_SERVER_RUNS"),
         ("PORT", "http", "in DEEPAGENTS_SERVER_PORT"),
         ("ALLOW_ANYONE", "maybe", "'maybe' is neither 1 nor 0, in DEEPAGENTS_SERVER_ALLOW_ANYONE"),
         (
@@ -46,7 +46,7 @@ def test_what_is_not_typed_comes_from_the_environment(monkeypatch: pytest.Monkey
             "loud",
             "'loud' is none of debug, info, warning, error, in DEEPAGENTS_SERVER_LOG_LEVEL",
         ),
-        ("MAX_BODY", "0", "is no size"),
+        ("MAX_BODY", "0", "is not a size"),
     ],
 )
 def test_a_variable_that_cannot_be_read_is_named(

@@ -94,7 +94,7 @@ def test_nothing_is_set_where_there_is_no_file(home: Path, directory: Path) -> N
         ('read = ["/nowhere"]', "there is no directory '/nowhere'"),
         ("network = [1]", "network = [1]: write a text in quotes"),
         ("limits = 3", "limits = 3: write a table, [limits]"),
-        ('limits.seconds = "soon"', "limits.seconds = 'soon': 'soon' is no time; write 90s, 10m or 1h30m"),
+        ('limits.seconds = "soon"', "limits.seconds = 'soon': 'soon' is not a time; write 90s, 10m or 1h30m"),
         ("limits.tokens = true", "limits.tokens = True: write a number"),
         ("limits.tokns = 1", "'limits.tokns' is no setting; is it 'limits.tokens'?"),
         ('permissions = "all"', "permissions = 'all': write a list of tables"),

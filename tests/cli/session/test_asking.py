@@ -61,7 +61,7 @@ def test_an_edit_of_arguments_that_are_no_json_is_said_to_be_none(
     worker.send(Preview(ask=asked.id, text='{"file_path": '))
 
     said = worker.wait(Notice).text
-    assert said == "Not taken: the arguments are no JSON: Expecting value in line 1, column 15"
+    assert said == "Not taken: the arguments are not JSON: Expecting value in line 1, column 15"
     worker.decide(asked, "reject")
     assert worker.answer() == "Left."
 

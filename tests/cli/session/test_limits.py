@@ -38,17 +38,17 @@ def test_without_a_word_only_repeats_are_limited() -> None:
 @pytest.mark.parametrize(
     ("option", "value", "said"),
     [
-        ("--max-tokens", "0", "'0' is no whole number greater than 0"),
-        ("--max-model-calls", "ten", "'ten' is no whole number"),
-        ("--max-time", "soon", "'soon' is no time; write 90s, 10m or 1h30m"),
-        ("--max-time", "1h30", "'1h30' is no time; write 90s, 10m or 1h30m"),
-        ("--max-time", "9" * 400, "is no time"),
-        ("--max-tokens", "9" * 400, "is no whole number"),
-        ("--max-tokens", "9" * 5000, "is no whole number"),
-        ("--max-cost", "-1", "'-1' is no amount"),
-        ("--max-cost", "nan", "'nan' is no amount"),
-        ("--price", "3", "'3' is no price"),
-        ("--price", "3/x", "'3/x' is no price"),
+        ("--max-tokens", "0", "'0' is not a whole number greater than 0"),
+        ("--max-model-calls", "ten", "'ten' is not a whole number"),
+        ("--max-time", "soon", "'soon' is not a time; write 90s, 10m or 1h30m"),
+        ("--max-time", "1h30", "'1h30' is not a time; write 90s, 10m or 1h30m"),
+        ("--max-time", "9" * 400, "is not a time"),
+        ("--max-tokens", "9" * 400, "is not a whole number"),
+        ("--max-tokens", "9" * 5000, "is not a whole number"),
+        ("--max-cost", "-1", "'-1' is not an amount"),
+        ("--max-cost", "nan", "'nan' is not an amount"),
+        ("--price", "3", "'3' is not a price"),
+        ("--price", "3/x", "'3/x' is not a price"),
     ],
 )
 def test_what_is_no_limit_is_named(

@@ -281,7 +281,7 @@ def _refuse_unknown_tool(request: Any, call: Call) -> ToolResult | None:
     made = request.tool_call
     if call["name"] == made["name"] or call["name"] in [tool.name for tool in request.runtime.tools]:
         return None
-    text = f"A person replaced this call by one of {call['name']!r}, which is no tool; nothing was run."
+    text = f"A person replaced this call by one of {call['name']!r}, which is not a tool; nothing was run."
     return failure_message(made["name"], made["id"], "invalid_argument", text)
 
 
