@@ -186,7 +186,7 @@ SCENES: Final[Mapping[str, Scene]] = {
 
 
 def _begin(person: Person) -> None:
-    """Clear what is no part of the picture."""
+    """Clear what is not a part of the picture."""
     person.presses("C-l")
     person.sees_gone("^Mode ")
 

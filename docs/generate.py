@@ -174,7 +174,7 @@ def counted() -> str:
     """Return how many forms run in tests."""
     found = _load_module(FORMS).FORMS
     run = sum(bool(form.tests) for form in found)
-    return f"{len(found)} forms: {run} run in tests, and the rest is no Python.\n"
+    return f"{len(found)} forms: {run} run in tests, and the rest is not Python.\n"
 
 
 def api_pages() -> dict[Path, str]:

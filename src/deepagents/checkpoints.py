@@ -50,7 +50,7 @@ def _newest(config: RunnableConfig) -> RunnableConfig:
 
 def _note(newest: CheckpointTuple | None) -> None:
     made: dict[str, Any] = ids.__dict__
-    # What is no UUID is no id of LangGraph's.
+    # What is not a UUID is not an id of LangGraph's.
     with suppress(ValueError):
         if newest and (last := ids.UUID(get_checkpoint_id(newest.config) or "").time) > (made[_LAST_ID] or 0):
             made[_LAST_ID] = last

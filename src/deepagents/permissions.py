@@ -41,7 +41,7 @@ class FilesystemPermission:
 
     Raises:
         ConfigError: for an unknown operation or mode, and for a pattern that is not text, does not start with
-            `/`, has a `..` component, is separated by `\\` or is no pattern at all.
+            `/`, has a `..` component, is separated by `\\` or is not a pattern at all.
         NotImplementedError: for a pattern with a `~` component.
     """
 

@@ -184,7 +184,7 @@ def load_server(settings: EngineSettings, room: str) -> Server:
         return library.Server(_params(library, settings, room))
     except RuntimeError as error:
         raise EngineError(
-            f"{str(settings.path)!r} could not be loaded: it is no GGUF model that llama.cpp knows, "
+            f"{str(settings.path)!r} could not be loaded: it is not a GGUF model that llama.cpp knows, "
             f"or there is too little memory for it."
         ) from error
 

@@ -24,7 +24,7 @@ def find_given(
     """Return what a sandbox is given, the root first; what is in both lists is writable.
 
     Raises:
-        ConfigError: for what is not there, or is no place for files.
+        ConfigError: for what is not there, or is not a place for files.
     """
     _check_list("readable", readable)
     _check_list("writable", writable)

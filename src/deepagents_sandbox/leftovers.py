@@ -384,7 +384,7 @@ def remove(directory: int, name: str) -> None:
 
 
 def _keep_safe_keys(directory: int, name: str) -> bool:
-    """Drop what git on the host might run from a configuration; `False` where it is no file to keep."""
+    """Drop what git on the host might run from a configuration; `False` where it is not a file to keep."""
     try:
         file = os.open(name, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=directory)
     except OSError:

@@ -116,7 +116,7 @@ def build_filter(*, no_shared_memory: bool) -> bytes:
     deny("socket", errno.EAFNOSUPPORT, test=_is_none_of(0, _IP_ONLY))
     # Addresses and routes only: by other kinds of messages the kernel tells of all sockets of the host.
     deny("socket", errno.EPROTONOSUPPORT, test=_OTHER_NETLINK)
-    # A pair for datagrams is no closed pair: each of them can send to a socket of the host by name.
+    # A pair for datagrams is not a closed pair: each of them can send to a socket of the host by name.
     deny("socketpair", errno.EAFNOSUPPORT, test=_is_none_of(0, (_AF_UNIX,)))
     deny("socketpair", errno.EPROTONOSUPPORT, test=_DATAGRAMS)
     deny("personality", test=_is_none_of(0, _PERSONALITIES))

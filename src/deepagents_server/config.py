@@ -101,7 +101,7 @@ def _read(path: Path) -> ServerConfig:
 def _place(name: str, value: Any) -> str:
     place = cast(dict[str, Any], value).get("path") if isinstance(value, dict) else value
     if not _NAME.fullmatch(name):
-        raise ServeError(f"{name!r} is no name of a graph; use letters, digits, '_', '-' and '.'.")
+        raise ServeError(f"{name!r} is not a name of a graph; use letters, digits, '_', '-' and '.'.")
     if not isinstance(place, str) or ":" not in place:
         raise ServeError(f"The graph {name!r} must be given as 'path.py:name', not {place!r}.")
     return place

@@ -222,7 +222,7 @@ def _priority(metadata: Mapping[str, Any]) -> int:
     value = metadata.get("priority", 0)
     if not isinstance(value, int) or not -_MOST_URGENT <= value <= _MOST_URGENT:
         raise ApiError(
-            422, f"metadata.priority: {value!r} is no whole number from -{_MOST_URGENT} to {_MOST_URGENT}."
+            422, f"metadata.priority: {value!r} is not a whole number from -{_MOST_URGENT} to {_MOST_URGENT}."
         )
     return value
 

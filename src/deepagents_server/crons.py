@@ -35,7 +35,7 @@ def next_date(schedule: str, timezone: str | None, end: str | None, after: str) 
     """Return when a schedule is due next after a time, in UTC; `None` if that is after its end.
 
     Raises:
-        ApiError: for what is no schedule or timezone.
+        ApiError: for what is not a schedule or timezone.
     """
     try:
         zone = ZoneInfo(timezone or "UTC")

@@ -91,7 +91,7 @@ def load_graphs(config: ServerConfig) -> dict[str, Any]:
     """Import what the configuration names.
 
     Raises:
-        ServeError: for what is not there, fails while it is imported, or is no graph.
+        ServeError: for what is not there, fails while it is imported, or is not a graph.
     """
     for path in reversed(config.import_paths):
         if str(path) not in sys.path:

@@ -68,5 +68,5 @@ class _JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        # Not orjson, which refuses text that is no UTF-8.
+        # Not orjson, which refuses text that is not UTF-8.
         return json.dumps(line, default=str)

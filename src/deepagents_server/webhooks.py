@@ -74,7 +74,7 @@ class Webhooks:
             # As who looks it up does: no label may be empty or too long.
             url.host.encode("idna")
         except (httpx.InvalidURL, UnicodeError) as error:
-            raise ApiError(422, "webhook: this is no address.") from error
+            raise ApiError(422, "webhook: this is not an address.") from error
         whole = url.scheme in ("http", "https") and url.host and _port(url) < 65536
         if not whole or len(address) > self.longest:
             raise ApiError(422, "webhook: give a whole address, http:// or https://, that is not too long.")

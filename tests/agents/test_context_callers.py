@@ -45,7 +45,7 @@ def steps(many: int, tool: str = "look_up") -> list[Any]:
 
 
 def chinese(messages: Sequence[BaseMessage], tools: Any = ()) -> int:
-    """Count as tokenizers do that have a token for each character that is no letter."""
+    """Count as tokenizers do that have a token for each character that is not a letter."""
     told = "".join(map(str, (each.content for each in messages)))
     return count_tokens_approximately(messages, tools=list(tools)) + sum(ord(each) > 0x2E80 for each in told)
 

@@ -36,7 +36,7 @@ HOSTILE: dict[str, dict[str, Any]] = {
         "properties": {"$ref": {"type": "string"}, "a": TEXT},
         "required": ["$ref", "a"],
     },
-    "a reference that is no text": {"properties": {"a": {"$ref": True}}},
+    "a reference that is not text": {"properties": {"a": {"$ref": True}}},
     "a reference to nothing": {"properties": {"a": {"$ref": "#/$defs/none"}}},
     "a reference to elsewhere": {"properties": {"a": {"$ref": "https://evil.example/schema"}}},
     "definitions that double": doubling(25),

@@ -49,8 +49,8 @@ SHOWN = {"name": "x", "description": "d"}
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "one tool": ({"tools": look_up}, r"tools must be a list, got <function .*write tools=\[look_up\]"),
     "the name of a tool": ({"tools": "ls"}, r"tools must be a list, got 'ls'"),
-    "names of tools": ({"tools": ["ls"]}, r"tools holds 'ls', which is no tool; .*built in"),
-    "no tool": ({"tools": [3]}, r"tools holds 3, which is no tool"),
+    "names of tools": ({"tools": ["ls"]}, r"tools holds 'ls', which is not a tool; .*built in"),
+    "no tool": ({"tools": [3]}, r"tools holds 3, which is not a tool"),
     "a list as prompt": ({"system_prompt": ["Be brief."]}, r"system_prompt must be .*got \['Be brief.'\]"),
     "limits as a dict": ({"limits": {"tokens": 5}}, r"write limits=Limits\(tokens=5\)"),
     "one middleware": (

@@ -117,15 +117,16 @@ TRANSLATED = re.compile(
 """What the documents once said in the manner of another language."""
 
 
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+
+
 def translated_in(name: str, text: str) -> list[str]:
     return [f"{name}: {found[0]}" for found in TRANSLATED.finditer(text)]
 
 
 def test_documents_do_not_sound_translated() -> None:
-    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
-
-    assert len(pages) > 10
-    assert [found for page in pages for found in translated_in(page.name, page.read_text("utf-8"))] == []
+    assert len(PAGES) > 10
+    assert [found for page in PAGES for found in translated_in(page.name, page.read_text("utf-8"))] == []
 
 
 def test_a_translated_phrase_is_found() -> None:
@@ -136,6 +137,27 @@ def test_a_translated_phrase_is_found() -> None:
 
 
 PACKAGES = sorted(path.name for path in (ROOT / "src").iterdir() if path.name.startswith("deepagents"))
+
+
+NOT_A = re.compile(r"(?<!there )(?<!There )(?<!here )\b(is|was) no (?!(longer|more|such|one|need|way)\b)")
+"""English says of a file that it is not a directory."""
+
+
+def lines_with_is_no(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if NOT_A.search(line)]
+
+
+def test_a_file_is_not_a_directory() -> None:
+    pages = [Source(PurePosixPath(page.name), page.read_text("utf-8")) for page in PAGES]
+    files = [*sources("src"), *pages]
+
+    assert [f"{source.path}: {line}" for source in files for line in lines_with_is_no(source.text)] == []
+
+
+def test_a_file_that_is_no_directory_is_found() -> None:
+    text = "'x' is no directory\nthere is no file\nit is no longer one"
+
+    assert lines_with_is_no(text) == ["'x' is no directory"]
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -13,7 +13,7 @@ REFUSED = {
     "more dot-dots than directories": "/" + "../" * 40 + "etc/passwd",
     "dot-dot behind single dots": "/./d/./.././../outside/secret.txt",
     "dot-dot behind doubled slashes": "//d//..//..//outside//secret.txt",
-    "dot-dot under a name that is no directory": "/in.txt/../../outside/secret.txt",
+    "dot-dot under a name that is not a directory": "/in.txt/../../outside/secret.txt",
     "backslashes": "..\\outside\\secret.txt",
     "mixed separators": "/d/..\\..\\outside/secret.txt",
     "doubled backslashes": "\\\\..\\\\outside\\\\secret.txt",

@@ -33,7 +33,7 @@ def split_lines(text: str) -> list[tuple[str, str]]:
 
 
 def text_of(path: str, data: bytes) -> str | None:
-    """Decode what reads as text; media and bytes that are no text are none."""
+    """Decode what reads as text; media and bytes that are not text are none."""
     if path.lower().endswith((".png", ".pdf")) or b"\0" in data[:HEAD]:
         return None
     try:

@@ -28,7 +28,7 @@ class _Person(Lines):
         super().__init__(talk, Renderer(look, 400), self.out, editor=None, changeable=())
 
     def take_line(self, line: str) -> None:
-        self.print("That is no answer.")
+        self.print("That is not an answer.")
 
     def _hear(self, message: ToScreen) -> None:
         self.talk.take(message)

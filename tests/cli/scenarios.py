@@ -18,7 +18,7 @@ SENTENCES = (
     "use python -m pytest",
     "yes, but later",
 )
-"""What a person may type at a question that is no answer to it."""
+"""What a person may type at a question that is not an answer to it."""
 
 
 def greets() -> ScriptedModel:

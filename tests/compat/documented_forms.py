@@ -1,7 +1,7 @@
 """Every example of the documents, in their order: where it stands, what it shows, what keeps it working here.
 
 `tests` names the tests that write the example in words of our own and run it with a scripted model.
-What is no Python, such as a diagram, has none and says so in `shows`.
+What is not Python, such as a diagram, has none and says so in `shows`.
 """
 
 from __future__ import annotations

@@ -157,9 +157,9 @@ def test_bytes_that_are_no_text_none_and_too_many_are_skipped() -> None:
 @pytest.mark.parametrize(
     ("line", "field", "kept", "said"),
     [
-        ("license: [MIT]", "license", None, "'license' is no text"),
+        ("license: [MIT]", "license", None, "'license' is not text"),
         (f"compatibility: {'c' * 501}", "compatibility", "c" * 500, "'compatibility' has 501 characters"),
-        ("metadata: some", "metadata", {}, "'metadata' is no mapping"),
+        ("metadata: some", "metadata", {}, "'metadata' is not a mapping"),
         ("metadata: {include_tools: {a: b}}", "metadata", {}, "'include_tools' must be names"),
         ("allowed-tools: {a: b}", "allowed_tools", [], "'allowed-tools' must be names"),
         ("allowed-tools: true", "allowed_tools", [], "'allowed-tools' must be names"),
@@ -168,7 +168,7 @@ def test_bytes_that_are_no_text_none_and_too_many_are_skipped() -> None:
             "allowed-tools: [Read, 42, [x], ' Grep ']",
             "allowed_tools",
             ["Read", "Grep"],
-            "holds what is no name",
+            "holds what is not a name",
         ),
     ],
 )

@@ -90,7 +90,7 @@ def _kill_one(top: Path, moment: float, mark: str, before: list[str], in_session
 
 
 def _list(top: Path) -> list[str]:
-    # What vanishes meanwhile is no error here.
+    # What vanishes meanwhile is not an error here.
     return sorted(f"{above}/{name}" for above, *names in os.walk(top) for name in names[0] + names[1])
 
 

@@ -114,9 +114,9 @@ async def test_a_database_of_a_newer_release_is_left_alone(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("place", "message"),
     [
-        ("mysql://me:hidden@nowhere/x", r"'mysql://me:\*\*\*@nowhere/x' is no database"),
-        ("mysql://nowhere/x?password=hidden", "'mysql://nowhere/x' is no database"),
-        ("mysql://me:hidden@nowhere:port/x", "'mysql:...' is no database"),
+        ("mysql://me:hidden@nowhere/x", r"'mysql://me:\*\*\*@nowhere/x' is not a database"),
+        ("mysql://nowhere/x?password=hidden", "'mysql://nowhere/x' is not a database"),
+        ("mysql://me:hidden@nowhere:port/x", "'mysql:...' is not a database"),
         ("postgresql://me:hidden@127.0.0.1:1/x", r"refused.* name another with --database"),
         ("sqlite:///{directory}/gone/x.db", "There is no directory '.*/gone'; make it"),
         ("sqlite:///{directory}/notes.txt", "notes.txt' cannot be worked on: file is not a database"),

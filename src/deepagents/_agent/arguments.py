@@ -70,11 +70,11 @@ def check_tools(given: Any) -> tuple[Any, ...]:
             way_out = (
                 "it is built in, leave it out" if built_in else "give the tool itself; some are built in"
             )
-            raise ConfigError(f"tools holds {tool!r}, which is no tool; {way_out}")
+            raise ConfigError(f"tools holds {tool!r}, which is not a tool; {way_out}")
         if not callable(tool) and not isinstance(tool, BaseTool | dict):
             raise ConfigError(
-                f"tools holds {tool!r}, which is no tool; give a LangChain tool, a function with a docstring "
-                "or a provider's dict"
+                f"tools holds {tool!r}, which is not a tool; give a LangChain tool, a function with a "
+                "docstring or a provider's dict"
             )
     return tools
 
@@ -92,7 +92,7 @@ def check_middleware(given: Any) -> tuple[Any, ...]:
                 f"middleware holds the class {each.__name__}; give an instance: {each.__name__}(...)"
             )
         if not isinstance(each, AgentMiddleware):
-            raise ConfigError(f"middleware holds {each!r}, which is no AgentMiddleware")
+            raise ConfigError(f"middleware holds {each!r}, which is not an AgentMiddleware")
     return middleware
 
 
@@ -182,7 +182,7 @@ def check_backend(given: Any) -> None:
     Raises:
         ConfigError: for another class, and for what is neither a backend nor makes one.
     """
-    # A class without `capabilities` is no backend, so it may be a factory that each run calls.
+    # A class without `capabilities` is not a backend, so it may be a factory that each run calls.
     if isinstance(given, type) and hasattr(given, "capabilities"):
         first = next(iter(inspect.signature(given).parameters), "")
         if first != "runtime":

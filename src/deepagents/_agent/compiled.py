@@ -83,7 +83,7 @@ class AgentGraph(CompiledStateGraph[Any, Any, Any, Any]):
         """Stream a run, as LangGraph does; `output_keys` are those of the result unless others are named.
 
         Raises:
-            TypeError: for an input that is no state, such as a text alone.
+            TypeError: for an input that is not a state, such as a text alone.
             ValueError: where a checkpointer is, and no `thread_id`.
         """
         self._check_run(input, config)

@@ -105,7 +105,7 @@ def writes_undone_on_failure() -> Generator[None]:
     try:
         yield
     except BaseException:
-        # A task is cancelled by what is no `Exception`.
+        # A task is cancelled by what is not an `Exception`.
         while len(written) > before:
             written.pop()
         raise

@@ -22,7 +22,7 @@ _DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _COMMON
 _PASS_THROUGH = getattr(os, "O_PATH", 0)
 # A name is given through /proc, by the number of the open file.
 _UNNAMED = getattr(os, "O_TMPFILE", 0) if Path("/proc/self/fd").is_dir() else 0
-# What Windows answers when a name that is no link is read as one (ERROR_NOT_A_REPARSE_POINT).
+# What Windows answers when a name that is not a link is read as one (ERROR_NOT_A_REPARSE_POINT).
 _NOT_A_REPARSE_POINT = 4390
 
 
@@ -301,7 +301,7 @@ def _target(read: Callable[[], str]) -> str | None:
     try:
         return read()
     except OSError as error:
-        # EINVAL is how POSIX says that the name is no link; asking first would leave a moment for a race.
+        # EINVAL is how POSIX says that the name is not a link; asking first would leave a moment for a race.
         if error.errno == errno.EINVAL or getattr(error, "winerror", None) == _NOT_A_REPARSE_POINT:
             return None
         raise

@@ -45,6 +45,6 @@ def undeletable_root(path: str) -> BackendError:
 def not_listable(
     path: str, code: Literal["file_not_found", "not_a_directory"], hint: str = ""
 ) -> BackendError:
-    """Make the error for a listing of what is no directory."""
+    """Make the error for a listing of what is not a directory."""
     what = "path_not_found" if code == "file_not_found" else code
     return BackendError(code, f"Path '{path}': {what}.{hint}")

@@ -188,14 +188,14 @@ def _text(path: str, data: FileData) -> FileData:
     """Return a file as the hub keeps it.
 
     Raises:
-        BackendError: `invalid_encoding`, for what is no text.
+        BackendError: `invalid_encoding`, for what is not text.
     """
     if not is_base64(data):
         return data
     try:
         return {**data, "content": file_data_to_bytes(data).decode(), "encoding": "utf-8"}
     except UnicodeDecodeError as error:
-        text = f"'{path}' is no text, and the hub keeps nothing else."
+        text = f"'{path}' is not text, and the hub keeps nothing else."
         raise BackendError("invalid_encoding", text) from error
 
 

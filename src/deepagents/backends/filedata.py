@@ -160,7 +160,7 @@ def size_of_base64(content: str) -> int:
 
 
 def is_text(path: str, file_data: Mapping[str, Any]) -> bool:
-    """Return whether a file reads as text: it is no media, and holds no bytes that are none.
+    """Return whether a file reads as text: it is not media, and holds no bytes that are none.
 
     Raises:
         TypeError: when the content has a wrong type.
@@ -289,7 +289,7 @@ def make_uploaded(path: str, current: FileData | None, content: bytes) -> FileDa
     """Make a file of bytes, with the time of creation of the one that it replaces.
 
     Raises:
-        BackendError: `invalid_argument`, for what is no bytes.
+        BackendError: `invalid_argument`, for what is not bytes.
     """
     text, encoding = as_content(path, validate_bytes(path, content))
     return create_file_data(text, current.get("created_at") if current else None, encoding)
@@ -338,7 +338,7 @@ def encode_text(text: str) -> bytes:
     """Return text as UTF-8.
 
     Raises:
-        BackendError: `invalid_encoding` for half characters, `invalid_argument` for what is no text.
+        BackendError: `invalid_encoding` for half characters, `invalid_argument` for what is not text.
     """
     if not isinstance(cast(object, text), str):
         raise BackendError("invalid_argument", f"Text is wanted here, not a {type(text).__name__}.")
@@ -354,7 +354,7 @@ def validate_bytes(path: str, content: bytes) -> bytes:
     """Return bytes as they are.
 
     Raises:
-        BackendError: `invalid_argument`, for what is no bytes.
+        BackendError: `invalid_argument`, for what is not bytes.
     """
     if isinstance(cast(object, content), (bytes, bytearray, memoryview)):
         return bytes(content)

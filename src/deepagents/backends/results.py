@@ -130,7 +130,7 @@ class ReadResult:
 
     def _bad_window(self, start: int, end: int) -> str | None:
         if start < 1 or end < start:
-            return f"lines {start} to {end} are no window"
+            return f"lines {start} to {end} are not a window"
         if self.total_lines is not None and self.total_lines < end:
             return f"total_lines {self.total_lines} is less than end_line {end}"
         if self.next_offset is not None and self.next_offset != end:

@@ -131,7 +131,7 @@ def check_store(given: BaseStore | None) -> BaseStore | None:
     """Return a store.
 
     Raises:
-        ConfigError: for a class, and for what is no store.
+        ConfigError: for a class, and for what is not a store.
     """
     if given is not None and (isinstance(given, type) or not hasattr(given, "put")):
         raise ConfigError(f"store must be a LangGraph store, got {given!r}; write store=InMemoryStore()")

@@ -15,7 +15,7 @@ _TAG: Final = re.compile(r"</?([A-Za-z][A-Za-z0-9_-]*)")
 
 
 def escape_tags(text: str, names: Collection[str]) -> str:
-    """Escape each `<` that begins a tag of one of these names, or something that is no plain tag."""
+    """Escape each `<` that begins a tag of one of these names, or something that is not a plain tag."""
     guarded = {name.lower() for name in names}
 
     def escape(found: re.Match[str]) -> str:

@@ -41,7 +41,7 @@ def large_result_path(files: FileCalls, call_id: str, text: str) -> str:
 
 
 async def save_text(files: FileCalls, path: str, text: str) -> None:
-    """Write a text to a new file, as bytes where it is no valid text.
+    """Write a text to a new file, as bytes where it is not a valid text.
 
     Raises:
         ToolFailure: when it cannot be written.

@@ -245,7 +245,7 @@ def _decode(answer: FileDownloadResponse) -> str:
     if answer.error or answer.content is None:
         raise BackendError(transfer_code(answer.error or ""), "not read")
     try:
-        # Editors on Windows begin a file with a byte order mark, which is no part of the text.
+        # Editors on Windows begin a file with a byte order mark, which is not a part of the text.
         # Where the bytes are cut, so may be the last character: a decoder that expects more leaves it out.
         is_cut = len(answer.content) >= _MAX_BYTES
         return getincrementaldecoder("utf-8-sig")().decode(answer.content[:_MAX_BYTES], not is_cut)

@@ -12,7 +12,7 @@ from deepagents.tools._tool import failure_message, tool_name
 
 
 class ToolExclusionMiddleware(BaseMiddleware):
-    """Take tools out of each request. This shapes what a model sees; it is no security boundary."""
+    """Take tools out of each request. This shapes what a model sees; it is not a security boundary."""
 
     def __init__(self, *, excluded: frozenset[str]) -> None:
         super().__init__()

@@ -58,7 +58,7 @@ def register_provider_profile(key: str, profile: ProviderProfile) -> None:
 
     Raises:
         ProfileError: for a key that names nothing.
-        TypeError: for what is no profile.
+        TypeError: for what is not a profile.
     """
     if not isinstance(cast(object, profile), ProviderProfile):
         raise TypeError(f"a ProviderProfile is registered for {key!r}, got {profile!r}")

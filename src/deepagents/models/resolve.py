@@ -72,7 +72,7 @@ def register_model_provider(name: str, provider: ModelProvider) -> None:
 
     Raises:
         ValueError: for a name that could not be distinguished from the model's.
-        TypeError: for what is no provider.
+        TypeError: for what is not a provider.
     """
     if not name or ":" in name:
         raise ValueError(f"a provider's name has at least one character and no ':', got {name!r}")

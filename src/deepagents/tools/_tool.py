@@ -35,7 +35,7 @@ READ_ON: Final = (
     "Read it in parts with read_file, for example with offset=0 and limit=100, or search it with grep."
 )
 _NOT_TEXT: Final = (
-    "It holds characters that are no text, so read_file cannot show it in parts; a command can."
+    "It holds characters that are not text, so read_file cannot show it in parts; a command can."
 )
 
 Runtime: TypeAlias = ToolRuntime[Any, Any]

@@ -125,7 +125,7 @@ def _keep(context: ToolContext) -> OutputCapture | None:
 
 def _report_saved(response: ExecuteResponse, path: str) -> str:
     how_much = "the beginning of it" if response.truncated else "all of it"
-    # Bytes that are no text arrive as replacement characters; a zero makes `read_on` see them.
+    # Bytes that are not text arrive as replacement characters; a zero makes `read_on` see them.
     how = read_on(response.output.replace(_REPLACEMENT_CHARACTER, "\0"))
     notice = f"Tool result too large, so {how_much} was saved to the file {path}\n{how}"
     return f"{notice}\nIts beginning and end:\n\n{_report(response)}"

@@ -288,7 +288,7 @@ def paths_outside(command: str, within: Collection[str]) -> list[str]:
 def _exists(path: Path) -> bool:
     try:
         return path.exists()
-    # A word that is no name, or one in a place that this user may not look into.
+    # A word that is not a name, or one in a place that this user may not look into.
     except (OSError, ValueError):
         return False
 

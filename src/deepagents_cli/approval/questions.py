@@ -99,7 +99,7 @@ def _find_missing(command: str, policy: Policy) -> list[str]:
 
 
 def _text(content: bytes | None) -> str | None:
-    # What is no text stays apart from what replaces it, and is shown as an escape.
+    # What is not text stays apart from what replaces it, and is shown as an escape.
     return None if content is None else content.decode("utf-8", "surrogateescape")
 
 

@@ -75,7 +75,7 @@ def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
         sentence = 'a task is needed: deepagents "TASK" (--continue takes up the last session)'
         raise CommandError(sentence, Exit.USAGE)
     wanted = schema.read_schema(arguments.schema)
-    # What fails is raised, and is no line of a log.
+    # What fails is raised, and is not a line of a log.
     logging.getLogger("deepagents_cli.session").addHandler(logging.NullHandler())
     form = "json" if arguments.json else "answer" if arguments.quiet else "text"
     view = views.TaskView(form, directory, arguments.write, wanted)
@@ -150,7 +150,7 @@ def _read_task(typed: str | None, given: IO[str] | None) -> str | None:
     """Return the task followed by what standard input holds, or that alone; `None` when there is neither.
 
     Raises:
-        CommandError: for input that is no text, or more than a model could read.
+        CommandError: for input that is not text, or more than a model could read.
     """
     _check_text("the task", typed or "")
     context = _read_context(given, has_task=typed is not None)

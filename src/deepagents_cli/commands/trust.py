@@ -64,7 +64,7 @@ def _ask(directory: Path) -> bool:
         sys.stdout.flush()
         line = sys.stdin.readline()
         answer, begun = (begun + line).strip().lower(), ""
-        # A line of other words is no answer, and the end of input is no agreement.
+        # A line of other words is not an answer, and the end of input is not an agreement.
         if not line or answer in ("y", "yes", "n", "no"):
             return answer in ("y", "yes") and bool(line)
 

@@ -104,7 +104,7 @@ def _parse(file: MarkdownFile) -> tuple[FileCommand, list[str]]:
 def _split(arguments: str) -> list[str]:
     try:
         return shlex.split(arguments)
-    # An apostrophe is no open quote to whoever writes a sentence.
+    # An apostrophe is not an open quote to whoever writes a sentence.
     except ValueError:
         return arguments.split()
 

@@ -37,7 +37,7 @@ class MarkdownFile:
     trusted: bool
 
     def text(self, field: str) -> str:
-        """Return a field as one line; `""` where it is no text or missing."""
+        """Return a field as one line; `""` where it is not text or missing."""
         value = self.fields.get(field)
         return one_line(value) if isinstance(value, str) else ""
 
@@ -108,5 +108,5 @@ def _read(kind: str, name: str, path: Path, folder: Folder, *, trusted: bool) ->
     name = given if isinstance(given, str) and given else name
     name = f"{folder.plugin.name}:{name}" if folder.plugin else name
     if not _NAME.fullmatch(name):
-        raise Unreadable(f"{name!r} is no name; write letters, digits, '-' and '_'")
+        raise Unreadable(f"{name!r} is not a name; write letters, digits, '-' and '_'")
     return MarkdownFile(name, path, fields, text.strip(), trusted)

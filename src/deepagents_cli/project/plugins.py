@@ -90,7 +90,7 @@ def _tools_of(matcher: object, problems: list[str]) -> tuple[str, ...] | None:
 
 def _object(value: object) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise ValueError("it is no object with an object 'hooks'")
+        raise ValueError("it is not an object with an object 'hooks'")
     return cast("Mapping[str, Any]", value)
 
 
@@ -102,4 +102,4 @@ def _objects(value: object, problems: list[str]) -> Iterable[Mapping[str, Any]]:
         if isinstance(each, dict):
             yield cast("Mapping[str, Any]", each)
         else:
-            problems.append(f"{one_line(repr(each))[:60]} is no object")
+            problems.append(f"{one_line(repr(each))[:60]} is not an object")

@@ -54,7 +54,7 @@ class Plugin:
             ValueError: where a shell would read more than a path.
         """
         if _PLUGIN_ROOT in text and not _PLAIN.fullmatch(str(self.path)):
-            raise ValueError(f"the path {str(self.path)!r} is no plain word for a shell; move the plugin")
+            raise ValueError(f"the path {str(self.path)!r} is not a plain word for a shell; move the plugin")
         return text.replace(_PLUGIN_ROOT, str(self.path))
 
 
@@ -219,7 +219,7 @@ def _read_plugin(path: Path, place: Path, notices: list[str]) -> Plugin:
     manifest = _read_manifest(path, place)
     name = manifest.get("name", path.name)
     if not isinstance(name, str) or not _PLUGIN_NAME.fullmatch(name):
-        raise ValueError(f"{name!r} is no name for it; write letters, digits, '-' and '_'")
+        raise ValueError(f"{name!r} is not a name for it; write letters, digits, '-' and '_'")
     if unused := [each for each in _NOT_USED if each in manifest]:
         notices.append(
             f"the plugin {path}: {', '.join(unused)} in {_MANIFEST} is not used; its folders commands, "
@@ -240,7 +240,7 @@ def _read_manifest(path: Path, place: Path) -> dict[str, Any]:
     except OSError as error:
         raise OSError(f"{_MANIFEST}: {error.strerror or error}") from error
     except ValueError as error:
-        raise ValueError(f"{_MANIFEST} is no JSON: {error}") from error
+        raise ValueError(f"{_MANIFEST} is not JSON: {error}") from error
     if not isinstance(manifest, dict):
         raise ValueError(f"{_MANIFEST} holds no object in braces")
     return cast("dict[str, Any]", manifest)
@@ -280,7 +280,7 @@ def read_resolved(real: Path, top: Path, most: int) -> bytes:
         file = held.enter_context(os.fdopen(here.open(real.name), "rb"))
         # A pipe in its place would never end.
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError("it is no file")
+            raise OSError("it is not a file")
         if len(content := file.read(most + 1)) > most:
             raise OSError(f"it is longer than {most:,} bytes")
     return content

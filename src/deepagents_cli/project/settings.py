@@ -145,7 +145,7 @@ def check_value(key: str, value: object, base: Path) -> Any:
     """
     if key not in KEYS:
         near = get_close_matches(key, KEYS, n=1)
-        raise ValueError(f"{_short(key)} is no setting" + (f"; is it {near[0]!r}?" if near else ""))
+        raise ValueError(f"{_short(key)} is not a setting" + (f"; is it {near[0]!r}?" if near else ""))
     try:
         return KEYS[key].read(value, base)
     except (ValueError, ArgumentTypeError) as error:
@@ -164,7 +164,7 @@ def _read(path: Path, base: Path, load: Callable[[], str], *, of_project: bool) 
         raw = tomllib.loads(load())
     except FileNotFoundError:
         return Chosen(path)
-    # Brackets nested without end are no TOML either.
+    # Brackets nested without end are not TOML either.
     except (OSError, ValueError, RecursionError) as error:
         problem = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         return Chosen(path, notices=(one_line(f"{path} is not used: {problem}"),))

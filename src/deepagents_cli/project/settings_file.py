@@ -82,7 +82,7 @@ def _change(path: Path, change: Callable[[Any], None]) -> None:
             change(document)
             write_whole(path, tomlkit.dumps(document).encode(), 0o600)
     except (TOMLKitError, UnicodeDecodeError) as error:
-        raise CommandError(f"{path} is no TOML, so it was left as it is: {error}") from error
+        raise CommandError(f"{path} is not TOML, so it was left as it is: {error}") from error
     except (OSError, TypeError, AttributeError) as error:
         raise CommandError(f"{path} cannot be changed: {error}") from error
 

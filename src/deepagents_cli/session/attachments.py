@@ -53,7 +53,7 @@ def _read(name: str, path: Path, place: Workplace) -> dict[str, Any]:
             raise CommandError(f"{name!r} lies outside {str(place.directory)!r}; copy it there")
         top = path.parent
     if not path.is_file():
-        raise CommandError(f"{name!r} is no file")
+        raise CommandError(f"{name!r} is not a file")
     if kind in _IMAGES:
         return _read_image(name, path, top, kind, place)
     if path.stat().st_size > _LARGEST_TEXT:

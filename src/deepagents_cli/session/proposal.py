@@ -26,7 +26,7 @@ class Proposal:
         """Read the file that is to be written.
 
         Raises:
-            CommandError: for a link, and what is no file.
+            CommandError: for a link, and what is not a file.
         """
         return cls(path, _read(path))
 
@@ -35,12 +35,12 @@ class Proposal:
         """What the file held.
 
         Raises:
-            CommandError: where that is no text.
+            CommandError: where that is not text.
         """
         try:
             return (self.before or b"").decode("utf-8")
         except UnicodeDecodeError as error:
-            raise CommandError(f"{_show(self.path)} is no text") from error
+            raise CommandError(f"{_show(self.path)} is not text") from error
 
     def write(self, text: str) -> None:
         """Write the text.

@@ -47,7 +47,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Held:
-    """The text of a file, `None` without one; `known` is false for what is no text, or too large."""
+    """The text of a file, `None` without one; `known` is false for what is not text, or too large."""
 
     text: str | None
     known: bool = True

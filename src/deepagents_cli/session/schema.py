@@ -36,7 +36,7 @@ def read_schema(path: Path | None) -> dict[str, Any] | None:
         raise CommandError(f"--schema {path}: at {place}: {error.message}", Exit.USAGE) from error
     except OSError as error:
         raise CommandError(f"--schema {path}: {error.strerror}", Exit.USAGE) from error
-    # Brackets nested without end are no schema either.
+    # Brackets nested without end are not a schema either.
     except (ValueError, RecursionError) as error:
         raise CommandError(f"--schema {path}: {error}", Exit.USAGE) from error
     title = re.sub(r"[^\w-]+", "_", str(found.get("title") or ""), flags=re.ASCII).strip("_")
@@ -92,5 +92,5 @@ def _validator(schema: dict[str, Any]) -> Any:
 
 
 def _refuse(uri: str) -> Any:
-    # A schema is no reason to reach a host.
+    # A schema gives no reason to reach a host.
     raise ValueError(f"{uri} is not fetched; put it below $defs")

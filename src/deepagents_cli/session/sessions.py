@@ -166,7 +166,7 @@ class Sessions:
             CommandError: for a name that is empty.
         """
         if not _as_name(name):
-            raise CommandError(f"{name!r} is no name; write one with a letter or a digit", Exit.USAGE)
+            raise CommandError(f"{name!r} is not a name; write one with a letter or a digit", Exit.USAGE)
         with self._open() as database:
             database.execute(
                 "UPDATE deepagents_threads SET name = ? WHERE thread_id = ?", (_as_name(name), thread)

@@ -53,7 +53,7 @@ class Turns:
             self._stopping = self._again = False
             self._task = asyncio.create_task(self._run())
         else:
-            # What is sent right behind Esc is no part of what was stopped.
+            # What is sent right behind Esc is not a part of what was stopped.
             self._again = self._stopping
 
     def stop(self) -> None:

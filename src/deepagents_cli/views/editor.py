@@ -53,7 +53,7 @@ def _describe(error: Exception) -> str:
         case subprocess.CalledProcessError():
             return f"it ended with code {error.returncode}"
         case UnicodeDecodeError():
-            return "what it left is no text"
+            return "what it left is not text"
         case OSError():
             return error.strerror or type(error).__name__
         case _:

@@ -57,7 +57,7 @@ def write_answer(event: Event, out: IO[str]) -> None:
 class TaskView(Lines):
     """Shows the work on a task, and notes what decides about the exit code.
 
-    A person is asked only where one sees the question and types the answer: what a pipe answers is no
+    A person is asked only where one sees the question and types the answer: what a pipe answers is not
     approval. Otherwise calls are refused, or with `approves` approved. At a terminal that can draw, the
     answer is rendered, and what still changes stands below it.
     """
@@ -73,7 +73,7 @@ class TaskView(Lines):
     ) -> None:
         out = sys.stdout if form == "text" else sys.stderr
         settings, console = merge(read_user(Path.home())), make_console(out)
-        # An answer that fits a schema is JSON, whose characters are no marks of Markdown.
+        # An answer that fits a schema is JSON, whose characters are not marks of Markdown.
         draws = form == "text" and not schema and _can_draw(out)
         has_colours = console.color_system is not None
         look = replace(find_look(settings.theme), styled=has_colours)
@@ -143,9 +143,9 @@ class TaskView(Lines):
         self._stop()
 
     def take_line(self, line: str) -> None:
-        """Say that a line is no answer."""
+        """Say that a line is not an answer."""
         if self.answerable:
-            self.print("That is no answer. `n` refuses, and asks for words to the agent.")
+            self.print("That is not an answer. `n` refuses, and asks for words to the agent.")
         else:
             self.print(f"Typed before the question, and not taken: {one_line(line)}")
 

@@ -111,7 +111,7 @@ async def _list_tools(server: Server, _: Context, __: Any) -> types.ListToolsRes
             async with server.graphs.open(row["graph_id"], row["config"]) as graph:
                 schema = _input_schema(graph)
         except Exception:  # noqa: BLE001
-            # Code of the user makes it: whatever it raises is no reason to hide the others.
+            # Code of the user makes it: whatever it raises must not hide the others.
             _log.exception("The graph %r cannot be made, and is not listed as a tool", row["graph_id"])
             continue
         if schema is not None:

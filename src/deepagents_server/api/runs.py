@@ -333,7 +333,7 @@ def mode_of(event: Event) -> str:
 
 
 def after_event(last: str | None) -> int:
-    """Read the number of the last event that a client has; what is no number begins at the start."""
+    """Read the number of the last event that a client has; what is not a number begins at the start."""
     if last is None:
         return 0
     return int(last) if last.isascii() and last.isdigit() and len(last) < 17 else 0

@@ -62,7 +62,7 @@ def _labels(name: str, labels: list[str] | None) -> tuple[str, ...]:
     """Return labels as stores take them; none are the root.
 
     Raises:
-        ApiError: for what is no label.
+        ApiError: for what is not a label.
     """
     if any(not label or "." in label or "\0" in label for label in labels or ()):
         raise ApiError(422, f"{name}: a label is not empty, and has no '.' or NUL in it.")

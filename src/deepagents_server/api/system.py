@@ -54,7 +54,7 @@ async def openapi(request: Request) -> Response:
 async def metrics(request: Request) -> Response:
     """Count runs, threads and what this process does, for Prometheus."""
     server = serving(request)
-    # What is no caller's own is seen by the operator alone.
+    # What is not a caller's own is seen by the operator alone.
     sees_all = server.operator is not None and server.scope.owner == server.operator
     database = server.engine.database if sees_all else server.database
     by_status = [

@@ -24,13 +24,13 @@ _LONGEST_OWNER: Final = 200
 
 
 def check_owner(owner: str) -> None:
-    """Refuse what is no name.
+    """Refuse what is not a name.
 
     Raises:
         ServeError: for a name that no owner can have.
     """
     if not owner.strip() or not owner.isprintable() or owner == "*" or len(owner) > _LONGEST_OWNER:
-        raise ServeError(f"{owner[:40]!r} is no name of an owner; give a name, as in 'alice'.")
+        raise ServeError(f"{owner[:40]!r} is not a name of an owner; give a name, as in 'alice'.")
 
 
 async def add_key(database: Database, owner: str, expires_at: str | None = None) -> tuple[str, Row]:
@@ -123,7 +123,7 @@ class Keys:
 
     async def _read(self, digest: str) -> Row | None:
         row = await self._database.row(sa.select(api_keys).where(api_keys.c.digest == digest))
-        # What is no key is not remembered, or callers could fill the memory.
+        # What is not a key is not remembered, or callers could fill the memory.
         self._found.pop(digest, None)
         if row:
             if len(self._found) >= _REMEMBERED:

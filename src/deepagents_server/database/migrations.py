@@ -65,7 +65,7 @@ def _statements(name: str) -> list[str]:
 
 
 def version_of(connection: sa.Connection) -> int:
-    """Return the number of the last step that a database has seen; 0 if it is no database of a server."""
+    """Return the number of the last step that a database has seen; 0 if it is not a database of a server."""
     if not sa.inspect(connection).has_table(_VERSIONS.name):
         return 0
     return connection.execute(sa.select(sa.func.max(_VERSIONS.c.version))).scalar() or 0

@@ -147,7 +147,7 @@ def _hold(metadata: sa.ColumnElement[Any], wanted: Mapping[str, Any]) -> Iterato
     """Read a filter: `{"owner": "a"}`, `{"owner": {"$eq": "a"}}`, `{"readers": {"$contains": "a"}}`.
 
     Raises:
-        ApiError: for what is no filter, so that nothing is shown by mistake.
+        ApiError: for what is not a filter, so that nothing is shown by mistake.
     """
     yield sa.true()
     for name, value in wanted.items():

@@ -48,7 +48,7 @@ def read_address(url: str) -> URL:
         if made.get_backend_name() in ("sqlite", "postgresql", "postgres"):
             return made
     raise ServeError(
-        f"{show_address(url)} is no database; write a file's name, or postgresql://USER@HOST/NAME."
+        f"{show_address(url)} is not a database; write a file's name, or postgresql://USER@HOST/NAME."
     )
 
 

@@ -245,7 +245,7 @@ def test_pipes_and_devices_do_not_hold_up_the_start(home: Path, directory: Path)
     setup = load(home, directory)
 
     assert [*setup.agents, *setup.commands] == []
-    assert sum("is no file" in each for each in setup.notices) == 2
+    assert sum("is not a file" in each for each in setup.notices) == 2
 
 
 def test_a_crowd_of_files_is_read_in_part_and_that_is_said(home: Path, directory: Path) -> None:

@@ -11,7 +11,7 @@ from deepagents_cli.__main__ import main
     ("database", "said"),
     [
         ("gone.db", "There is no database"),
-        ("mysql://me@here/x", "is no database"),
+        ("mysql://me@here/x", "is not a database"),
         ("postgresql://me:secret@127.0.0.1:1/x", "cannot be worked on"),
         ("text.db", "file is not a database"),
         ("empty.db", "deepagents db migrate"),

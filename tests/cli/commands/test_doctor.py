@@ -55,7 +55,7 @@ def test_what_is_wrong_in_settings_is_listed_and_cleaned(cli: Command, directory
     out = cli("doctor", "--dir", str(directory)).out
 
     assert "\x1b" not in out
-    assert "is no setting" in out
+    assert "is not a setting" in out
     assert "only your own settings may say this" in out
 
 

@@ -13,7 +13,7 @@ from deepagents_cli.__main__ import main
         (["--host", "0.0.0.0", "agent.py:agent"], "--allow-anyone"),
         ([], "There is no 'langgraph.json'"),
         (["gone.py:agent"], "there is no file gone.py"),
-        (["--database", "mysql://x", "agent.py:agent"], "is no database"),
+        (["--database", "mysql://x", "agent.py:agent"], "is not a database"),
         (["--config", "gone.json"], "There is no 'gone.json'"),
         (["--config", "langgraph.json", "agent.py:agent"], "leave one out"),
         (["--tunnel"], "cloudflared tunnel --url"),

@@ -81,7 +81,10 @@ def test_a_name_is_never_empty_and_an_id_counts_before_it(sessions: Command) -> 
 
     ended = sessions("sessions", "rename", "second", " ")
 
-    assert (ended.code, ended.err) == (2, "deepagents: ' ' is no name; write one with a letter or a digit\n")
+    assert (ended.code, ended.err) == (
+        2,
+        "deepagents: ' ' is not a name; write one with a letter or a digit\n",
+    )
     assert listed(sessions) == ["Read the notes", "first"]
 
 

@@ -140,9 +140,9 @@ def test_an_agent_is_at_most_as_free_as_the_conversation(
     [
         ("Work.", "it has no 'description'", False),
         ("---\nname: a\n---\n", "it has no 'description'", False),
-        ("---\nname: [\n---\n", "its front matter is no YAML", False),
+        ("---\nname: [\n---\n", "its front matter is not YAML", False),
         ("---\nname: general-purpose\ndescription: A.\n---\n", "'general-purpose' is taken", False),
-        ("---\nname: a b\ndescription: A.\n---\n", "'a b' is no name", False),
+        ("---\nname: a b\ndescription: A.\n---\n", "'a b' is not a name", False),
         ("---\ndescription: A.\ntools: Read, WebFetch\n---\n", "there is no tool 'WebFetch' here", True),
         ("---\ndescription: A.\nmode: full\n---\n", "mode 'full' is not used: write one of ask", True),
     ],

@@ -166,7 +166,7 @@ def test_a_file_that_is_no_command_is_named(home: Path, directory: Path) -> None
     assert [notice.rpartition("is not used: ")[2] for notice in notices] == [
         "it has no text to send",
         "its front matter has no closing line '---'",
-        "'two words' is no name; write letters, digits, '-' and '_'",
+        "'two words' is not a name; write letters, digits, '-' and '_'",
     ]
 
 

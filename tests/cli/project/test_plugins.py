@@ -123,12 +123,12 @@ def test_what_can_run_of_a_plugin_of_a_project_waits_for_trust(
 @pytest.mark.parametrize(
     ("manifest", "said"),
     [
-        ("{", ".claude-plugin/plugin.json is no JSON: "),
+        ("{", ".claude-plugin/plugin.json is not JSON: "),
         ("[]", "holds no object in braces"),
         ("[" * 100_000, "is not used: "),
-        ('{"name": "../x"}', "'../x' is no name for it; write letters, digits, '-' and '_'"),
-        ('{"name": 3}', "3 is no name for it"),
-        ('{"name": "a b\\u001b[2J"}', "is no name for it"),
+        ('{"name": "../x"}', "'../x' is not a name for it; write letters, digits, '-' and '_'"),
+        ('{"name": 3}', "3 is not a name for it"),
+        ('{"name": "a b\\u001b[2J"}', "is not a name for it"),
         ("x" * 100_000, "it is longer than 65,536 bytes"),
     ],
 )
@@ -169,7 +169,7 @@ def test_what_is_not_used_of_a_plugin_is_named(cli: Command, home: Path, directo
     assert "there is no event 'SessionStart' here; hooks run at PreToolUse, PostToolUse, Stop" in said
     assert "there is no tool 'NotebookEdit' here" in said
     assert "a hook is a command here" in said
-    assert "3 is no object" in said
+    assert "3 is not an object" in said
     assert "write lists of objects" in said
     assert setup.settings.hooks == ()
     doctor = cli("doctor", "--dir", str(directory)).out
@@ -212,7 +212,7 @@ def test_a_path_that_is_more_than_a_word_for_a_shell_is_not_put_into_a_command(
 
     assert [*setup.commands] == ["lint:fix"]
     assert setup.items == []
-    assert sum("is no plain word for a shell; move the plugin" in each for each in setup.notices) == 2
+    assert sum("is not a plain word for a shell; move the plugin" in each for each in setup.notices) == 2
 
 
 def test_a_plugin_of_a_project_takes_none_of_the_hooks_of_the_person_away(

@@ -85,7 +85,7 @@ def test_nothing_is_set_where_there_is_no_file(home: Path, directory: Path) -> N
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('moddel = "x:y"', "'moddel' is no setting; is it 'model'?"),
+        ('moddel = "x:y"', "'moddel' is not a setting; is it 'model'?"),
         ('mode = "atuo"', "mode = 'atuo': write one of 'ask', 'auto', 'plan', 'full'; is it 'auto'?"),
         ("model = 3", "model = 3: write a text in quotes"),
         ('plain = "yes"', "plain = 'yes': write true or false"),
@@ -96,12 +96,12 @@ def test_nothing_is_set_where_there_is_no_file(home: Path, directory: Path) -> N
         ("limits = 3", "limits = 3: write a table, [limits]"),
         ('limits.seconds = "soon"', "limits.seconds = 'soon': 'soon' is not a time; write 90s, 10m or 1h30m"),
         ("limits.tokens = true", "limits.tokens = True: write a number"),
-        ("limits.tokns = 1", "'limits.tokns' is no setting; is it 'limits.tokens'?"),
+        ("limits.tokns = 1", "'limits.tokns' is not a setting; is it 'limits.tokens'?"),
         ('permissions = "all"', "permissions = 'all': write a list of tables"),
         ('permissions = [{rules = "x"}]', "'rules' is not known here; known are rule, directory"),
         ('permissions = [{rule = "x", directory = "sub"}]', "'sub' must begin with / or ~"),
         ("hooks.before_tool = [{tools = []}]", "write a text in quotes"),
-        (r'"\u001b\u202e" = 1', r"'\x1b\u202e' is no setting"),
+        (r'"\u001b\u202e" = 1', r"'\x1b\u202e' is not a setting"),
         ("model = ", "is not used: Invalid value (at end of document)"),
         ("model = " + "[" * 100_000, "is not used: maximum recursion depth exceeded"),
     ],
@@ -205,7 +205,7 @@ def test_a_project_file_that_is_no_small_file_of_its_own_is_not_read(
     path.unlink()
 
     os.mkfifo(path)
-    assert "is no file" in read(home, directory).notices[0]
+    assert "is not a file" in read(home, directory).notices[0]
     path.unlink()
 
     (tmp_path / "elsewhere").write_text('mode = "plan"')

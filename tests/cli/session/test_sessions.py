@@ -80,7 +80,7 @@ def test_a_place_that_cannot_be_written_is_named_with_the_way_out(tmp_path: Path
 
 
 def test_a_damaged_file_is_named_with_the_way_out(tmp_path: Path) -> None:
-    (tmp_path / "threads.sqlite").write_text("this is no database, " * 100)
+    (tmp_path / "threads.sqlite").write_text("this is not a database, " * 100)
 
     with pytest.raises(CommandError, match=r"threads\.sqlite.*DEEPAGENTS_STATE"):
         Sessions(tmp_path)

@@ -128,7 +128,7 @@ def test_a_note_takes_nothing_from_a_file_that_changes_while_it_is_shown(
 
     notes.unlink()
     os.mkfifo(notes)
-    assert "it is no file" in worker.command("remember", "repository Be kind.").error
+    assert "it is not a file" in worker.command("remember", "repository Be kind.").error
 
 
 def test_a_note_takes_the_place_of_the_old_ones_at_once(worker: Worker, directory: Path) -> None:
@@ -252,7 +252,7 @@ def test_settings_are_shown_as_they_are_written(worker: Worker, directory: Path,
         "- hooks.after_tool: make format (write_file)",
         "- permissions: 1, listed by /permissions",
         f"- trusted: {tmp_path}",
-        f"- not used: {tmp_path}/settings.toml: 'modl' is no setting; is it 'model'?",
+        f"- not used: {tmp_path}/settings.toml: 'modl' is not a setting; is it 'model'?",
     ]
 
 
@@ -260,7 +260,7 @@ def test_modes_are_offered_and_changed(worker: Worker) -> None:
     worker.open()
 
     assert values(worker.command("mode")) == ["ask", "auto", "plan", "full"]
-    assert worker.command("mode", "atuo").error == "'atuo' is no mode; write ask, auto, plan or full."
+    assert worker.command("mode", "atuo").error == "'atuo' is not a mode; write ask, auto, plan or full."
     assert worker.command("mode", "auto").text.startswith("Mode auto: ")
     assert worker.last(Status).mode == "auto"
 
@@ -360,7 +360,7 @@ def test_a_command_of_a_trusted_project_is_answered_by_its_own_model_and_git_tel
 
 
 _RAW = ("event", "ansi", "send", "draft")
-"""What is no text for a terminal: the screen cleans events, and the rest is colours or goes back as it is."""
+"""What is not text for a terminal: the screen cleans events, and the rest is colours or goes back."""
 
 
 def texts_in(value: object) -> list[str]:

@@ -195,7 +195,7 @@ def test_a_theme_without_colours_has_none(person: Person) -> None:
     person.presses("Down", "Down", "Enter")
     person.sees("^› /theme none")
     person.enters("/theme pink")
-    person.sees("^'pink' is no theme; write light, dark, none")
+    person.sees("^'pink' is not a theme; write light, dark, none")
     person.asks("Colours?", "None, `none`.")
     person.sees("^None, none.")
     assert not re.search(r"\x1b\[[0-9;]*(3[0-7]|9[0-7])m", person.terminal.screen(colours=True))

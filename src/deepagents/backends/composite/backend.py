@@ -37,7 +37,7 @@ class CompositeBackend(TransferBackend):
     does not hide the others; without it 8 for `glob`, 30 for `ls` and 40 for `grep`.
 
     Raises:
-        ConfigError: for a route that is no directory below the root, or what is no backend.
+        ConfigError: for a route that is not a directory below the root, or what is not a backend.
     """
 
     def __init__(

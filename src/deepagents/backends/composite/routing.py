@@ -85,7 +85,7 @@ class Routes:
         """Take routes by their keys, with or without a slash at the end.
 
         Raises:
-            ConfigError: for a key that is no directory below the root, or two keys for one directory.
+            ConfigError: for a key that is not a directory below the root, or two keys for one directory.
         """
         named: dict[str, str] = {}
         for key in routes:
@@ -160,11 +160,11 @@ def _make(route: Route, runtime: Any) -> BackendProtocol:
 
 def _prefix(key: object) -> str:
     if not isinstance(key, str):
-        raise ConfigError(f"route {key!r} is no text; write the path of a directory, such as '/memories/'")
+        raise ConfigError(f"route {key!r} is not text; write the path of a directory, such as '/memories/'")
     try:
         prefix = normalise(key)
     except BackendError as error:
-        raise ConfigError(f"route {key!r} is no path: {error.text}") from error
+        raise ConfigError(f"route {key!r} is not a path: {error.text}") from error
     if prefix == "/":
         raise ConfigError(f"route {key!r} is the root, which the default serves; name a directory below it")
     return prefix

@@ -200,7 +200,7 @@ def _read_content(entry: Entry) -> bytes:
 def _keep_line_ends(old: bytes, new: bytes, path: ResolvedPath) -> bytes:
     if file_kind(path.shown) != "text" or is_binary(old):
         return new
-    # Latin-1 maps each byte to one character and back, so bytes that are no UTF-8 survive.
+    # Latin-1 maps each byte to one character and back, so bytes that are not UTF-8 survive.
     return keep_line_endings(old.decode("latin-1"), new.decode("latin-1")).encode("latin-1")
 
 

@@ -84,7 +84,7 @@ def coerce(kind: type[Operation], answer: Any) -> Any:
     """Return what a method answered as the result that it answers today.
 
     Raises:
-        BackendError: `io_error` when it is no answer of any version.
+        BackendError: `io_error` when it is not an answer of any version.
     """
     wanted: Any = kind.result
     current = answer
@@ -113,7 +113,7 @@ def _complete_transfer(op: Upload | Download, answer: Any) -> list[Any]:
     """Return one answer for each file of a transfer, also for those that the backend left out.
 
     Raises:
-        BackendError: `io_error` when these are no answers.
+        BackendError: `io_error` when these are not answers.
     """
     kind, wanted = type(op), f"not with a list of {op.result.__name__}"
     if not isinstance(answer, (list, tuple)):

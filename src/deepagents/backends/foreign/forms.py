@@ -48,7 +48,7 @@ def warn_form(backend: BACKEND_TYPES) -> None:
         warn_factory()
     elif _is_alike(backend):
         name = type(backend).__name__
-        warn_legacy(f"A backend that is no BackendProtocol is deprecated: let {name} inherit from it.")
+        warn_legacy(f"A backend that is not a BackendProtocol is deprecated: let {name} inherit from it.")
 
 
 def warn_factory() -> None:

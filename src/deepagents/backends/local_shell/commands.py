@@ -132,7 +132,7 @@ def positive(timeout: int) -> int:
     """Return a number of seconds.
 
     Raises:
-        ValueError: when it is no number, or not positive.
+        ValueError: when it is not a number, or not positive.
     """
     if not isinstance(cast(object, timeout), int | float):
         raise ValueError(f"timeout must be a number of seconds, got {timeout!r}")
@@ -155,7 +155,7 @@ def check_variables(env: Mapping[str, str] | None) -> Mapping[str, str]:
 
 
 def find_problem(command: object) -> str | None:
-    """Return why this is no command that a shell can be given."""
+    """Return why this is not a command that a shell can be given."""
     if not isinstance(command, str) or not command.strip():
         return "Error: Command must be a non-empty string."
     if "\0" in command:

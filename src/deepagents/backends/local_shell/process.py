@@ -206,8 +206,8 @@ def follow(
 class _Listener:
     """Takes what a command prints, from both pipes, while it runs.
 
-    The end of the pipes is no sign that the command ended, nor the reverse: a process that it leaves in the
-    background keeps them open.
+    The end of the pipes is not a sign that the command ended, nor the reverse: a process that it leaves in
+    the background keeps them open.
     """
 
     def __init__(

@@ -140,7 +140,7 @@ def read_result(answer: Answer, path: str) -> ReadResult:
 
 
 def binary_result(end: Mapping[str, Any], data: bytes) -> ReadResult:
-    """Make the result of reading what is no text."""
+    """Make the result of reading what is not text."""
     content = base64.b64encode(data).decode("ascii")
     file = FileData(content=content, encoding="base64", modified_at=_moment(end["modified"]))
     return ReadResult(file_data=file, version=end["version"])

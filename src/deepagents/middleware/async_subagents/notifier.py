@@ -88,7 +88,7 @@ class ParentNotifierMiddleware(BaseMiddleware):
         try:
             return await inner(handler, request)
         except GraphBubbleUp:
-            # A question to a person is no end of this run.
+            # A question to a person is not an end of this run.
             raise
         except Exception as error:
             if parent := _find_parent("error"):

@@ -139,7 +139,7 @@ def counting_between_steps() -> Generator[None]:
         with counting(call):
             yield
     except GraphBubbleUp:
-        # A question is no failure: the step runs again, and the call would be counted twice.
+        # A question is not a failure: the step runs again, and the call would be counted twice.
         raise
     except Exception:
         agent.keep(call)

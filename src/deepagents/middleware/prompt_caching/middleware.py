@@ -112,7 +112,7 @@ def _make(module: str, name: str) -> Middleware | None:
     try:
         made = getattr(import_module(module), name, None)
     except ImportError as error:
-        # A missing package is no error; one that is there and cannot be imported must say why.
+        # A missing package is not an error; one that is there and cannot be imported must say why.
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise
         made = None

@@ -167,7 +167,7 @@ def new_attempt(state: Mapping[str, Any]) -> Attempt | None:
     """Return a new attempt, `None` without a rubric.
 
     Raises:
-        TypeError: when the rubric is no text.
+        TypeError: when the rubric is not text.
     """
     if not (rubric := _rubric(state)):
         return None

@@ -78,7 +78,7 @@ class RubricMiddleware(BaseMiddleware):
     Raises:
         ConfigError: without a model, for fewer rounds than one, or for fields without a schema; also a
             `ValueError`.
-        TypeError: for rounds that are no whole number, or for something that cannot be called.
+        TypeError: for rounds that are not whole numbers, or for something that cannot be called.
     """
 
     state_schema = RubricState
@@ -126,7 +126,7 @@ class RubricMiddleware(BaseMiddleware):
         """Begin an attempt, unless one for this rubric and this request goes on.
 
         Raises:
-            TypeError: when the rubric is no text.
+            TypeError: when the rubric is not text.
         """
         return start_update(state)
 

@@ -178,7 +178,7 @@ def _join(listings: Sequence[_Listing], fetched: Sequence[_Fetched]) -> tuple[li
 
 
 def parse_answer(answer: FileDownloadResponse, path: str) -> Parsed:
-    """Parse a backend's answer for one SKILL.md; a directory without one is no skill."""
+    """Parse a backend's answer for one SKILL.md; a directory without one is not a skill."""
     if answer.error == "file_not_found":
         return Parsed(None)
     if answer.error:

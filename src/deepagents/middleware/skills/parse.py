@@ -66,7 +66,7 @@ class _Fields:
         """Return a field as text, cut to a limit; `None` where it is blank, null or missing."""
         value = self.values.get(name)
         if isinstance(value, (dict, list)):
-            self.report(f"{name!r} is no text and is left out")
+            self.report(f"{name!r} is not text and is left out")
             return None
         text = str(value or "").strip()
         if len(text) > limit:
@@ -133,7 +133,7 @@ def _decode(content: bytes | None) -> str:
 
 
 def read_header(header: str) -> Mapping[str, Any]:
-    """Read front matter; where it is no YAML, values with colons are taken as they stand."""
+    """Read front matter; where it is not YAML, values with colons are taken as they stand."""
     if len(header) > MAX_HEADER_LENGTH:
         raise Unreadable(f"its front matter has {len(header)} characters, more than {MAX_HEADER_LENGTH}")
     try:
@@ -142,9 +142,9 @@ def read_header(header: str) -> Mapping[str, Any]:
         try:
             found = _load_yaml(_PAIR.sub(_quote_value, header))
         except yaml.YAMLError:
-            raise Unreadable(f"its front matter is no YAML: {_describe(problem)}") from problem
+            raise Unreadable(f"its front matter is not YAML: {_describe(problem)}") from problem
     if not isinstance(found, dict):
-        raise Unreadable("its front matter is no mapping of names to values")
+        raise Unreadable("its front matter is not a mapping of names to values")
     return found
 
 
@@ -223,7 +223,7 @@ def _read_metadata(fields: _Fields) -> dict[str, str]:
     given = fields.values.get("metadata")
     if not isinstance(given, dict):
         if given:
-            fields.report("'metadata' is no mapping and is left out")
+            fields.report("'metadata' is not a mapping and is left out")
         return {}
     values = cast("dict[str, Any]", given)
     texts = {key: str(each) for key, each in values.items() if each is not None and key != INCLUDE}
@@ -252,7 +252,7 @@ def _read_names(fields: _Fields, key: str, value: Any) -> list[str]:
         texts = [each.strip() for each in items if isinstance(each, str)]
         names = [text for text in texts if text and not _NUMBER_OR_TRUTH.fullmatch(text)]
         if len(names) < len(items):
-            fields.report(f"{key!r} holds what is no name of a tool, which is left out")
+            fields.report(f"{key!r} holds what is not a name of a tool, which is left out")
     elif value is not None:
         fields.report(f"{key!r} must be names of tools, and is left out")
     lengths = accumulate(map(len, names))

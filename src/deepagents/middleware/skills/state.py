@@ -73,7 +73,7 @@ def fold_skills(known: Any, writes: Sequence[Any]) -> list[dict[str, Any]] | Non
     """Return the last list written, or `None`.
 
     Raises:
-        TypeError: for a write that is no list of skills.
+        TypeError: for a write that is not a list of skills.
     """
     return validate_skills(writes[-1]) if writes else known
 
@@ -92,7 +92,7 @@ def fold_pins(known: list[str] | None, given: str | Iterable[str] | None) -> lis
     """Add names to those that wait to be pinned; `None` clears them.
 
     Raises:
-        TypeError: for a write that is no list of names.
+        TypeError: for a write that is not a list of names.
     """
     if given is None:
         return []

@@ -117,7 +117,7 @@ def _validate_answer(name: str, answer: object) -> Sequence[BaseTool]:
     for each in cast("Sequence[object]", answer):
         if not isinstance(each, BaseTool):
             raise TypeError(
-                f"the resolver of skill tools returned {each!r} for {name!r}, which is no BaseTool"
+                f"the resolver of skill tools returned {each!r} for {name!r}, which is not a BaseTool"
             )
         by_name.setdefault(each.name, each)
     return list(by_name.values())

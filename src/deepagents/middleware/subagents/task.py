@@ -332,7 +332,7 @@ def render_report(name: str, result: Any, given: Sequence[BaseMessage] = ()) -> 
     `given` are the messages that it began with, which are none of its own.
 
     Raises:
-        ConfigError: when the result is no state, or has no `messages`.
+        ConfigError: when the result is not a state, or has no `messages`.
     """
     if not isinstance(result, Mapping):
         raise ConfigError(

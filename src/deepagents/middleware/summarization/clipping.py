@@ -105,7 +105,7 @@ class Clipping:
         trigger = settings.get("trigger")
         if trigger is not None and not isinstance(cast(Any, trigger), tuple):
             raise TypeError(
-                f"The trigger {trigger!r} of truncate_args_settings is no pair such as ('fraction', 0.5)."
+                f"The trigger {trigger!r} of truncate_args_settings is not a pair such as ('fraction', 0.5)."
             )
         keep = parse_size(settings.get("keep", CLIP_KEEP_MESSAGES))
         return cls(parse_trigger(trigger), keep, length, text)

@@ -110,7 +110,7 @@ class ContextCounter:
         try:
             return count()
         except Exception:
-            # A counter of the caller may raise anything about a list that is no whole request.
+            # A counter of the caller may raise anything about a list that is not a whole request.
             self._takes_parts = False
             logger.info("Counting whole requests: the token counter takes no parts of them", exc_info=True)
         return None

@@ -225,7 +225,7 @@ def create_summarization_middleware(
     """Make the middleware with the settings that fit a model (see `compute_summarization_defaults`).
 
     Raises:
-        TypeError: for a model that is no `BaseChatModel`.
+        TypeError: for a model that is not a `BaseChatModel`.
     """
     if not is_chat_model(model):
         raise TypeError(f"model must be a BaseChatModel, such as init_chat_model(...) makes, got {model!r}")
@@ -262,7 +262,7 @@ class SummarizationToolMiddleware(BaseMiddleware):
         system_prompt: a section for the system prompt; `None` for none.
 
     Raises:
-        TypeError: when `system_prompt` is no text.
+        TypeError: when `system_prompt` is not text.
     """
 
     state_schema: type[Any] = SummarizationState
@@ -312,7 +312,7 @@ def create_summarization_tool_middleware(
 
     Raises:
         UnknownModel: when a name names no model.
-        TypeError: when `system_prompt` is no text.
+        TypeError: when `system_prompt` is not text.
     """
     summarization = create_summarization_middleware(
         _models.resolve_model(model), backend, permissions=permissions
@@ -343,7 +343,7 @@ def _apply_older_arguments(
     tokens, messages = "max_tokens_before_summary", "messages_to_keep"
     if "history_path_prefix" in older:
         raise TypeError(
-            "history_path_prefix is no argument of SummarizationMiddleware: set artifacts_root of a "
+            "history_path_prefix is not an argument of SummarizationMiddleware: set artifacts_root of a "
             "CompositeBackend, and the archive lies in its conversation_history directory"
         )
     unknown = sorted(older.keys() - {tokens, messages})

@@ -131,7 +131,9 @@ def parse_size(given: object) -> Size:
         TypeError: for anything but a pair.
     """
     if not isinstance(given, tuple):
-        raise TypeError(f"{given!r} is no size: give a pair such as ('fraction', 0.1) or ('messages', 20).")
+        raise TypeError(
+            f"{given!r} is not a size: give a pair such as ('fraction', 0.1) or ('messages', 20)."
+        )
     pair = cast("tuple[Any, ...]", given)
     if len(pair) != 2 or pair[0] not in ("fraction", "tokens", "messages"):
         raise ConfigError(
@@ -151,7 +153,7 @@ def _parse_clause(given: object) -> tuple[Size, ...]:
         return (parse_size(cast("tuple[Any, ...]", given)),)
     if not isinstance(given, Mapping):
         raise TypeError(
-            f"{given!r} is no trigger: give a pair such as ('fraction', 0.85), a dict such as "
+            f"{given!r} is not a trigger: give a pair such as ('fraction', 0.85), a dict such as "
             "{'tokens': 100000, 'messages': 50}, or a list of these."
         )
     clause = cast("Mapping[Any, Any]", given)

@@ -34,7 +34,7 @@ def register_harness_profile(key: str, profile: HarnessProfile | HarnessProfileC
 
     Raises:
         ProfileError: for a key that names nothing.
-        TypeError: for what is no profile; a mapping is read by `HarnessProfileConfig.from_dict`.
+        TypeError: for what is not a profile; a mapping is read by `HarnessProfileConfig.from_dict`.
     """
     whole = profile.to_harness_profile() if isinstance(profile, HarnessProfileConfig) else profile
     if not isinstance(cast(object, whole), HarnessProfile):

@@ -55,7 +55,7 @@ class HarnessProfile:
         system_prompt_suffix: comes after it.
         tool_description_overrides: descriptions by the names of tools; `{available_agents}` in that of
             `task` becomes the list of subagents.
-        excluded_tools: names of tools that the model is not offered. This is no security boundary.
+        excluded_tools: names of tools that the model is not offered. This is not a security boundary.
         excluded_middleware: names of middleware, or exact classes, that the agent goes without.
         extra_middleware: further middleware, or a function that makes it anew for each agent.
         general_purpose_subagent: changes to the general-purpose subagent.
@@ -317,7 +317,7 @@ def _read_keys(kind: str, given: object, allowed: Iterable[str]) -> dict[str, ob
     """Return a mapping of the file form as a dict, without keys that have nothing after them.
 
     Raises:
-        TypeError: for what is no mapping, or has a key that means nothing.
+        TypeError: for what is not a mapping, or has a key that means nothing.
     """
     if not isinstance(given, Mapping):
         raise TypeError(f"{kind} is read from a mapping, got {given!r}")

@@ -42,7 +42,7 @@ class _Request:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
         if error is not None:
-            # A check makes many calls, and the trace does not say with which values. Skipping is no failure.
+            # A check makes many calls, and a trace does not say with which values. To skip is not a failure.
             if isinstance(error, Exception):
                 error.add_note(f"in {self.method}{reprlib.repr(self.args)}")
             self.answer.set_exception(error)

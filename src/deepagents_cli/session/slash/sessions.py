@@ -36,7 +36,7 @@ async def _mode(talk: Conversation, wanted: str) -> Result:
         talk.set_mode(wanted)
         return Result(text=f"Mode {wanted}: {_MODES[wanted]}.")
     if wanted:
-        raise CommandError(f"{wanted!r} is no mode; write ask, auto, plan or full")
+        raise CommandError(f"{wanted!r} is not a mode; write ask, auto, plan or full")
     return Result(choices=[Choice(each, each, detail) for each, detail in _MODES.items()])
 
 
@@ -102,7 +102,7 @@ async def _fork(talk: Conversation, at: str) -> Result:
             ]
         )
     if not at.isdigit():
-        raise CommandError(f"{at!r} is no number of a message; /fork alone lists them")
+        raise CommandError(f"{at!r} is not a number of a message; /fork alone lists them")
     talk.require_idle("fork the session")
     copy = await to_thread(fork, talk.workplace.sessions, _current(talk), int(at))
     await talk.enter(copy, resumed=True)

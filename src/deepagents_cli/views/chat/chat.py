@@ -384,7 +384,7 @@ class Chat:
             case _ if arguments in THEMES:
                 self._set_theme(arguments)
             case _ if arguments:
-                self._say("notice", f"{arguments!r} is no theme; write {', '.join(THEMES)}")
+                self._say("notice", f"{arguments!r} is not a theme; write {', '.join(THEMES)}")
             case _:
                 rows = [protocol.Choice(each, each) for each in THEMES]
                 self.picker = Picker("/theme", rows, lambda theme: self.command("theme", theme))

@@ -21,7 +21,7 @@ _LARGEST_HISTORY: Final = 1 << 20
 
 
 def open_keyboard(found_background: Callable[[bool], None], typed: int) -> Vt100Input:
-    """Read keys from standard input; the terminal's answer about its background is no key.
+    """Read keys from standard input; the terminal's answer about its background is not a key.
 
     In the first bytes, as many as were `typed` before the terminal was raw, a line feed is the key Enter.
     """

@@ -156,7 +156,7 @@ class Screen:
         if not self.is_asked:
             self._show_note("typed before the question could be read: answer again")
         elif key not in question.offered:
-            self._show_note("that is no answer to this question")
+            self._show_note("that is not an answer to this question")
         elif key == "e":
             self._edit(question)
         elif text := self.talk.press(key):
@@ -258,7 +258,7 @@ class Screen:
     def _begin(self) -> None:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._failed)
-        # What was imported is no garbage, and to look through it would take longer than a key may.
+        # What was imported is not garbage, and to look through it would take longer than a key may.
         gc.freeze()
         # In a thread: the first code of a language takes as long as several keys.
         loop.run_in_executor(None, warm_up)

@@ -173,7 +173,7 @@ def test_a_key_typed_before_the_question_does_not_answer_it(talk: Tmux) -> None:
 
     talk.wait_for("^› yes")
     talk.wait_for("^Send or clear the line; then this can be answered.$")
-    # The rest of a word that was begun before is no answer either, and neither are the next ones at once.
+    # The rest of a word that was begun before is not an answer either, and neither are the next ones at once.
     talk.keys("Enter", "y", "Enter", "y", "Enter")
     talk.wait_for("typed before the question could be read")
     talk.wait_for(r"\[y\]es")
@@ -218,7 +218,7 @@ def test_lines_that_were_not_shown_cannot_be_agreed_to(talk: Tmux) -> None:
     talk.wait_for(r"^\[v\]iew \[n\]o \[r\]eply")
     talk.type("yes")
     talk.keys("Enter")
-    talk.wait_for("that is no answer to this question")
+    talk.wait_for("that is not an answer to this question")
     talk.type("view")
     talk.keys("Enter")
     talk.wait_for(r"\[y\]es")
@@ -430,7 +430,7 @@ def test_hostile_text_moves_nothing(talk: Tmux) -> None:
     shown = talk.wait_for("^the end")
 
     assert r"[a\x1b[2J](http://x\x1b]0;t\x07)" in shown
-    assert "&#27;[2J &#x202e;evil" in shown, "the name of a character is no character"
+    assert "&#27;[2J &#x202e;evil" in shown, "the name of a character is not a character"
     assert r"\x9b2J" in shown
     assert r"main\x1b[31m" in shown, "the branch of the scripted worker, in the status line"
     assert "› hostile" in shown, "the screen was cleared"
