@@ -215,7 +215,7 @@ class Queued(Value):
 
 
 class TakenBack(Value):
-    """Return what the agent has not read, and reads no more."""
+    """Return all that was queued: the agent reads it no more."""
 
     texts: Sequence[str]
 

@@ -24,37 +24,51 @@ def add_permission(path: Path, permission: Permission) -> None:
     entry = {"rule": permission.rule}
     if permission.directory is not None:
         entry["directory"] = str(permission.directory)
-    _change(path, lambda document: _replace(document, "permissions", entry, lambda each: each == entry))
+    _replace(path, "permissions", entry, _is_permission(permission))
 
 
 def remove_permission(path: Path, permission: Permission) -> None:
     """Remove a rule "always"."""
-
-    def is_it(each: Any) -> bool:
-        directory = each.get("directory")
-        found = None if directory is None else Path(directory).expanduser()
-        return (each.get("rule"), found) == (permission.rule, permission.directory)
-
-    _change(path, lambda document: _replace(document, "permissions", None, is_it))
+    _replace(path, "permissions", None, _is_permission(permission))
 
 
 def add_trusted(path: Path, trusted: TrustedDirectory) -> None:
     """Trust a directory as it is now."""
     entry = {"directory": str(trusted.directory), "digest": trusted.digest}
-    _change(path, lambda document: _replace(document, "trusted", entry, _of(trusted.directory)))
+    _replace(path, "trusted", entry, lambda each: _directory_of(each) == trusted.directory)
 
 
 def remove_trusted(path: Path, directory: Path) -> None:
     """Trust a directory no longer."""
-    _change(path, lambda document: _replace(document, "trusted", None, _of(directory)))
+    _replace(path, "trusted", None, lambda each: _directory_of(each) == directory)
 
 
-def _of(directory: Path) -> Callable[[Any], bool]:
-    return lambda each: Path(each.get("directory", "")).expanduser() == directory
+def _is_permission(permission: Permission) -> Callable[[Any], bool]:
+    return lambda each: (each.get("rule"), _directory_of(each)) == (permission.rule, permission.directory)
 
 
-def _replace(document: Any, key: str, entry: dict[str, str] | None, is_old: Callable[[Any], bool]) -> None:
+def _directory_of(entry: Any) -> Path | None:
+    named = entry.get("directory")
+    return None if named is None else Path(named).expanduser()
+
+
+def _replace(path: Path, key: str, entry: dict[str, str] | None, is_old: Callable[[Any], bool]) -> None:
     """Remove the entries of a list that are old, and add one."""
+    # Many keep such files elsewhere, and a link to them here.
+    path = path.resolve()
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with _alone(path.parent):
+            document = tomlkit.parse(path.read_text("utf-8") if path.exists() else "")
+            _replace_in(document, key, entry, is_old)
+            write_whole(path, tomlkit.dumps(document).encode(), 0o600)
+    except (TOMLKitError, UnicodeDecodeError) as error:
+        raise CommandError(f"{path} is not TOML, so it was left as it is: {error}") from error
+    except (OSError, TypeError, AttributeError) as error:
+        raise CommandError(f"{path} cannot be changed: {error}") from error
+
+
+def _replace_in(document: Any, key: str, entry: dict[str, str] | None, is_old: Callable[[Any], bool]) -> None:
     entries = document.setdefault(key, tomlkit.aot())
     for index in reversed(range(len(entries))):
         if is_old(entries[index]):
@@ -70,21 +84,6 @@ def _replace(document: Any, key: str, entry: dict[str, str] | None, is_old: Call
 def _empty_table(entries: object) -> Any:
     # A person may have written the list on one line.
     return tomlkit.table() if isinstance(entries, AoT) else tomlkit.inline_table()
-
-
-def _change(path: Path, change: Callable[[Any], None]) -> None:
-    # Many keep such files elsewhere, and a link to them here.
-    path = path.resolve()
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with _alone(path.parent):
-            document = tomlkit.parse(path.read_text("utf-8") if path.exists() else "")
-            change(document)
-            write_whole(path, tomlkit.dumps(document).encode(), 0o600)
-    except (TOMLKitError, UnicodeDecodeError) as error:
-        raise CommandError(f"{path} is not TOML, so it was left as it is: {error}") from error
-    except (OSError, TypeError, AttributeError) as error:
-        raise CommandError(f"{path} cannot be changed: {error}") from error
 
 
 @contextmanager

@@ -101,9 +101,7 @@ class Conversation:
             case protocol.Stop():
                 self.turns.stop()
             case protocol.TakeBack():
-                # In this order: a text that leaves the queue before it is taken back has been read.
                 self.say(protocol.TakenBack(self.inbox.take_back()))
-                self.say(protocol.Queued([]))
             case protocol.Decide() | protocol.Answer() | protocol.Preview():
                 self.asking.take(message)
 

@@ -42,7 +42,7 @@ def messages_in(state: Any) -> Sequence[BaseMessage]:
 
 
 class Driver:
-    """A thread of an agent, kept by its checkpointer; what drives it returns what then waits for a person.
+    """Drives a thread of an agent, kept by its checkpointer; returns what then waits for a person.
 
     A method that is cancelled leaves the thread as after a crash: what was done is kept.
     """
