@@ -145,18 +145,14 @@ class ControlGroup:
 
     def describe_enforced(self, limits: CommandLimits) -> str | None:
         """Say which bound the kernel enforced, if any, by ending a process or by refusing one."""
-        bound = self._find_enforced()
-        return limits.describe(bound) if bound else None
-
-    def _find_enforced(self) -> str | None:
         for directory in self.directories:
             for file in ("memory.events", "memory.oom_control", "pids.events"):
                 found = map(str.split, _lines(f"{directory}/{file}"))
                 counts = {each[0]: each[1] for each in found if len(each) == 2}
                 if int(counts.get("oom_kill", 0)):
-                    return "memory"
+                    return limits.describe("memory")
                 if file == "pids.events" and int(counts.get("max", 0)):
-                    return "processes"
+                    return limits.describe("processes")
         return None
 
     def _remove(self) -> None:

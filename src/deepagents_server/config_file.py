@@ -75,7 +75,9 @@ class _Auth(_Part):
     cache: Any = None
 
 
-class _Url(_Part):
+class WebhookRules(_Part):
+    """Which addresses webhooks may have: `webhooks.url`."""
+
     allowed_domains: list[str] | None = None
     allowed_ports: list[int] | None = None
     require_https: bool = False
@@ -84,7 +86,7 @@ class _Url(_Part):
 
 
 class _Webhooks(_Part):
-    url: _Url | None = None
+    url: WebhookRules | None = None
     headers: dict[str, str] | None = None
     env_prefix: str | None = None
 

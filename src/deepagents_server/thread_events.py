@@ -31,8 +31,8 @@ Followed = tuple[Row, Event | None]
 
 async def is_over(server: Server, run_id: str) -> bool:
     """Tell whether a run has ended."""
-    row = await server.database.row(sa.select(runs.c.status).where(runs.c.run_id == run_id))
-    return row is None or row["status"] not in ACTIVE
+    status, _ = await read_end(server, run_id)
+    return status not in ACTIVE
 
 
 async def read_end(server: Server, run_id: str) -> tuple[str | None, Mapping[str, Any]]:

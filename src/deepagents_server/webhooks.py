@@ -15,9 +15,11 @@ from typing import Any, Final
 
 import httpx
 
+from deepagents_server.config_file import WebhookRules
 from deepagents_server.errors import ApiError, ServeError
 
 _SECONDS: Final = 10.0
+_LONGEST: Final = 2048
 # Where Oracle's and Azure's clouds tell machines their own secrets, though Python calls them global.
 _CLOUDS: Final = (IPv4Network("192.0.0.0/24"), IPv4Network("168.63.129.16/32"))
 # What is not in here is local, or an address of IPv4, which a router may lead into one's own network.
@@ -36,11 +38,7 @@ class Webhooks:
     """Where webhooks may go: `webhooks` of langgraph.json, with its `url` and `headers`."""
 
     headers: Mapping[str, str]
-    domains: tuple[str, ...] = ()
-    ports: tuple[int, ...] = ()
-    needs_https: bool = False
-    may_loop_back: bool = False
-    longest: int = 2048
+    rules: WebhookRules
     resolve: Callable[[str, int], Awaitable[Sequence[str]]] = _resolve
     """Finds the addresses of a host and port."""
 
@@ -51,16 +49,11 @@ class Webhooks:
         Raises:
             ServeError: for a header with a variable that is not there, or may not leave.
         """
-        url: Mapping[str, Any] = given.get("url") or {}
         prefix = str(given.get("env_prefix") or "LG_WEBHOOK_")
         headers: Mapping[str, str] = given.get("headers") or {}
         return cls(
             {name: _VARIABLE.sub(partial(_read, prefix), text) for name, text in headers.items()},
-            tuple(url.get("allowed_domains") or ()),
-            tuple(url.get("allowed_ports") or ()),
-            bool(url.get("require_https")),
-            url.get("disable_loopback") is False,
-            int(url.get("max_url_length") or 2048),
+            WebhookRules.model_validate(given.get("url") or {}),
         )
 
     def check(self, address: str) -> httpx.URL:
@@ -76,15 +69,15 @@ class Webhooks:
         except (httpx.InvalidURL, UnicodeError) as error:
             raise ApiError(422, "webhook: this is not an address.") from error
         whole = url.scheme in ("http", "https") and url.host and _port(url) < 65536
-        if not whole or len(address) > self.longest:
+        if not whole or len(address) > (self.rules.max_url_length or _LONGEST):
             raise ApiError(422, "webhook: give a whole address, http:// or https://, that is not too long.")
         if url.userinfo:
             raise ApiError(422, "webhook: leave name and password out of the address.")
-        if self.needs_https and url.scheme != "https":
+        if self.rules.require_https and url.scheme != "https":
             raise ApiError(422, "webhook: this server allows https:// only.")
-        if self.domains and not self._is_named(url.host):
+        if self.rules.allowed_domains and not self._is_named(url.host):
             raise ApiError(422, f"webhook: this server does not call {url.host!r}.")
-        if self.ports and _port(url) not in self.ports:
+        if self.rules.allowed_ports and _port(url) not in self.rules.allowed_ports:
             raise ApiError(422, f"webhook: this server does not call port {_port(url)}.")
         name = url.host.lower().rstrip(".")
         literal = _as_address(name)
@@ -97,12 +90,12 @@ class Webhooks:
         name = host.lower().rstrip(".")
         return any(
             name.endswith(domain[1:].lower()) if domain.startswith("*.") else name == domain.lower()
-            for domain in self.domains
+            for domain in self.rules.allowed_domains or ()
         )
 
     def _check_address(self, host: str, address: IPv4Address | IPv6Address) -> None:
         inner = address.ipv4_mapped if isinstance(address, IPv6Address) else None
-        if (inner or address).is_loopback and self.may_loop_back:
+        if (inner or address).is_loopback and not self.rules.disable_loopback:
             return
         # Who names a host in the configuration may have it in his own network.
         if not _is_public(inner or address) and not self._is_named(host):
