@@ -83,14 +83,8 @@ class ChatLocal(BaseChatModel):
         )
 
     def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:
-        return LangSmithParams(
-            ls_provider=PROVIDER,
-            ls_model_name=self.model_name,
-            ls_model_type="chat",
-            ls_temperature=self.temperature,
-            ls_max_tokens=self.max_tokens,
-            ls_stop=stop,
-        )
+        known = super()._get_ls_params(stop, **kwargs)
+        return {**known, "ls_provider": PROVIDER, "ls_model_name": self.model_name}
 
     def bind_tools(
         self,
