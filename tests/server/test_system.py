@@ -7,10 +7,11 @@ import pytest
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Router
 
 from deepagents_server.api.app import PARTS, parts_of
 from deepagents_server.api.endpoint import Endpoint, routes_of
-from deepagents_server.api.origins import Origins
+from deepagents_server.api.origins import make_cors
 from deepagents_server.errors import ServeError
 from deepagents_server.serve import check_host
 
@@ -60,10 +61,10 @@ def test_a_page_from_elsewhere_runs_no_agents_where_no_key_is_asked_for(url: str
 
 
 def test_a_configuration_names_pages() -> None:
-    origins = Origins.of({"cors": {"allow_origins": ["https://chat.example"], "max_age": 5}})
+    cors = make_cors({"cors": {"allow_origins": ["https://chat.example"], "max_age": 5}})(Router())
 
-    assert origins.allow("https://chat.example")
-    assert not origins.allow("http://localhost:3000")
+    assert cors.is_allowed_origin("https://chat.example")
+    assert not cors.is_allowed_origin("http://localhost:3000")
 
 
 @pytest.mark.parametrize("name", ["disable_stores", "mount"])

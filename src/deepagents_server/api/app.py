@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deepagents_server.api import (
@@ -35,7 +36,7 @@ from deepagents_server.api.custom import OPTIONS, headers_for_runs, surround
 from deepagents_server.api.endpoint import routes_of
 from deepagents_server.api.gate import Gate
 from deepagents_server.api.openapi import Parts
-from deepagents_server.api.origins import Origins
+from deepagents_server.api.origins import make_cors
 from deepagents_server.api.request_log import RequestLog
 from deepagents_server.database import Database
 from deepagents_server.errors import ApiError, ServeError, cannot_be_kept, cannot_be_used, make_failure
@@ -62,11 +63,11 @@ _QUIET: Final = 10.0
 def create_app(server: Server, settings: Settings) -> ASGIApp:
     """Make the application that answers for an open server."""
     http = server.config.http
-    origins = Origins.of(http)
+    cors = make_cors(http)
     gate = partial(
         Gate,
         server=server,
-        origins=origins,
+        may_use=cors(Router()).is_allowed_origin,
         anyone=settings.allow_anyone,
         choose_headers=headers_for_runs(http),
     )
@@ -78,7 +79,7 @@ def create_app(server: Server, settings: Settings) -> ASGIApp:
     parts = parts_of(http)
     app = Starlette(
         routes=routes_of(chain(*parts.values())),
-        middleware=[origins.middleware(), Middleware(ask, pages=True)],
+        middleware=[Middleware(cors), Middleware(ask, pages=True)],
         exception_handlers={
             ApiError: _refuse,
             HTTPException: _refuse_http,

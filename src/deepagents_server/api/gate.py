@@ -15,7 +15,6 @@ from starlette.types import Scope as Asgi
 
 from deepagents_server.api.common import SERVER, path_of, refuse
 from deepagents_server.api.mcp import MCP
-from deepagents_server.api.origins import Origins
 from deepagents_server.api.pages import show_refusal
 from deepagents_server.auth import User
 from deepagents_server.database.owners import Scope
@@ -41,7 +40,8 @@ class Gate:
 
     app: ASGIApp
     server: Server
-    origins: Origins
+    may_use: Callable[[str], bool]
+    """Tells whether pages of an origin may use the server."""
     choose_headers: Callable[[Headers], Mapping[str, str]]
     anyone: bool
     pages: bool = False
@@ -100,7 +100,7 @@ class Gate:
     def _refuse_strange_pages(self, request: Request) -> None:
         """Keep pages that a person looks at from running agents, where no key is asked for."""
         origin = request.headers.get("origin")
-        if origin and not self.origins.allow(origin):
+        if origin and not self.may_use(origin):
             raise ApiError(
                 403,
                 f"Pages of {origin[:100]!r} may not use this server; name them in langgraph.json, as "
