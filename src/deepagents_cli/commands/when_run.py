@@ -1,8 +1,8 @@
 """Load what a command needs when it runs, so that `--help` answers at once.
 
-What `lazy import` of Python 3.15 (PEP 810) will do, for a block. `importlib.util.LazyLoader` cannot: to import a
-module of a package, it loads the package, and some take a second. The block holds imports alone, and commands are
-imported before any thread begins, so nobody else meets the function that stands in meanwhile.
+What `lazy import` of Python 3.15 (PEP 810) will do, for a block. `importlib.util.LazyLoader` cannot: to
+import a module of a package it loads the package, and some take a second. The block holds imports alone, and
+commands are imported before any thread begins, so no other code meets the function that stands in meanwhile.
 """
 
 from __future__ import annotations
