@@ -41,7 +41,7 @@ def test_the_picture_of_a_run_shows_a_question_and_the_answer_and_loads_nothing(
 
     assert drawn.returncode == 0, drawn.stdout + drawn.stderr
     text = picture.read_text().replace("&#160;", " ")
-    assert "Plan" in text
+    assert "Find where debug mode is set" in text
     assert "edit app.ini" in text
     assert "Debug mode is off." in text
     assert set(re.findall(r"(?:src|href|url)\W+https?:", text)) == set()
