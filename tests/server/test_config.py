@@ -72,7 +72,7 @@ def test_a_file_called_like_a_module_of_python_hides_it_from_nobody(tmp_path: Pa
         (None, "{", "cannot be read as JSON"),
         (None, "[]", "must hold a JSON object"),
         (None, "{}", "names no graphs"),
-        (None, '{"graphs": {"a/b": "x.py:y"}}', "no name of a graph"),
+        (None, '{"graphs": {"a/b": "x.py:y"}}', "not a name of a graph"),
         (None, '{"graphs": {"a": "x.py"}}', "must be given as"),
         ("gone.json", "{}", "There is no 'gone.json'"),
         ("gone.py:agent", "{}", "there is no file gone.py"),
