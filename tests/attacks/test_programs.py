@@ -92,6 +92,20 @@ def test_a_search_in_one_directory_runs_nothing_that_was_written_by_the_route_of
     assert not owned.exists()
 
 
+def test_a_directory_that_became_a_loop_of_links_stops_no_search_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes/a").write_text("a needle\n")
+    held = FilesystemBackend(tmp_path / "other")
+    assert held.grep("needle").matches == []
+
+    (tmp_path / "other").rmdir()
+    (tmp_path / "other").symlink_to("other")
+    found = FilesystemBackend(tmp_path / "notes").grep("needle")
+
+    assert [each["text"] for each in found.matches or []] == ["a needle"]
+
+
 def test_keys_of_the_terminal_start_no_program_of_the_directory(project: Path, tmp_path: Path) -> None:
     owned = tmp_path / "owned"
     for name in ("wl-paste", "xclip", "pngpaste", "vi-of-the-project"):

@@ -21,7 +21,7 @@ from deepagents.backends import (
     StateBackend,
     StoreBackend,
 )
-from deepagents.backends.programs import find_ripgrep
+from deepagents.backends.programs import find_program
 from deepagents.backends.protocol import BackendProtocol
 from deepagents.testing.contract import BackendContract, Called
 from deepagents.testing.contract.allowing import AllowingContract
@@ -116,7 +116,7 @@ class TestFilesystemWithoutRipgrep(Rooted, SearchingContract, NamingContract, Al
 
 
 def test_ripgrep_is_there_where_it_is_not_taken_away() -> None:
-    assert find_ripgrep()
+    assert find_program("rg", further=[Path(sys.executable).parent])
 
 
 @blocking

@@ -98,7 +98,7 @@ def test_a_size_that_cannot_be_is_named(given_: Any, named: str) -> None:
 
 @pytest.mark.parametrize("given_", ["tokens", 10, {("tokens", 10)}, ["tokens", 10], [[("tokens", 10)]]])
 def test_what_has_no_form_of_a_trigger_is_a_type_error(given_: Any) -> None:
-    with pytest.raises(TypeError, match="no trigger"):
+    with pytest.raises(TypeError, match="not a trigger"):
         parse_trigger(given_)
 
 

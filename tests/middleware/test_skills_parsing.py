@@ -112,7 +112,7 @@ def test_values_that_yaml_trips_over_are_taken_as_they_stand(line: str, descript
 
     if description is None:
         assert parsed.skill is None
-        assert "no YAML" in parsed.problems[0]
+        assert "not YAML" in parsed.problems[0]
         assert "in line" in parsed.problems[0]
     else:
         assert parsed.skill is not None
@@ -127,16 +127,16 @@ def test_values_that_yaml_trips_over_are_taken_as_they_stand(line: str, descript
         ("", "does not begin with front matter"),
         ("# Tides\n", "does not begin with front matter"),
         ("---\nname: tides\n", "no closing line"),
-        ("---\n- a\n---\n", "no mapping"),
-        ("---\n---\n", "no mapping"),
-        ("---\nname: [tides\n---\n", "no YAML"),
+        ("---\n- a\n---\n", "not a mapping"),
+        ("---\n---\n", "not a mapping"),
+        ("---\nname: [tides\n---\n", "not YAML"),
         ("---\nname: !!python/object:os.system {}\n---\n", "it has no 'name' and 'description'"),
         ("---\nname: &a [*a]\n---\n", "uses YAML aliases"),
         ("---\nname:\ndescription: x\n---\n", "it has no 'name'."),
         ("---\nname: tides\ndescription: '  '\n---\n", "it has no 'description'."),
         ("---\nname: {a: b}\ndescription: x\n---\n", "it has no 'name'."),
         (f"---\nname: {'x' * MAX_HEADER_LENGTH}\n---\n", f"more than {MAX_HEADER_LENGTH}"),
-        (f"---\nname: {'[' * 5000}\n---\n", "no YAML|too deep"),
+        (f"---\nname: {'[' * 5000}\n---\n", "not YAML|too deep"),
     ],
 )
 def test_what_cannot_be_a_skill_is_skipped_with_the_reason(text: str, why: str) -> None:

@@ -63,7 +63,7 @@ def test_output_that_is_no_text_is_not_said_to_be_read_in_parts(
     done = ran(sandbox, call_mode, call("execute", command=f"python3 -c '{BYTES}'"))[0]
 
     assert "output_file" in done.artifact
-    assert "no text, so read_file cannot show it in parts" in done.text
+    assert "not text, so read_file cannot show it in parts" in done.text
     assert "Read it in parts" not in done.text
 
 

@@ -17,7 +17,8 @@ def find_program(name: str, changeable: Sequence[Path] = (), further: Sequence[P
     Relative entries of the search path are passed over: what they mean follows from where one stands. What a
     link leads to must be out of reach as well.
     """
-    kept_out = [each.resolve() for each in changeable]
+    # A loop of links, which somebody may have made since, fails in `Path.resolve`.
+    kept_out = [os.path.realpath(each) for each in changeable]
     for directory in (*map(Path, os.get_exec_path()), *further):
         found = shutil.which(name, path=str(directory)) if directory.is_absolute() else None
         if found and not any(

@@ -42,9 +42,14 @@ def add_section(request: Request, text: str | None) -> Request:
 
 def with_section(standing: SystemMessage | None, text: str) -> SystemMessage:
     """Append a part to a system message, after a blank line, keeping the blocks that stand there."""
-    blocks: list[Any] = [] if standing is None or not standing.content else list(standing.content_blocks)
+    content = standing.content if standing else ""
+    given = [content] if isinstance(content, str) else content
+    # Not `content_blocks`, which asks the translators of all providers, several times in each step.
+    blocks: list[Any] = [
+        {"type": "text", "text": each} if isinstance(each, str) else each for each in given if each
+    ]
     blocks.append({"type": "text", "text": f"\n\n{text}" if blocks else text})
-    return SystemMessage(content=cast("list[str | dict[Any, Any]]", blocks))
+    return SystemMessage(content=blocks)
 
 
 def check_template(template: object, fields: Sequence[str]) -> str:

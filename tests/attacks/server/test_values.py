@@ -43,7 +43,7 @@ def test_a_strange_body_is_refused(world: World, path: str, body: Any) -> None:
     assert "failed" not in refused.json()["detail"]
 
 
-@pytest.mark.parametrize("number", ["offset=" + "0" * 20 + "9" * 25, "limit=" + "0" * 9999])
+@pytest.mark.parametrize("number", ["offset=" + "0" * 20 + "9" * 25, "limit=" + "9" * 9999])
 def test_a_strange_number_is_refused(world: World, number: str) -> None:
     path = f"/threads/{world.ids['thread_id']}/runs?{number}"
 

@@ -241,7 +241,7 @@ def test_a_sentence_answers_nothing(nursery: Nursery, directory: Path) -> None:
     child = at_question(nursery, writes_a_file, "write it")
     for sentence in SENTENCES:
         child.type(sentence)
-        child.wait_for(f"no answer.*\n{QUESTION}")
+        child.wait_for(f"not an answer.*\n{QUESTION}")
     child.type("a")
     child.wait_for("Type a number")
     child.type("1")
@@ -266,7 +266,7 @@ def test_what_was_typed_before_the_question_does_not_answer_it(nursery: Nursery,
     (directory / "typed").touch()
     assert "Typed before the question, and not taken: y\n" in child.wait_for(QUESTION)
     child.type("y")
-    child.wait_for(f"no answer.*\n{QUESTION}")
+    child.wait_for(f"not an answer.*\n{QUESTION}")
     assert not (directory / "new.md").exists()
     child.type("n")
     child.wait_for("Why")

@@ -26,7 +26,7 @@ def test_lines_end_as_they_did(text: str) -> None:
         ("/no/such/program", "No such file or directory"),
         (" ", "no program ''"),
         ("false", "it ended with code 1"),
-        ("cp /bin/sh", "no text"),
+        ("cp /bin/sh", "not text"),
     ],
 )
 def test_an_editor_that_fails_is_named_with_the_way_out(editor: str, why: str) -> None:
