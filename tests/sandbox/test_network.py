@@ -46,8 +46,9 @@ def site() -> Iterator[Site]:
         def do_GET(self) -> None:
             length = int(self.headers.get("Content-Length") or 0)
             body = self.rfile.read(length)
+            # A request that breaks off ends without its last chunk.
             while self.headers.get("Transfer-Encoding") == "chunked" and (
-                size := int(self.rfile.readline(), 16)
+                size := int(self.rfile.readline() or b"0", 16)
             ):
                 body += self.rfile.read(size)
                 self.rfile.readline()

@@ -136,7 +136,8 @@ def _trace_headers(agent: AsyncAgent) -> dict[str, str]:
     if tree is None:
         return {}
     # LangSmith nests the task's trace under ours only when the metadata asks for it.
-    extra = {**(tree.extra or {}), "metadata": {**tree.metadata, "ls_nest_under_parent": True}}
+    given = cast("dict[str, Any]", cast("Any", tree).extra or {})
+    extra = {**given, "metadata": {**tree.metadata, "ls_nest_under_parent": True}}
     traced = tree.model_copy(update={"extra": extra}).to_headers()
     own = [value for key, value in agent.headers.items() if key.lower() == "baggage"]
     return {**traced, "baggage": ",".join([*own, traced["baggage"]])}
