@@ -210,7 +210,7 @@ def test_a_file_that_looks_like_a_secret_is_attached_once_the_person_agrees(
 ) -> None:
     (directory / ".env").write_text("KEY=canary")
     (directory / "link").symlink_to(".env")
-    server.then(call("write_file", file_path="a.md", content="x"), "Read.", "Again.")
+    server.then(call("write_file", file_path="a.md", content="x"), "Read.", "Again.", "Once more.")
     worker.open()
     for name, agreed in ((".env", "reject"), ("link", "approve")):
         worker.say(f"see @{name}", name, "notes.md")
@@ -227,7 +227,9 @@ def test_a_file_that_looks_like_a_secret_is_attached_once_the_person_agrees(
             assert server.requests[-1].last.count("canary") == 0
             worker.decide(also, "reject")
             worker.wait(Idle)
-    worker.wait(Idle)
+    # What was said while a call waited joins that turn, or is one of its own where that was over.
+    while not any("canary" in each.last for each in server.requests):
+        worker.wait(Idle)
     sent = [each.last for each in server.requests]
     assert "second line" in sent[0]
     assert ["canary" in each for each in sent] == [*[False] * (len(sent) - 1), True]
