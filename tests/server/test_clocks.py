@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,26 @@ def test_a_run_keeps_its_steps_where_workers_with_earlier_clocks_go_on(
     results = [update["tools"]["messages"][0]["content"] for update in updates if "tools" in update]
     assert results == [f"lifted {stone}" for stone in stones]
     assert [part.data["attempt"] for part in seen if part.event == "metadata"] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("skew", [-3600, 3600])
+def test_a_run_for_later_begins_when_the_database_says_so(
+    machines: Sequence[Machine], postgres: str, tmp_path: Path, skew: int
+) -> None:
+    """Whether the worker is an hour late, or an hour ahead of it."""
+    machines[0].set_clock(skew)
+    with (
+        serving(tmp_path, address(postgres), slots=0) as url,
+        get_sync_client(url=url, api_key=None) as client,
+        machines[0].running("worker"),
+    ):
+        thread = client.threads.create()["thread_id"]
+        run = client.runs.create(thread, "echo", input=say("later"), after_seconds=2)["run_id"]
+        client.runs.join(thread, run)
+        shown: Any = client.runs.get(thread, run)
+
+    created, ended = (datetime.fromisoformat(shown[f"{name}_at"]) for name in ("created", "updated"))
+    assert timedelta(seconds=2) <= ended - created < timedelta(seconds=60)
 
 
 def test_what_follows_a_clock_that_was_put_right_is_kept(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from sqlalchemy import event
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from deepagents_server.database.pragmas import set_pragmas
-from deepagents_server.serialize import now, seconds_between
+from deepagents_server.database.tables import server_time
+from deepagents_server.serialize import seconds_between
 
 if TYPE_CHECKING:
     from dbos import DBOSClient, EnqueueOptions
@@ -72,8 +73,11 @@ class RunQueue:
             "priority": rank,
             "queue_partition_key": f"owner:{run['owner']}",
         }
-        # DBOS adds it to the time of this machine, and that is not the one by which a run is due.
-        delay = max(least, seconds_between(now(), run["due_at"])) if run["due_at"] else least
+        delay = least
+        if run["due_at"]:
+            # DBOS adds it to the time of this machine, but it is the database that says when a run is due.
+            moment = (await connection.execute(sa.select(server_time()))).scalar_one()
+            delay = max(least, seconds_between(moment, run["due_at"]))
         if delay > 0:
             options["delay_seconds"] = delay
         given = (run["run_id"], run["owner"], rank)

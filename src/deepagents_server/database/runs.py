@@ -123,6 +123,14 @@ async def pass_on(
     return None
 
 
+async def pass_on_overdue(database: Database, thread_ids: Iterable[str]) -> None:
+    """Give threads to runs that are due though the queue keeps them: it goes by the clocks of workers."""
+    async with database.write() as connection:
+        await lock_leases(connection, thread_ids)
+        for thread_id in thread_ids:
+            await pass_on(connection, database.queue, thread_id)
+
+
 async def _others_wait(connection: AsyncConnection, run: Row) -> bool:
     """Tell whether runs of other threads wait for a worker, which one that begins at once must not pass.
 

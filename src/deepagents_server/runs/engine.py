@@ -21,7 +21,16 @@ from deepagents_server.database import Database
 from deepagents_server.database.engine import Row
 from deepagents_server.database.notices import Notices
 from deepagents_server.database.run_control import end_run, find_marked
-from deepagents_server.database.runs import STEER, Here, Taken, begin, move_runs, recover, take_again
+from deepagents_server.database.runs import (
+    STEER,
+    Here,
+    Taken,
+    begin,
+    move_runs,
+    pass_on_overdue,
+    recover,
+    take_again,
+)
 from deepagents_server.database.tables import runs
 from deepagents_server.errors import OUTAGES, show_cause
 from deepagents_server.events import EventLog
@@ -166,11 +175,13 @@ class RunEngine:
                 # A process that was killed may have left something unsaid.
                 self._look_again()
             try:
-                is_lost, held = await look_around(self.database, self.worker)
-                if is_lost:
+                seen = await look_around(self.database, self.worker)
+                if seen.is_lost:
                     await reap(self.database)
+                if seen.overdue:
+                    await pass_on_overdue(self.database, seen.overdue)
                 if beat % DEAD == 0:
-                    idle = await self._recover_idle(held, idle)
+                    idle = await self._recover_idle(seen.held, idle)
             except OUTAGES as error:
                 _log.warning("Lost workers cannot be looked for: %s", show_cause(error))
                 # While the database was away nobody could show signs of life.

@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -16,12 +17,14 @@ from sqlalchemy.exc import DBAPIError
 
 from deepagents_server.database import Database
 from deepagents_server.database.runs import recover
-from deepagents_server.database.tables import leases, workers
+from deepagents_server.database.tables import PENDING, leases, runs, server_time, workers
 from deepagents_server.errors import show_cause
 
 BEAT: Final = 1.0
 DEAD: Final = 5.0
 """Seconds between two signs of life, and after how many without one a worker counts as lost."""
+_LATE: Final = 2.0
+"""Seconds after which a run that was to begin later is no longer left to the queue alone."""
 _REAPER: Final = 0x6465_6571
 _CLOCK: Final = sa.func.extract("epoch", sa.func.clock_timestamp())
 _log: Final = logging.getLogger("deepagents.server")
@@ -73,15 +76,35 @@ async def find_most_slots(database: Database) -> int:
     return found["slots"] or 0
 
 
-async def look_around(database: Database, worker: str) -> tuple[bool, set[str]]:
-    """Tell whether a worker was lost, and which runs this one has.
+@dataclass(frozen=True)
+class Seen:
+    """What a worker finds when it looks around."""
 
-    In one query, since each worker asks every second.
-    """
+    is_lost: bool
+    """Whether a worker was lost."""
+    held: set[str]
+    """The runs that this worker has."""
+    overdue: list[str]
+    """Threads that are free, with a run that was to begin earlier."""
+
+
+async def look_around(database: Database, worker: str) -> Seen:
+    """Look for what workers do: in one query, since each of them asks every second."""
     mine = sa.select(sa.func.array_agg(leases.c.run_id)).where(leases.c.worker == worker)
-    query: Any = sa.select(_lost().exists().label("is_lost"), mine.scalar_subquery().label("held"))
+    overdue = sa.select(sa.func.array_agg(runs.c.thread_id.distinct())).where(
+        runs.c.status == PENDING,
+        runs.c.due_at > "",
+        runs.c.due_at <= server_time(-_LATE),
+        leases.c.thread_id == runs.c.thread_id,
+        leases.c.run_id.is_(None),
+    )
+    query: Any = sa.select(
+        _lost().exists().label("is_lost"),
+        mine.scalar_subquery().label("held"),
+        overdue.scalar_subquery().label("overdue"),
+    )
     (found,) = await database.rows(query)
-    return found["is_lost"], {*(found["held"] or ())}
+    return Seen(found["is_lost"], {*(found["held"] or ())}, sorted(found["overdue"] or ()))
 
 
 def _lost() -> sa.CompoundSelect[Any]:
