@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Collection, Mapping
-from functools import cached_property
+from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
@@ -102,7 +104,10 @@ class RunQueue:
 
 
 def _open_file(url: sa.URL) -> sa.Engine:
-    engine = sa.create_engine(url.set(drivername="sqlite"))
+    # DBOS connects again and again, and whoever took the file away is not to find an empty one there.
+    address = f"{Path(url.database or '').resolve().as_uri()}?mode=rw"
+    connect = partial(sqlite3.connect, address, uri=True, check_same_thread=False)
+    engine = sa.create_engine("sqlite://", creator=connect, poolclass=sa.QueuePool)
     event.listen(engine, "connect", _prepare)
     return engine
 
