@@ -143,6 +143,8 @@ def _clean_environment(
             monkeypatch.delenv(name)
     for name, value in KEPT.items():
         monkeypatch.setenv(name, value)
+    # What a test serves puts its directory there, and programs of later tests would import from it.
+    monkeypatch.setattr(sys, "path", [*sys.path])
     if request.node.get_closest_marker("local_model"):
         return
     monkeypatch.setenv("HOME", str(_empty_home))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -50,3 +51,10 @@ def test_this_machine_may_be_reached() -> None:
 def test_no_key_and_no_home_reach_a_test() -> None:
     assert not [name for name in os.environ if name.endswith("_API_KEY")]
     assert Path.home().name.startswith("home")
+
+
+@pytest.mark.parametrize("turn", ["first", "second"])
+def test_what_a_test_puts_on_the_path_is_gone_for_the_next(turn: str) -> None:
+    assert "/of/a/test" not in sys.path
+
+    sys.path.insert(0, "/of/a/test")
