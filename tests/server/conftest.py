@@ -9,7 +9,7 @@ from langgraph_sdk.client import LangGraphClient, SyncLangGraphClient
 from tests.server.serving import serving
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """One server for many stories: each has threads of its own."""
     often = {"ttl": {"sweep_interval_minutes": 0.01}}

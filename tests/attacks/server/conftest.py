@@ -27,6 +27,14 @@ class World:
     alice: httpx.Client
     bob: httpx.Client
     ids: dict[str, str] = field(default_factory=dict[str, str])
+    _seen: list[Any] | None = None
+    """What Alice saw at the end of the last attack, if she asked for nothing since."""
+
+    def __post_init__(self) -> None:
+        self.alice.event_hooks = {"request": [lambda _: self._forget()]}
+
+    def _forget(self) -> None:
+        self._seen = None
 
     def make(self, path: str, body: Any) -> Any:
         """Let Alice make something."""
@@ -67,8 +75,16 @@ class World:
             "model": "echo",
         }
 
-    def all_of_alice(self) -> list[Any]:
-        """Return everything that Alice has, as she sees it."""
+    @contextmanager
+    def attacked(self) -> Generator[None]:
+        """Let Bob attack in this block, after which Alice has what she had."""
+        before = self._seen or self._all_of_alice()
+        yield
+        after = self._all_of_alice()
+        assert after == before
+        self._seen = after
+
+    def _all_of_alice(self) -> list[Any]:
         thread, assistant = (self.ids[name] for name in ("thread_id", "assistant_id"))
         read = [
             f"/threads/{thread}",
@@ -101,13 +117,14 @@ def inhabited(place: Path, *options: str) -> Generator[World]:
         process.close()
 
 
-@pytest.fixture(scope="session")
+# Not longer than for the attacks: what serves looks for work all the time.
+@pytest.fixture(scope="package")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     with inhabited(tmp_path_factory.mktemp("attacked")) as world:
         yield world
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def on_postgresql(tmp_path_factory: pytest.TempPathFactory, postgres: str) -> Iterator[World]:
     host = dict(part.split("=") for part in postgres.split())["host"]
     name = "attacked"
