@@ -408,7 +408,7 @@ class TestEvents:
         assert kinds.count(CommandEnded) == 1
 
     def test_are_bounded(self, backend: Any, call_mode: CallMode) -> None:
-        slow_flood = "for i in $(seq 40); do seq 3000; sleep 0.1; done"
+        slow_flood = "for i in $(seq 15); do seq 8000; sleep 0.1; done"
         wait = call("read_command", command_id="command-1", wait=SECONDS)
         with ScriptedModel(start(slow_flood), wait, "Done.") as model:
             events = call_mode.observe(create_deep_agent(model, backend=backend), GO)
