@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import compileall
 import datetime
 import json
 import os
@@ -40,6 +41,8 @@ def main(arguments: Sequence[str] | None = None, run: Run = in_a_process) -> int
     size = _size(options)
     if REFERENCE in size.contenders:
         install_reference()
+    # Else the first round would measure the compiler.
+    compileall.compile_dir(ROOT / "src", quiet=2)
     machine = _machine(size, options.rounds)
     print("\n".join(machine), end="\n\n", flush=True)
     samples = Samples()
