@@ -20,8 +20,7 @@ from deepagents.errors import ConfigError, StackError
 from deepagents.middleware.tool_errors import ToolErrorMiddleware
 from deepagents.testing import ScriptedModel, call, calls
 from tests.conftest import CallMode
-
-FILE_TOOLS = ["ls", "read_file", "write_file", "edit_file", "delete", "glob", "grep"]
+from tests.tools.names import FILE_TOOLS
 
 
 def test_an_agent_writes_a_file_and_answers(call_mode: CallMode) -> None:

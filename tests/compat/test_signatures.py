@@ -16,6 +16,7 @@ from deepagents.backends import StateBackend
 from deepagents.middleware.filesystem import FilesystemMiddleware, FilesystemState
 from deepagents.testing import ScriptedModel
 from tests.compat.documented_signatures import OUR_OWN, SIGNATURES
+from tests.tools.names import FILE_TOOLS
 
 OLDER_FOR_SUBAGENTS: dict[str, Any] = {
     "default_model": ScriptedModel(),
@@ -141,9 +142,7 @@ def test_the_file_middleware_tells_its_name_state_and_tools() -> None:
     assert middleware.state_schema is FilesystemState
     assert isinstance(middleware.backend, StateBackend)
     assert middleware.tool_token_limit_before_evict == 20_000
-    assert [tool.name for tool in middleware.tools] == [
-        *("ls", "read_file", "write_file", "edit_file", "delete", "glob", "grep", "execute")
-    ]
+    assert [tool.name for tool in middleware.tools] == [*FILE_TOOLS, "execute"]
 
 
 def test_the_subagent_middleware_tells_its_name_state_and_tool() -> None:

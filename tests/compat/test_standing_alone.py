@@ -25,10 +25,10 @@ from deepagents.middleware.patch_tool_calls.middleware import PatchToolCallsMidd
 from deepagents.middleware.subagents import TASK_SYSTEM_PROMPT
 from deepagents.testing import ScriptedModel, call
 from tests.conftest import CallMode
+from tests.tools.names import FILE_TOOLS
 
 QUESTION = {"messages": [{"role": "user", "content": "Will it rain?"}]}
 PLAN = [{"content": "look up", "status": "pending"}]
-FILE_TOOLS = ["ls", "read_file", "write_file", "edit_file", "delete", "glob", "grep"]
 
 
 @tool

@@ -25,6 +25,7 @@ from deepagents.errors import ConfigError
 from deepagents.middleware import TodoListMiddleware
 from deepagents.testing import ScriptedModel, call
 from tests.conftest import CallMode
+from tests.tools.names import FILE_TOOLS
 
 
 def asked_by(files: FilesystemMiddleware, **options: Any) -> Any:
@@ -102,7 +103,7 @@ def test_descriptions_can_be_replaced() -> None:
 
 def test_some_tools_can_be_chosen() -> None:
     assert asked_by(FilesystemMiddleware(tools=["ls", "read_file"])).tool_names == ["ls", "read_file"]
-    assert len(asked_by(FilesystemMiddleware(tools="all")).tool_names) == 7
+    assert asked_by(FilesystemMiddleware(tools="all")).tool_names == FILE_TOOLS
 
 
 def test_a_tool_that_the_backend_cannot_do_is_not_shown() -> None:
