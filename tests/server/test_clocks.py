@@ -97,7 +97,6 @@ def test_no_turn_is_lost_between_machines_whose_clocks_differ(machines: Sequence
                 text = f"turn {next(turns)}"
                 assert last(client.runs.wait(thread, "echo", input=say(text))) == f"Echo: {text}"
                 said[thread] += [text, f"Echo: {text}"]
-        assert next(turns) == len(_SKEWS) * 8 * _THREADS
         assert {thread: texts(right, thread) for thread in threads} == said
 
 
