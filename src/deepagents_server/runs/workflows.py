@@ -15,7 +15,7 @@ from dbos import DBOS, DBOSConfig, DBOSPortableJSONSerializer
 from deepagents_server.database import Database
 from deepagents_server.database.queue import APPLICATION, QUEUE, WORKFLOW
 
-_LOOK: Final = 0.2
+_LOOK: Final = 0.1
 """Seconds between two looks at the queue, which nothing wakes; each takes 4 ms of a core."""
 _log: Final = logging.getLogger("dbos")
 _SILENT: Final = logging.NullHandler()
