@@ -65,6 +65,8 @@ class Reader:
         """Type what a block holds behind the prompt, and look for the rest."""
         for line in lines:
             if line.startswith("› "):
+                # A line typed into a turn would reach the agent in the middle of it.
+                self._terminal.wait_until_gone(r"\bworking\b.* stops$")
                 self._terminal.wait_for(r"^› *$")
                 self._terminal.type(line.removeprefix("› "))
                 self._terminal.keys("Enter")
