@@ -46,6 +46,7 @@ class Endpoint:
             and header hold; what a client left out is left out. `None` is an answer without a body.
         asks: the resource and the action that handlers of `auth` decide about before it answers. `"nothing"`
             if it shows what belongs to no caller, `"itself"` if it asks by `ask_handlers` for what it does.
+            Where there are API keys, each endpoint needs one but those that `gate` names.
         also_asks: a second question, about something new of which nothing is known yet.
         body: the model that it is checked by; or only a schema, and the handler checks body and path.
         needs_body: whether nothing is refused, where else it stands for an empty object.
