@@ -15,21 +15,20 @@ from typing import IO
 
 from deepagents_cli.__main__ import main
 
+PRELOADED = [
+    "deepagents_cli.session.task",
+    "deepagents_cli.session.worker",
+    "deepagents_cli.views.task",
+    "deepagents_server.serve",
+    "deepagents.testing",
+    "langchain_openai",
+    "langgraph.checkpoint.postgres",
+    "langgraph.checkpoint.sqlite",
+    # The workers of conversations come from a module of fixtures.
+    "pytest",
+]
 FORKING = get_context("forkserver")
-FORKING.set_forkserver_preload(
-    [
-        "deepagents_cli.session.task",
-        "deepagents_cli.session.worker",
-        "deepagents_cli.views.task",
-        "deepagents_server.serve",
-        "deepagents.testing",
-        "langchain_openai",
-        "langgraph.checkpoint.postgres",
-        "langgraph.checkpoint.sqlite",
-        # The workers of conversations come from a module of fixtures.
-        "pytest",
-    ]
-)
+FORKING.set_forkserver_preload(PRELOADED)
 
 
 def run(program: str, *arguments: str, path: Sequence[Path] = ()) -> CompletedProcess[str]:

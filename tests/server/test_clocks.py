@@ -6,9 +6,10 @@ import itertools
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -25,14 +26,28 @@ _SKEWS = (2, 20, 3600, -2, -20, -3600, 0)
 _THREADS = int(os.environ.get("CLOCK_THREADS", "2"))
 
 
+@pytest.fixture(scope="module")
+def maker() -> Iterator[socket.socket]:
+    """Return who makes machines: one process has imported all that they need, with clocks that turn."""
+    program = Path(__file__).with_name("skewed.py")
+    asking, asked = socket.socketpair()
+    environ = {**os.environ, "PYTHONPATH": str(program.parents[2])}
+    with asking:
+        given = [sys.executable, str(program), str(asked.fileno())]
+        process = subprocess.Popen(given, env=environ, pass_fds=[asked.fileno()])
+        asked.close()
+        yield asking
+    process.wait()
+
+
 class Machine:
     """A server, or a worker, on a machine with a clock of its own."""
 
-    def __init__(self, directory: Path, *options: str) -> None:
+    def __init__(self, maker: socket.socket, directory: Path, *options: str) -> None:
         directory.mkdir(exist_ok=True)
         (directory / "langgraph.json").write_text(json.dumps({"graphs": GRAPHS}))
         self._clock = directory / "clock"
-        self._place, self._options = directory, options
+        self._maker, self._place, self._options = maker, directory, options
 
     def set_clock(self, seconds: int) -> None:
         """Let its clock be wrong by so much."""
@@ -52,18 +67,26 @@ class Machine:
     @contextmanager
     def running(self, *command: str) -> Generator[str]:
         """Run a command until the block ends, and yield its first line."""
-        program = Path(__file__).with_name("skewed.py")
-        given = [sys.executable, str(program), str(self._clock), *command, *self._options]
-        environ = {**os.environ, "PYTHONPATH": str(program.parents[2]), "LIFTED": str(self._place / "lifted")}
-        process = subprocess.Popen(given, cwd=self._place, env=environ, stdout=subprocess.PIPE, text=True)
-        try:
-            assert process.stdout is not None
-            said = process.stdout.readline()
-            assert said.startswith(("Serving ", "Working ")), said
-            yield said
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.communicate()
+        asked = {
+            "clock": str(self._clock),
+            "place": str(self._place),
+            "environ": {**os.environ, "LIFTED": str(self._place / "lifted")},
+            "command": [*command, *self._options],
+        }
+        reading, writing = os.pipe()
+        with os.fdopen(reading) as output:
+            try:
+                socket.send_fds(self._maker, [json.dumps(asked).encode()], [writing])
+            finally:
+                os.close(writing)
+            machine = int(self._maker.recv(100))
+            try:
+                said = output.readline()
+                assert said.startswith(("Serving ", "Working ")), said
+                yield said
+            finally:
+                os.kill(machine, signal.SIGTERM)
+                output.read()
 
 
 def texts(client: SyncLangGraphClient, thread: str) -> list[str]:
@@ -72,9 +95,9 @@ def texts(client: SyncLangGraphClient, thread: str) -> list[str]:
 
 
 @pytest.fixture
-def machines(postgres: str, tmp_path: Path) -> Sequence[Machine]:
+def machines(maker: socket.socket, postgres: str, tmp_path: Path) -> Sequence[Machine]:
     options = ("--database", address(postgres))
-    return [Machine(tmp_path / name, *options) for name in "abc"]
+    return [Machine(maker, tmp_path / name, *options) for name in "abc"]
 
 
 def address(postgres: str) -> str:
@@ -155,9 +178,9 @@ def test_a_run_for_later_begins_when_the_database_says_so(
     assert timedelta(seconds=2) <= ended - created < timedelta(seconds=60)
 
 
-def test_what_follows_a_clock_that_was_put_right_is_kept(tmp_path: Path) -> None:
+def test_what_follows_a_clock_that_was_put_right_is_kept(maker: socket.socket, tmp_path: Path) -> None:
     """On one machine, after a restart. The run that waited begins as soon as there is room."""
-    machine = Machine(tmp_path, "--runs", "1")
+    machine = Machine(maker, tmp_path, "--runs", "1")
     machine.set_clock(3600)
     with machine.serving() as client:
         thread, other = (client.threads.create()["thread_id"] for _ in range(2))
