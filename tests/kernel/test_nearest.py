@@ -38,7 +38,7 @@ def refused(content: str, old: str, code: ErrorCode) -> str:
         ("\u017fadd", "", ""),
         ("DEF greet(NAME):", "line 6:", "in case"),
         ("Return  None", "line 8:", "in case and whitespace"),
-        ("\n\n\n\ndef greet(name):\n", "line 6:", "in the blank lines before or after"),
+        ("\n\n\n\ndef greet(name):\n", "lines 4-6:", "in the blank lines before or after"),
     ],
 )
 def test_a_near_miss_names_the_place_and_the_difference(old: str, place: str, kinds: str) -> None:
@@ -73,8 +73,10 @@ def test_a_changed_block_is_found_by_its_other_lines() -> None:
     assert "\n-def" not in text
 
 
-def test_a_block_may_hang_over_the_start() -> None:
-    assert "lines 1-3:" in refused("keep this line\nx\ny\nz\n", "gone\nkeep this line\nq", "no_match")
+def test_a_place_ends_where_the_texts_no_longer_agree() -> None:
+    shown = refused("keep this line\nx\ny\nz\n", "gone\nkeep this line\nq", "no_match")
+
+    assert "Nearest place: line 1:\n     1\tkeep this line\nIt differs" in shown
 
 
 def test_a_changed_line_is_found_by_its_words() -> None:
@@ -91,16 +93,89 @@ def test_removed_dashes_do_not_hide_a_difference() -> None:
     assert "--- a comment here" in text
 
 
-def test_a_long_block_is_shown_in_part() -> None:
-    lines = [f"line number {number}" for number in range(30)]
-    text = refused(
-        "\n".join(lines),
-        "\n".join(line + ("" if at % 2 else "!") for at, line in enumerate(lines)),
-        "no_match",
-    )
+def test_a_place_is_shown_whole_or_not_at_all() -> None:
+    lines = [f"line number {number}" for number in range(70)]
+    wanted = [line + ("" if at % 2 else "!") for at, line in enumerate(lines)]
+    text, short = refused("\n".join(lines), "\n".join(wanted), "no_match"), "\n".join(wanted[:40])
 
-    assert "lines 1-30:" in text
-    assert text.count("\n...") == 2
+    assert "Nearest place: lines 1-70, too long to show here" in text
+    assert "    40\tline number 39\nIt differs" in refused("\n".join(lines), short, "no_match")
+
+
+TWINS = """class Cart:
+    def add(self, item):
+        self.total += item.price
+        self.log(item)
+
+    def put_back(self, item):
+        self.total -= item.price
+        self.log(item)
+
+    def add_twice(self, item):
+        self.total += item.price
+        self.log(item)
+"""
+
+
+def test_every_place_that_fits_apart_from_looks_is_named() -> None:
+    text = refused(TWINS, "self.total += item.price\n\tself.log(item)", "no_match")
+
+    assert "2 places fit apart from whitespace" in text
+    assert "lines 3-4 (in `def add(self, item):`), lines 11-12 (in `def add_twice(self, item):`)" in text
+    assert "Quote more lines" in text
+    assert "\t" not in text.partition("places fit")[2]
+
+
+def test_places_that_are_equally_near_are_all_named() -> None:
+    text = refused(TWINS, "        self.total += item.cost\n        self.log(item)", "no_match")
+
+    assert "3 places are equally near: lines 3-4 (in `def add(self, item):`), lines 7-8 (in" in text
+
+
+@pytest.mark.parametrize(
+    "old",
+    [
+        "    def put_back(self, item):\n        self.log(item)",
+        "    def put_back(self, item):\n        # As it was.\n        self.total -= item.price\n"
+        "        self.log(item)",
+        "    def put_back(self, item):\n        ...\n        self.log(item)\n",
+        "    def put_back(self, item):\n        # ... existing code ...\n        self.log(item)\n",
+    ],
+    ids=["forgotten", "made up", "elided", "elided in words"],
+)
+def test_a_place_reaches_from_where_the_texts_agree_to_where_they_do_again(old: str) -> None:
+    """Who copies it whole loses no line of the file."""
+    text = refused(TWINS, old, "no_match")
+    shown = [row.partition("\t")[2] for row in text.split("\n") if "\t" in row]
+
+    assert shown == TWINS.split("\n")[5:8]
+
+
+def test_an_elision_is_said_in_words() -> None:
+    text = refused(TWINS, "    def put_back(self, item):\n        ...\n        self.log(item)", "no_match")
+    assert text.endswith("'...' in old_string stands for lines of the file: quote them too, or fewer.")
+
+
+def test_a_place_whose_end_cannot_be_known_is_not_shown() -> None:
+    for old in ("    def add(self, item):\n        ...\n", "self.total -= item.price\n\n"):
+        text = refused(TWINS, old, "no_match")
+        assert "\t" not in text
+        assert "quote" in text
+
+
+def test_line_numbers_that_were_copied_along_are_named() -> None:
+    text = refused(CODE, "     1\tdef add(a, b):\n     2\t    # Adds.", "no_match")
+
+    assert "Each line of old_string begins with its line number; leave the numbers out." in text
+    assert text.endswith("Without them it fits lines 1-2.")
+
+
+def test_what_is_escaped_twice_is_named() -> None:
+    text = refused(CODE, r"# Adds.\n    return a + b", "no_match")
+
+    assert "old_string is escaped twice: it has the two characters \\ and n where the file has" in text
+    assert text.endswith("Unescaped it fits lines 2-3.")
+    assert "3 places fit there" in refused(TWINS, r"item.price\n        self.log(item)\n", "no_match")
 
 
 @pytest.mark.parametrize(

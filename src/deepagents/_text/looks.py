@@ -1,0 +1,121 @@
+"""Compare texts without the differences that are easily overlooked, and find where one fits so."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+import regex
+
+from deepagents._text.lines import split_lines
+
+MAX_LENGTH: Final = 2_000_000
+_MOST_PLACES: Final = 1000
+
+_LOOK_ALIKES: Final = str.maketrans(
+    {**dict.fromkeys("‘’‚‛′", "'"), **dict.fromkeys("“”„‟″", '"'), **dict.fromkeys("‐‑‒–—―−", "-")}
+    | dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u00ad")
+)
+# Normalising sorts each run of combining marks, which takes the square of its length and holds the
+# interpreter's lock: 200,000 marks stop every thread for 40 s. No text has more than a few, so the rest is
+# left out. The two half-width Japanese sound marks are letters that become marks when they are normalised.
+_MORE_MARKS = regex.compile(r"([\p{M}\uff9e\uff9f]{8})[\p{M}\uff9e\uff9f]+")
+_BLANKS = re.compile(r"[ \t\f\v]+")
+_NUMBER = re.compile(r" *(\d+)(\t|: ?|\| ?|→)")
+_ESCAPE = re.compile(r"""\\([nrt"'\\])""")
+_ESCAPED: Final = MappingProxyType({"n": "\n", "r": "\r", "t": "\t"})
+
+
+def _even_blanks(text: str) -> str:
+    return _BLANKS.sub(" ", text).strip(" ")
+
+
+def _even_characters(text: str) -> str:
+    if text.isascii():
+        return text
+    return unicodedata.normalize("NFKC", _MORE_MARKS.sub(r"\1", text.translate(_LOOK_ALIKES)))
+
+
+EVENED: Final[Mapping[str, Callable[[str], str]]] = MappingProxyType(
+    {"look-alike characters": _even_characters, "case": str.casefold, "whitespace": _even_blanks}
+)
+
+
+def even_out(lines: Sequence[str], without: str = "") -> list[str]:
+    """Remove the differences that are easily overlooked, up to `MAX_LENGTH` characters of result.
+
+    This goes line by line so that other threads get their turn, and counts what comes out because one
+    character can stand for eighteen.
+    """
+    evened: list[str] = []
+    room = MAX_LENGTH
+    for line in lines:
+        for kind, even in EVENED.items():
+            if kind != without:
+                line = even(line)
+        evened.append(line)
+        room -= len(line)
+        if room < 0:
+            break
+    return evened
+
+
+def find_places(lines: Sequence[str], wanted: Sequence[str]) -> list[tuple[int, int]]:
+    """Find all places whose lines hold the wanted text, blank lines at its ends aside; both are evened out.
+
+    Of a place, the first line and the one after the last. A line is there as often as it holds the text.
+    """
+    key = "\n".join(wanted).strip("\n")
+    text = "\n".join(lines)
+    places: list[tuple[int, int]] = []
+    at, counted, line = text.find(key) if key else -1, 0, 0
+    while at >= 0 and len(places) < _MOST_PLACES:
+        line += text.count("\n", counted, at)
+        counted = at
+        places.append((line, line + key.count("\n") + 1))
+        at = text.find(key, at + 1)
+    return places
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a quote may have meant: its text, and in which way it was spoilt on the way."""
+
+    text: str
+    spoilt: str = ""
+
+
+NUMBERED: Final = "numbered"
+ESCAPED: Final = "escaped"
+
+
+def readings(text: str) -> Iterator[Reading]:
+    """Yield a quote as it is, without the line numbers that were copied along, and escaped once less."""
+    yield Reading(text)
+    if (plain := without_numbers(text)) is not None:
+        yield Reading(plain, NUMBERED)
+    if (plain := unescape(text)) != text:
+        yield Reading(plain, ESCAPED)
+
+
+def without_numbers(text: str) -> str | None:
+    """Return a text without the numbers that count its lines; `None` where there are none."""
+    lines = split_lines(text)
+    found = [_NUMBER.match(line) for line in lines]
+    if not lines or any(each is None or int(each[1]) != _first(found) + at for at, each in enumerate(found)):
+        return None
+    plain = "\n".join(line[each.end() :] for line, each in zip(lines, found, strict=True) if each)
+    return plain + "\n" * text.endswith("\n")
+
+
+def _first(found: Sequence[re.Match[str] | None]) -> int:
+    return int(found[0][1]) if found and found[0] else 0
+
+
+def unescape(text: str) -> str:
+    """Return a text whose escapes stand for what they mean in JSON."""
+    return _ESCAPE.sub(lambda found: _ESCAPED.get(found[1], found[1]), text)
