@@ -78,7 +78,7 @@ def test_a_long_run_is_compacted_before_its_window_is_full(call_mode: CallMode) 
     assert 3 <= len(model.summaries) <= 5
 
 
-def test_the_summary_names_the_archive_and_quotes_the_task() -> None:
+def test_the_summary_names_the_archive_and_the_words_of_the_user() -> None:
     model = WindowedModel(*steps(25), "Done.", window=12_000)
     create_deep_agent(model, tools=[research]).invoke({"messages": TASK}, THREAD)
     summary = compactions(model)[0].messages[1]
@@ -89,7 +89,7 @@ def test_the_summary_names_the_archive_and_quotes_the_task() -> None:
     assert "conversation that has been summarized" in summary.text
     assert f"full conversation history has been saved to {ARCHIVE}" in summary.text
     assert "<summary>\nSummary of " in summary.text
-    assert f"<request>\n{TASK}\n</request>" in summary.text
+    assert f"<user>{TASK}</user>" in summary.text
 
 
 def test_the_task_is_quoted_again_when_a_later_summary_takes_over() -> None:
@@ -100,7 +100,7 @@ def test_the_task_is_quoted_again_when_a_later_summary_takes_over() -> None:
     assert all(TASK in asked.messages[1].text for asked in compactions(model))
 
 
-def test_a_request_that_still_stands_is_not_quoted() -> None:
+def test_a_request_that_still_stands_is_not_said_twice() -> None:
     model = WindowedModel(*steps(15), "Done.", "Hello.", window=12_000)
     agent = create_deep_agent(model, tools=[research], checkpointer=InMemorySaver())
     agent.invoke({"messages": TASK}, THREAD)
@@ -108,20 +108,8 @@ def test_a_request_that_still_stands_is_not_quoted() -> None:
 
     last = model.turns[-1]
     assert "<summary>" in last.messages[1].text
-    assert "<request>" not in last.messages[1].text
+    assert "And now say hello." not in last.messages[1].text
     assert last.messages[-1].text.startswith("And now say hello.")
-
-
-def test_a_very_long_request_is_quoted_at_its_beginning_and_its_end() -> None:
-    task = "Count the whales. " + "Every one of them. " * 600 + "Answer in French."
-    model = WindowedModel(*steps(25), "Done.", window=14_000)
-    create_deep_agent(model, tools=[research]).invoke({"messages": task}, THREAD)
-    quoted = compactions(model)[0].messages[1].text.partition("<request>")[2]
-
-    assert "Count the whales." in quoted
-    assert "Answer in French." in quoted
-    assert "characters left out" in quoted
-    assert len(quoted) < 4_100
 
 
 def test_claude_with_200k_is_compacted_at_85_percent() -> None:

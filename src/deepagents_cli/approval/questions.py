@@ -157,7 +157,7 @@ def _text_argument(spec: ToolSpec | None, args: Mapping[str, Any]) -> str | None
 def decision_by(policy: Policy, request: ApprovalRequest) -> Decision | None:
     """Return what the policy decides about a call by itself; `None` where a person is to be asked."""
     verdict = policy.judge(request)
+    # `verbatim`: no person said this, so the model must not read that one did.
     if verdict.kind == "refuse":
-        # `verbatim`: no person said this, so the model must not read that one did.
         return {"type": "reject", "message": verdict.reason, "verbatim": True}
-    return {"type": "approve"} if verdict.kind == "allow" else None
+    return {"type": "approve", "verbatim": True} if verdict.kind == "allow" else None

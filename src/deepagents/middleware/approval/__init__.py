@@ -16,6 +16,7 @@ from deepagents.middleware.approval.memory import remembering_for as remembering
 from deepagents.middleware.approval.middleware import HELD as HELD
 from deepagents.middleware.approval.middleware import ApprovalMiddleware as ApprovalMiddleware
 from deepagents.middleware.approval.middleware import wrap_langchain as wrap_langchain
+from deepagents.middleware.approval.questions import DECIDED as DECIDED
 from deepagents.middleware.approval.questions import ApprovalConfig
 from deepagents.middleware.approval.questions import InterruptOn as InterruptOn
 from deepagents.middleware.approval.questions import find_executed_call as find_executed_call

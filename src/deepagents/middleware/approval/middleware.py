@@ -40,6 +40,7 @@ from deepagents.middleware.approval.memory import (
     report_decisions,
 )
 from deepagents.middleware.approval.questions import (
+    DECIDED,
     EDITED,
     MOST_ANSWERS,
     CallerError,
@@ -50,6 +51,7 @@ from deepagents.middleware.approval.questions import (
     decisions_in,
     describe_error,
     explain_no_checkpointer,
+    find_decided,
     find_executed_call,
     give_up,
     rewrite_question,
@@ -77,6 +79,9 @@ class ApprovalState(AgentState[Any]):
 
     hitl_edited_tool_calls: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
     held_calls: NotRequired[Annotated[list[str] | None, PrivateStateAttr, NOT_SHARED]]
+    decided_calls: NotRequired[
+        Annotated[dict[str, Any], GrowingChannel(merge_latest), PrivateStateAttr, NOT_SHARED]
+    ]
     versions_seen: NotRequired[Annotated[dict[str, str], PrivateStateAttr, NOT_SHARED]]
     remembered_decisions: NotRequired[
         Annotated[dict[str, Any], GrowingChannel(merge_latest), PrivateStateAttr, NOT_SHARED]
@@ -185,6 +190,8 @@ class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]
                     continue
                 if records := records_of(decisions, asked):
                     update[REMEMBERED] = records
+                if decided_now := find_decided(decisions, asked):
+                    update[DECIDED] = decided_now
                 update = word_refusals(update, decisions, asked)
                 return self._finish(update, asked, decided, state) or None
         asked = _find_asked(langchain, calls)

@@ -35,6 +35,8 @@ _KEYS: Final = ApprovalConfig.__required_keys__ | ApprovalConfig.__optional_keys
 _DECISIONS: Final[tuple[DecisionType, ...]] = get_args(DecisionType)
 EDITED: Final = "hitl_edited_tool_calls"
 """State key of LangChain's approval: by the id of a call, what a person replaced it by."""
+DECIDED: Final = "decided_calls"
+"""State key: by the id of a call, what a person decided about it, from the beginning of the thread on."""
 _NO_CHECKPOINTER: Final = (
     "No answer to this can reach the agent, because no checkpointer keeps the thread; give one to "
     "create_deep_agent, such as checkpointer=InMemorySaver()."
@@ -263,6 +265,18 @@ def check_answer(
         message: object = decision.get("message")
         if decision["type"] == "respond" and not _is_content(message):
             raise ValueError(f"'message' of a respond decision must be text, got {message!r}")
+
+
+def find_decided(
+    decisions: Sequence[Mapping[str, Any]], asked: Sequence[Call]
+) -> dict[str, Mapping[str, Any]]:
+    """Return by the id of its call what a person decided; what a program did has the mark `verbatim`."""
+    told = ("type", "message", "edited_action")
+    return {
+        call["id"]: {key: decision[key] for key in told if decision.get(key)}
+        for decision, call in zip(decisions, asked, strict=False)
+        if not decision.get("verbatim")
+    }
 
 
 def word_refusals(

@@ -56,6 +56,19 @@ def shorten(text: str, most: int) -> str:
     return f"{text[:head]}{note}{text[len(text) - (kept - head) :]}"
 
 
+def shorten_within(value: Any, most: int) -> Any:
+    """Return a value with each text in it shortened."""
+    match value:
+        case str():
+            return shorten(value, most)
+        case list():
+            return [shorten_within(each, most) for each in cast("list[Any]", value)]
+        case dict():
+            return {key: shorten_within(each, most) for key, each in cast("dict[Any, Any]", value).items()}
+        case _:
+            return value
+
+
 def point_to_file(message: AnyMessage, path: str, specs: Specs) -> AnyMessage:
     """Return a message that shows how its text begins and ends, and names the file with all of it."""
     text, others = split_content(message.content)

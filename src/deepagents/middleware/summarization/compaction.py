@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 from uuid import UUID, uuid4, uuid5
 
@@ -24,7 +25,8 @@ from deepagents.errors import ToolFailure
 from deepagents.middleware._history import is_from_person, open_turn
 from deepagents.middleware._incremental import BoundedCache
 from deepagents.middleware._offload import large_result_path, save_text, split_content
-from deepagents.middleware.summarization.archive import Archive, Archived, archive_path
+from deepagents.middleware.approval import DECIDED
+from deepagents.middleware.summarization.archive import Archive, Archived, archive_path, describe_parts
 from deepagents.middleware.summarization.clipping import Specs, point_to_file
 from deepagents.middleware.summarization.context import (
     CompactionState,
@@ -46,10 +48,10 @@ from deepagents.middleware.summarization.policy import (
 from deepagents.middleware.summarization.summarizer import (
     Summarizer,
     extract,
-    find_evicted_request,
     is_summary,
     summary_message,
 )
+from deepagents.middleware.summarization.words import show_words
 from deepagents.models.traits import input_window, model_provider
 from deepagents.permissions import Rules
 from deepagents.tools import specs_by_name
@@ -155,10 +157,11 @@ class ContextCompactor:
             raise summary
         ids = [each.id for each in evicted if each.id and not is_summary(each)]
         path = archived.path or context.memory.file_path
+        named = path if path is not None and self.rules.decide("read", path) != "deny" else None
         message = summary_message(
             summary,
-            path if path is not None and self.rules.decide("read", path) != "deny" else None,
-            find_evicted_request(context.own, {*context.memory.hidden, *ids}),
+            named,
+            partial(self._show_said, context, {*context.memory.hidden, *ids}, named),
             window=context.window,
             # The same when the call is made again, so that the state never holds two.
             message_id=f"summary-{digest[:32]}",
@@ -169,6 +172,15 @@ class ContextCompactor:
         tokens = self._tokens_with(context, [message, *kept])
         compacted = context.compact(message, ids, kept, path, session, archived=archived.error is None)
         return replace(compacted, tokens=tokens)
+
+    def _show_said(
+        self, context: Context, evicted: Container[str | None], path: str | None, room: int
+    ) -> str | None:
+        decided: Mapping[str, Any] = context.state.get(DECIDED) or {}
+        # Where a provider counts more tokens than we do, so many characters are more than we think.
+        room = int(room / max(self._scale(context), 1))
+        where = path and describe_parts(path)
+        return show_words(context.own, evicted, decided, room=room, where=where)
 
     async def shrink(self, context: Context, files: FileCalls) -> Context | None:
         """Return the context after it was refused, as small as it can be; `None` if nothing can go.

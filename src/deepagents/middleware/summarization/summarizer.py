@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, TypeAlias, cast
 
 from langchain.agents.middleware.internal_call_transformer import internal_call_metadata
@@ -17,9 +17,8 @@ from deepagents import _models
 from deepagents._async import IOCall
 from deepagents._text import describe_exception
 from deepagents.errors import ConfigError
-from deepagents.middleware._history import is_from_person
 from deepagents.middleware.summarization.archive import describe_parts
-from deepagents.middleware.summarization.clipping import Specs, shorten
+from deepagents.middleware.summarization.clipping import Specs, shorten, shorten_within
 from deepagents.middleware.summarization.policy import COMPACT_AT_TOKENS
 from deepagents.models.failures import is_overflow
 from deepagents.models.traits import input_window, is_chat_model
@@ -40,8 +39,7 @@ _MESSAGES: Final = "{messages}"
 _WINDOW_WHEN_UNKNOWN: Final = COMPACT_AT_TOKENS[1]
 _SHARE_OF_WINDOW: Final = 0.75
 _SHARE_OF_SUMMARY: Final = 0.25
-_SHARE_OF_REQUEST: Final = 0.05
-_MOST_OF_REQUEST: Final = 4_000
+_SHARE_OF_WORDS: Final = 0.2
 _MOST_EXTRACT: Final = 1_500
 _MOST_FILES: Final = 40
 _SHORTEST: Final = 240
@@ -74,8 +72,8 @@ summary in the conversation counts: carry over what still matters.
 Use these four headings, and write "None" under one that has nothing:
 
 ## SESSION INTENT
-What the user wants in the end, with every constraint and preference that the user stated. Name the latest \
-request.
+What the user wants in the end, and what of it is asked for now, in a few lines. The user's messages and \
+decisions stand next to your notes, word for word: do not repeat them.
 
 ## SUMMARY
 What was done and found out, what was decided and why, what was tried and rejected and why.
@@ -226,36 +224,24 @@ def fit(
 
 
 def _shorten_message(message: AnyMessage, most: int) -> AnyMessage:
-    changed: dict[str, Any] = {"content": _shorten_in(message.content, most)}
+    changed: dict[str, Any] = {"content": shorten_within(message.content, most)}
     if isinstance(message, AIMessage):
-        changed["tool_calls"] = _shorten_in(message.tool_calls, most)
+        changed["tool_calls"] = shorten_within(message.tool_calls, most)
     return message.model_copy(update=changed)
-
-
-def _shorten_in(value: Any, most: int) -> Any:
-    match value:
-        case str():
-            return shorten(value, most)
-        case list():
-            return [_shorten_in(each, most) for each in cast("list[Any]", value)]
-        case dict():
-            return {key: _shorten_in(each, most) for key, each in cast("dict[Any, Any]", value).items()}
-        case _:
-            return value
 
 
 def summary_message(
     summary: str,
     path: str | None,
-    request: str | None,
+    show_said: Callable[[int], str | None],
     *,
     window: int | None,
     message_id: str,
     in_part: bool = False,
 ) -> HumanMessage:
-    """Make the message that replaces what was evicted, naming its archive and quoting the user's request.
+    """Make the message that replaces what was evicted, naming its archive and what the user said.
 
-    `in_part` says that the archive does not hold all of it.
+    `show_said` shows that in so many characters. `in_part` says that the archive does not hold all of it.
     """
     characters = (window or _WINDOW_WHEN_UNKNOWN) * CHARACTERS_PER_TOKEN
     parts = [_BEGINNING]
@@ -263,10 +249,8 @@ def summary_message(
         parts.append((_ARCHIVED_IN_PART if in_part else _ARCHIVED).format(path=describe_parts(path)))
     written = shorten(summary, int(characters * _SHARE_OF_SUMMARY))
     parts.append(f"What happened so far:\n\n<summary>\n{written}\n</summary>")
-    if request is not None:
-        quoted = shorten(request, min(_MOST_OF_REQUEST, int(characters * _SHARE_OF_REQUEST)))
-        heading = "The user's latest request, in the user's own words:"
-        parts.append(f"{heading}\n\n<request>\n{quoted}\n</request>")
+    if said := show_said(int(characters * _SHARE_OF_WORDS)):
+        parts.append(said)
     return HumanMessage("\n\n".join(parts), id=message_id, additional_kwargs={"lc_source": SOURCE})
 
 
@@ -275,22 +259,14 @@ def is_summary(message: AnyMessage) -> bool:
     return isinstance(message, HumanMessage) and message.additional_kwargs.get("lc_source") == SOURCE
 
 
-def find_evicted_request(messages: Sequence[AnyMessage], evicted: Container[str | None]) -> str | None:
-    """Return what the user asked for last, if that message is among the evicted ones."""
-    latest = next((each for each in reversed(messages) if is_from_person(each)), None)
-    return latest.text if latest is not None and latest.id in evicted else None
-
-
 def extract(messages: Sequence[AnyMessage], specs: Specs) -> str:
-    """Summarize without a model: the earlier summary, the last requests, the files named, the last words."""
-    asked = [each.text for each in messages if is_from_person(each)][-3:]
+    """Summarize without a model: the earlier summary, the files named, the last words of the model."""
     files = list(dict.fromkeys(_find_named_files(messages, specs)))[-_MOST_FILES:]
     last = next((each.text for each in reversed(messages) if isinstance(each, AIMessage) and each.text), "")
     earlier = next((each.text for each in reversed(messages) if is_summary(each)), "")
     found = _WRITTEN.search(earlier)
     sections = {
         "EARLIER SUMMARY": (found[1] if found else earlier).removeprefix(_NO_SUMMARY).strip(),
-        "SESSION INTENT": "\n\n".join(shorten(each, _MOST_EXTRACT) for each in asked),
         "SUMMARY": shorten(last, _MOST_EXTRACT),
         "ARTIFACTS": "\n".join(files),
     }
