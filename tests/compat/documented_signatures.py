@@ -150,7 +150,7 @@ SIGNATURES: Final[Mapping[str, str]] = MappingProxyType(
 OUR_OWN: Final[Mapping[str, str]] = MappingProxyType(
     {
         "deepagents:create_deep_agent": "limits model_retries fallback_models",
-        _FILES: "read_format backend_timeout",
+        _FILES: "read_format edit_form backend_timeout",
     }
 )
 """What two of these take beside."""

@@ -44,7 +44,7 @@ from deepagents.middleware.todos import TODO_PROMPT, WRITE_TODOS, TodoListMiddle
 from deepagents.middleware.tool_exclusion import ToolExclusionMiddleware
 from deepagents.models.failures import is_overflow
 from deepagents.permissions import Rules
-from deepagents.tools import FILE_TOOLS
+from deepagents.tools import EDIT_TOOLS, FILE_TOOLS
 
 Given: TypeAlias = Middleware | None
 Factory: TypeAlias = Callable[[Build, Given], Middleware | None]
@@ -165,11 +165,16 @@ def filesystem(build: Build, given: Given) -> Middleware:
 
 def _file_tools(build: Build) -> FilesystemMiddleware:
     profile = build.plan.profile
-    offered = {spec.name for spec in FILE_TOOLS} - profile.excluded_tools
+    excluding = [each for each in build.plan.middleware if isinstance(each, ToolExclusionMiddleware)]
+    offered = {spec.name for spec in FILE_TOOLS}.difference(
+        profile.excluded_tools, *(each.excluded for each in excluding)
+    )
+    form = profile.edit_form or "replace"
     return FilesystemMiddleware(
         backend=build.plan.backend,
         custom_tool_descriptions=profile.tool_description_overrides,
         system_prompt=None if offered else "",
+        edit_form=form if offered.issuperset(EDIT_TOOLS[form].instead_of) else "replace",
     )
 
 

@@ -26,14 +26,14 @@ from deepagents.middleware.subagents.task import TASK, Worker
 from deepagents.middleware.summarization.middleware import COMPACT_NAME
 from deepagents.middleware.todos import READ_TODOS, WRITE_TODOS
 from deepagents.profiles.harness.profile import leaves_out
-from deepagents.tools import FILE_TOOLS, specs_by_name
+from deepagents.tools import EDIT_TOOLS, FILE_TOOLS, ToolSpec, specs_by_name
 from deepagents.tools._tool import names_of_tools
 
 _log = logging.getLogger(__name__)
 _MISSPELT: Final = 0.8
 """How alike a name must be to that of a known tool to count as misspelt."""
 _LIBRARY_TOOLS: Final = names_of_tools(
-    FILE_TOOLS, (WRITE_TODOS, READ_TODOS, TASK, WAIT), ASYNC_TOOLS
+    FILE_TOOLS, EDIT_TOOLS.values(), (WRITE_TODOS, READ_TODOS, TASK, WAIT), ASYNC_TOOLS
 ) | frozenset({COMPACT_NAME})
 
 
@@ -179,7 +179,7 @@ def _is_restricted(build: Build, tool: str) -> bool:
     files = build.overrides.get(FILES)
     spec = specs_by_name(getattr(files, "tools", ())).get(tool)
     operation = spec.operation if spec else None
-    if not spec or not operation:
+    if not spec or not operation or (spec.instead_of and not _is_edit_tool(build, spec)):
         return False
     if not (build.rules.has("deny", operation) or build.rules.has("interrupt", operation)):
         return False
@@ -187,6 +187,13 @@ def _is_restricted(build: Build, tool: str) -> bool:
     return spec.needs is None or (
         not is_factory(backend) and spec.is_possible(open_backend(backend).capabilities())
     )
+
+
+def _is_edit_tool(build: Build, spec: ToolSpec) -> bool:
+    """Return whether this is the form of edit that the agent has."""
+    files = build.overrides.get(FILES)
+    given = files.edit_form if isinstance(files, FilesystemMiddleware) else build.plan.profile.edit_form
+    return EDIT_TOOLS[given or "replace"].name == spec.name
 
 
 def _check_interrupted_tools(build: Build) -> None:

@@ -1,15 +1,17 @@
 """List the file tools in the order in which a model sees them, with the facts about tools by name."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
-from deepagents.tools._tool import SpecTool, ToolSpec
+from deepagents.tools._tool import SpecTool, ToolSpec, names_of_tools
 from deepagents.tools._video import video_dependencies_available
 from deepagents.tools.background import READ_COMMAND, STOP_COMMAND, WRITE_COMMAND
 from deepagents.tools.change import DELETE, EDIT_FILE, WRITE_FILE
+from deepagents.tools.edit_lines import EDIT_LINES
 from deepagents.tools.execute import EXECUTE, EXECUTE_IN_BACKGROUND
-from deepagents.tools.read_file import READ_FILE, READ_VIDEO_FILE
+from deepagents.tools.read_file import READ_FILE, READ_VIDEO_FILE, with_anchors
 from deepagents.tools.search import GLOB, GREP, LS
 
 FsToolName: TypeAlias = Literal[
@@ -29,9 +31,28 @@ FILE_TOOLS: Final[tuple[ToolSpec, ...]] = (
     WRITE_COMMAND,
     STOP_COMMAND,
 )
-_BY_NAME: Final[Mapping[str, ToolSpec]] = MappingProxyType({spec.name: spec for spec in FILE_TOOLS})
+EditForm: TypeAlias = Literal["replace", "anchors"]
+EDIT_TOOLS: Final[Mapping[EditForm, ToolSpec]] = MappingProxyType(
+    {"replace": EDIT_FILE, "anchors": EDIT_LINES}
+)
+"""The tools that change a part of a file, by the form in which a model says what to change."""
+_BY_NAME: Final[Mapping[str, ToolSpec]] = MappingProxyType(
+    {spec.name: spec for spec in (*FILE_TOOLS, *EDIT_TOOLS.values())}
+)
+FILE_TOOL_NAMES: Final = frozenset(_BY_NAME)
+"""The names of all file tools, whichever form of edit an agent has."""
 
-__all__ = ["FILE_TOOLS", "FsToolName", "ToolSpec", "file_tools", "specs_by_name"]
+__all__ = [
+    "EDIT_TOOLS",
+    "FILE_TOOLS",
+    "FILE_TOOL_NAMES",
+    "EditForm",
+    "FsToolName",
+    "ToolSpec",
+    "file_tools",
+    "specs_by_name",
+    "with_edit_tool",
+]
 
 
 def file_tools(*, background: bool = False) -> tuple[ToolSpec, ...]:
@@ -49,5 +70,23 @@ def specs_by_name(tools: Iterable[Any] = ()) -> Mapping[str, ToolSpec]:
 
     The file tools are always among them: a history holds calls of tools that an agent no longer has.
     """
-    own = {tool.spec.name: tool.spec for tool in tools if isinstance(tool, SpecTool)}
-    return {**_BY_NAME, **own} if own else _BY_NAME
+    given = tuple(tools)
+    own = {tool.spec.name: tool.spec for tool in given if isinstance(tool, SpecTool)}
+    if not own:
+        return _BY_NAME
+    # A caller may have had a tool of this name before there was ours.
+    others = names_of_tools(given) - own.keys()
+    known = {name: spec for name, spec in _BY_NAME.items() if not (spec.instead_of and name in others)}
+    return {**known, **own}
+
+
+def with_edit_tool(specs: Iterable[ToolSpec], edit: ToolSpec) -> tuple[ToolSpec, ...]:
+    """Return tools of which this is the one that changes a part of a file, and which say so to the model."""
+    if edit is EDIT_FILE:
+        return tuple(specs)
+    # What the model reads of the other tools names the one that it has.
+    worded = [
+        replace(spec, description=spec.description.replace(EDIT_FILE.name, edit.name)) for spec in specs
+    ]
+    shown = [with_anchors(spec) if edit is EDIT_LINES else spec for spec in worded]
+    return tuple(edit if spec.name == EDIT_FILE.name else spec for spec in shown)

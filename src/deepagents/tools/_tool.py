@@ -85,6 +85,7 @@ class ToolSpec:
         result_unit: what one line of its result is, so that a person reads "3 paths" instead of them.
         about_background: whether it is about commands in the background.
         shows_delegated_work: whether its result tells of other agents' work, who may have changed any file.
+        instead_of: tools whose place it takes; where a person is asked about these, they are about it too.
         paths: translates the paths that the model writes into those of the backend.
     """
 
@@ -100,6 +101,7 @@ class ToolSpec:
     result_unit: str | None = None
     about_background: bool = False
     shows_delegated_work: bool = False
+    instead_of: tuple[str, ...] = ()
     paths: CommandPaths = CommandPaths()
 
     @property

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from pydantic import BaseModel, Field
 
 from deepagents._paths import normalise
-from deepagents._text import number_lines, truncate, window
+from deepagents._text import number_lines, split_lines, truncate, window
+from deepagents._text.anchors import anchor_lines
 from deepagents.backends.filedata import file_data_to_string, file_kind
 from deepagents.backends.foreign.answers import NumberedRead
 from deepagents.backends.results import EMPTY_FILE, ReadResult, page_result
@@ -33,13 +34,17 @@ _LEAST: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The lines to show: counted from 1, both ends included; `next_offset` from 0."""
+    """The lines to show: counted from 1, both ends included; `next_offset` from 0.
+
+    `before` is the line before them, which their anchors depend on.
+    """
 
     text: str
     start: int
     end: int
     total: int | None
     next_offset: int | None
+    before: str = ""
 
 
 class ReadFileSchema(BaseModel):
@@ -85,7 +90,11 @@ async def _read_file(
     media = None if found.next_offset or (found.start_line or 1) > 1 else media_in_text(path, content)
     if media is not None:
         return _show_media(path, media)
-    return ToolOutput(_show_text(context, found, content, limit))
+    before = ""
+    if context.read_format == "anchors" and (found.start_line or 1) > 1:
+        above = await context.files.read(path, cast("int", found.start_line) - 2, 1)
+        before = "".join(split_lines(file_data_to_string(above.file_data or {"content": ""})))
+    return ToolOutput(_show_text(context, found, content, limit, before))
 
 
 def _show_bytes(context: ToolContext, path: str, content: str, offset: int, limit: int) -> ToolOutput:
@@ -113,7 +122,7 @@ def _show_media(path: str, base64_content: str) -> ToolOutput:
     return ToolOutput([media_block(media, path, base64_content)], extra=extra, update=update)
 
 
-def _show_text(context: ToolContext, found: ReadResult, text: str, limit: int) -> str:
+def _show_text(context: ToolContext, found: ReadResult, text: str, limit: int, before: str = "") -> str:
     if isinstance(found, NumberedRead):
         return _cut_numbered(context, found.numbered, limit)
     if found.no_lines_requested:
@@ -124,7 +133,7 @@ def _show_text(context: ToolContext, found: ReadResult, text: str, limit: int) -
         return EMPTY_FILE
     # A backend may leave out the newline of a last line, and a blank line must not go with it.
     shown = text.removesuffix("\n") if text.count("\n") > end - start else text
-    page = Page(shown, start, end, found.total_lines, found.next_offset)
+    page = Page(shown, start, end, found.total_lines, found.next_offset, before)
     return _fit(context, page)
 
 
@@ -147,7 +156,7 @@ def _fit(context: ToolContext, page: Page) -> str:
     if fitting == len(lines):
         return rendered
     if fitting == 0:
-        start_of_line = _number(lines[0][:room], page.start, read_format)
+        start_of_line = _number(lines[0], page.start, read_format, page.before)[:room]
         note = _LONG_LINE.format(line=page.start)
         return f"{start_of_line}\n[{note} Next offset {page.start}.]"
     end = page.start + fitting - 1
@@ -164,7 +173,7 @@ def _count_fitting(lines: list[str], start: int, room: int, read_format: str) ->
 
 
 def _render(page: Page, read_format: str) -> str:
-    body = _number(page.text, page.start, read_format)
+    body = _number(page.text, page.start, read_format, page.before)
     total = "" if page.total is None else f" of {page.total}"
     if read_format == "header":
         onward = "" if page.next_offset is None else f" | next offset {page.next_offset}"
@@ -181,20 +190,26 @@ def _describe_position(page: Page, total: str) -> str:
     return f"{lines} {left}; next offset {page.next_offset}."
 
 
-def _number(text: str, start: int, read_format: str) -> str:
-    return text if read_format == "header" else number_lines(text, start)
+def _number(text: str, start: int, read_format: str, before: str = "") -> str:
+    match read_format:
+        case "header":
+            return text
+        case "anchors":
+            return anchor_lines(text, start, before)
+        case _:
+            return number_lines(text, start)
 
 
+_NUMBERED: Final = "Each line is shown as number, tab, text; the number is not part of the file."
+_ANCHORED: Final = "Each line is shown as number:hash|text; what stands before the text is its anchor."
 _WHOLE: Final = "Images, audio, video and PDF come whole."
 _WHOLE_BUT_VIDEO: Final = (
     "Images, audio and PDF come whole; a video comes as frames, and its offset and limit count seconds."
 )
 READ_FILE = ToolSpec(
     "read_file",
-    f"Read a file, by default its first {DEFAULT_READ_LIMIT} lines. Each line is shown as number, tab, "
-    f"text; the number is not part of "
-    f"the file. {_WHOLE} Results too large to return are offloaded to a "
-    "file that you can read here.",
+    f"Read a file, by default its first {DEFAULT_READ_LIMIT} lines. {_NUMBERED} {_WHOLE} Results too large "
+    "to return are offloaded to a file that you can read here.",
     ReadFileSchema,
     _read_file,
     effect="read",
@@ -208,3 +223,8 @@ READ_VIDEO_FILE = replace(
     description=READ_FILE.description.replace(_WHOLE, _WHOLE_BUT_VIDEO),
     args=ReadVideoFileSchema,
 )
+
+
+def with_anchors(spec: ToolSpec) -> ToolSpec:
+    """Return the tool as it is described where it shows anchors."""
+    return replace(spec, description=spec.description.replace(_NUMBERED, _ANCHORED))

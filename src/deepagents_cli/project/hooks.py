@@ -17,6 +17,7 @@ from deepagents_cli.approval.backends import run_with_input
 from deepagents_cli.project.plugins import as_claude_code
 from deepagents_cli.project.project import Project
 from deepagents_cli.project.settings import Hook
+from deepagents_cli.project.tools import names_of
 from deepagents_cli.text import cut, one_line
 
 Result: TypeAlias = ToolMessage | Command[Any]
@@ -49,8 +50,11 @@ class Hooks:
 
     def of(self, event: str, tool: str = "") -> list[Hook]:
         """Return the hooks of an event, and of a tool where it is about one."""
+        names = names_of(tool)
         return [
-            each for each in self._hooks if each.event == event and (not each.tools or tool in each.tools)
+            each
+            for each in self._hooks
+            if each.event == event and (not each.tools or not names.isdisjoint(each.tools))
         ]
 
     async def refusal(self, event: str, facts: Mapping[str, Any], tool: str = "") -> str | None:

@@ -18,7 +18,7 @@ _EVENTS: Final = {"PreToolUse": "before_tool", "PostToolUse": "after_tool", "Sto
 _ALL_TOOLS: Final = ("", "*", ".*")
 _CALLED: Final = {
     "read_file": "Read", "edit_file": "Edit", "write_file": "Write", "execute": "Bash", "grep": "Grep",
-    "glob": "Glob", "ls": "LS", "write_todos": "TodoWrite", "task": "Task",
+    "glob": "Glob", "ls": "LS", "write_todos": "TodoWrite", "task": "Task", "edit_lines": "Edit",
 }  # fmt: skip
 """What Claude Code calls our tools."""
 

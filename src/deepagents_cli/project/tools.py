@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from deepagents.tools import FILE_TOOLS
+from deepagents.tools import FILE_TOOLS, specs_by_name
 from deepagents_cli.approval.rules import read_rule, split_plain
 from deepagents_cli.project.markdown import names_in
 
@@ -39,6 +39,12 @@ _EDITS: Final = ("Edit", "MultiEdit", "Write", "edit_file", "write_file")
 _ASK: Final = (*_RUNS, *_EDITS, "delete", "write_command")
 EDITS: Final = "edits"
 """The approval of edits in the directory that a command is used in."""
+
+
+def names_of(tool: str) -> frozenset[str]:
+    """Return the names by which settings mean a tool: its own, and of those whose place it takes."""
+    spec = specs_by_name().get(tool)
+    return frozenset({tool, *(spec.instead_of if spec else ())})
 
 
 def tools_in(value: object, problems: list[str], *, gives: bool) -> set[str]:

@@ -115,14 +115,15 @@ def add_path_rules(
 
     A caller's entry says how to ask, and for which further calls; none lifts what a rule makes wait. With
     `binds_commands`, a command could touch what waits, and its text does not say which one does. Where
-    commands wait, what is typed into a running one does too: a shell runs it.
+    commands wait, what is typed into a running one does too: a shell runs it. Where edits wait, those of
+    another form do too.
     """
     known = specs_by_name() if specs is None else specs
 
     def waits_by_rule(request: Any) -> bool:
         return waits(rules, request.tool_call, request.state, known, binds_commands=binds_commands)
 
-    merged = _with_typing(dict(interrupt_on or {}), known)
+    merged = _with_alike(dict(interrupt_on or {}), known)
     for tool, spec in known.items():
         by_path = spec.operation is not None and rules.has("interrupt", spec.operation)
         if not by_path and not (binds_commands and spec.effect == "run"):
@@ -135,17 +136,19 @@ def add_path_rules(
     return merged
 
 
-def _with_typing(
+def _with_alike(
     given: dict[str, bool | InterruptOnConfig], specs: Specs
 ) -> dict[str, bool | InterruptOnConfig]:
-    """Return the entries with one for what is typed into running commands, where commands have one."""
-    entry = given.get(EXECUTE.name, False)
-    if isinstance(entry, Mapping):
-        # The functions of a caller read the arguments of a command.
-        plain = {key: value for key, value in entry.items() if not callable(value)}
-        entry = cast("InterruptOnConfig", plain)
-    typing = (name for name, each in specs.items() if each.effect == "run" and each.about_background)
-    return {**(dict.fromkeys(typing, entry) if entry else {}), **given}
+    """Return the entries with those for tools that do what a tool with an entry does, in another form."""
+    alike: dict[str, bool | InterruptOnConfig] = {}
+    for name, spec in specs.items():
+        types = spec.effect == "run" and spec.about_background
+        entries = (given.get(each, False) for each in ((EXECUTE.name,) if types else spec.instead_of))
+        if entry := next(filter(None, entries), False):
+            # The functions of a caller read the arguments of its own tool.
+            plain = entry is True or {key: value for key, value in entry.items() if not callable(value)}
+            alike[name] = cast("bool | InterruptOnConfig", plain)
+    return {**alike, **given}
 
 
 def _either(one: Callable[[Any], bool], other: Callable[[Any], bool]) -> Callable[[Any], bool]:

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import inf
-from typing import Any, Final, Literal, Self, TypeAlias, cast, get_args
+from typing import Any, Final, Literal, Self, TypeAlias, cast
 
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain.agents.middleware.types import ToolCallRequest
@@ -35,13 +35,14 @@ from deepagents.middleware.approval import (
     was_asked,
 )
 from deepagents.middleware.filesystem.blobs import Blobs, keeps_out_of_state, lands_in_state
+from deepagents.middleware.filesystem.choice import choose_tools
 from deepagents.middleware.filesystem.commands import announce_ended, follow_commands
 from deepagents.middleware.filesystem.offload import ResultOffload, map_messages
 from deepagents.middleware.filesystem.prompt import FILESYSTEM_PROMPT, describe_commands
 from deepagents.middleware.filesystem.requests import Candidates, RequestPreparation, Shortened
 from deepagents.middleware.filesystem.state import FilesElsewhereState, FilesystemState
 from deepagents.permissions import FilesystemPermission, Rules
-from deepagents.tools import FsToolName, file_tools
+from deepagents.tools import EditForm, FsToolName, file_tools
 from deepagents.tools._command_events import CommandEvents
 from deepagents.tools._tool import (
     CHARACTERS_PER_TOKEN,
@@ -54,7 +55,8 @@ from deepagents.tools._tool import (
     failure_message,
     make_tool,
 )
-from deepagents.tools.execute import EXECUTE, EXECUTE_IN_BACKGROUND
+from deepagents.tools.change import EDIT_FILE
+from deepagents.tools.edit_lines import EDIT_LINES
 
 ReadFormat: TypeAlias = Literal["numbered", "header"]
 
@@ -84,11 +86,15 @@ class FilesystemMiddleware(BaseMiddleware):
         permissions: rules about paths that bind these tools; those that make a call wait for a person need
             `approval()` in the same agent, and refuse the call without it.
         read_format: `numbered` lines, or the text under a `header` that says which lines it holds.
+        edit_form: how the model changes a part of a file: `replace` with `edit_file`, or `anchors` with
+            `edit_lines`, for which `read_file` shows a short hash of each line. It holds where `tools` has
+            what the form stands for.
         backend_timeout: seconds that a backend may take for one operation (`glob` has ten of its own, and a
             command its own limit); `None` waits for ever.
 
     Raises:
-        ConfigError: for a limit that is not positive, an unknown tool name, or tools without `read_file`.
+        ConfigError: for a limit that is not positive, an unknown tool name or form, or tools without
+            `read_file`.
         UnenforceableRule: for a rule that commands could bypass.
     """
 
@@ -108,6 +114,7 @@ class FilesystemMiddleware(BaseMiddleware):
         offload_binary_content: bool = False,
         permissions: Sequence[FilesystemPermission] | None = None,
         read_format: ReadFormat = "numbered",
+        edit_form: EditForm = "replace",
         backend_timeout: float | None = 60.0,
         _permissions: Sequence[FilesystemPermission] | None = None,
     ) -> None:
@@ -121,10 +128,10 @@ class FilesystemMiddleware(BaseMiddleware):
         # Where files are elsewhere, the state and output of the agent have no `files`.
         may_hold_state = self._handle.is_factory or self._handle.capabilities().state_files
         self.state_schema = FilesystemState if may_hold_state else FilesElsewhereState
-        self.system_prompt = FILESYSTEM_PROMPT if system_prompt is None else system_prompt
         self.tool_token_limit_before_evict = tool_token_limit_before_evict
         self.human_message_token_limit_before_evict = human_message_token_limit_before_evict
         self.read_format: ReadFormat = read_format
+        self.edit_form: EditForm = edit_form
         self.backend_timeout = backend_timeout
         self._candidates: Candidates = IncrementalCache()
         self._shortened: Shortened = BoundedCache()
@@ -133,11 +140,9 @@ class FilesystemMiddleware(BaseMiddleware):
         self._limits = ToolLimits(tool_token_limit_before_evict, grep_max_count, max_execute_timeout)
         self._rules = Rules(_permissions_of(permissions, _permissions))
         self._descriptions = custom_tool_descriptions or {}
-        specs = {spec.name: spec for spec in self._tool_specs()}
-        chosen = _choose_tools(list(dict.fromkeys((*specs, *get_args(FsToolName)))), tools)
-        # An id that nothing takes would be of no use.
-        if "read_command" not in chosen and specs.get(EXECUTE.name) is EXECUTE_IN_BACKGROUND:
-            specs[EXECUTE.name] = EXECUTE
+        specs, chosen, edit = choose_tools(self._tool_specs(), tools, edit_form, read_format)
+        prompt = FILESYSTEM_PROMPT.replace(EDIT_FILE.name, edit.name)
+        self.system_prompt = prompt if system_prompt is None else system_prompt
         # Where the model runs no commands, it need not know where files are on this machine.
         runs_commands = any(name in chosen and spec.effect == "run" for name, spec in specs.items())
         self._paths = self._handle.capabilities().command_paths if runs_commands else CommandPaths()
@@ -235,9 +240,8 @@ class FilesystemMiddleware(BaseMiddleware):
     def _open_context(self, runtime: Runtime) -> ToolContext:
         files, call_id = self._guard_files(runtime), runtime.tool_call_id or ""
         versions = FileVersions()
-        return ToolContext(
-            files, versions, self._limits, self.read_format, call_id, self._paths, self._commands
-        )
+        shown = "anchors" if EDIT_LINES.name in self._specs else self.read_format
+        return ToolContext(files, versions, self._limits, shown, call_id, self._paths, self._commands)
 
     def _guard_files(self, runtime: Runtime) -> FileCalls:
         if not self._rules.given:
@@ -361,17 +365,6 @@ def _effect(tool: Any) -> str | None:
 
 def _has_failed(result: ToolResult) -> bool:
     return isinstance(result, ToolMessage) and result.status == "error"
-
-
-def _choose_tools(known: Sequence[str], tools: Sequence[str] | None) -> frozenset[str]:
-    if tools is None or tools == "all":
-        return frozenset(known)
-    unknown = sorted(set(tools) - set(known))
-    if unknown:
-        raise ConfigError(f"tools names {unknown!r}; known are {known!r}")
-    if "read_file" not in tools:
-        raise ConfigError("read_file must be included in tools: it is how offloaded results are read back")
-    return frozenset(tools)
 
 
 def _permissions_of(

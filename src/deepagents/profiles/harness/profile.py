@@ -11,6 +11,7 @@ from langchain.agents.middleware import AgentMiddleware
 
 from deepagents.errors import ProfileError
 from deepagents.middleware._base import Middleware
+from deepagents.tools import EDIT_TOOLS, EditForm
 
 T = TypeVar("T")
 Extra: TypeAlias = Sequence[Middleware] | Callable[[], Sequence[Middleware]]
@@ -59,9 +60,11 @@ class HarnessProfile:
         excluded_middleware: names of middleware, or exact classes, that the agent goes without.
         extra_middleware: further middleware, or a function that makes it anew for each agent.
         general_purpose_subagent: changes to the general-purpose subagent.
+        edit_form: how the model changes a part of a file, `replace` or `anchors`; `None` leaves it.
 
     Raises:
-        ProfileError: when excluded middleware is required, or named in a form that names nothing.
+        ProfileError: when excluded middleware is required, or named in a form that names nothing; for an
+            edit_form that does not exist.
         TypeError: for values of a wrong type.
     """
 
@@ -72,6 +75,7 @@ class HarnessProfile:
     excluded_middleware: frozenset[str | type] = frozenset()
     extra_middleware: Extra = ()
     general_purpose_subagent: GeneralPurposeSubagentProfile | None = None
+    edit_form: EditForm | None = None
 
     def __post_init__(self) -> None:
         _check_fields(self, classes=True)
@@ -101,9 +105,11 @@ class HarnessProfileConfig:
         excluded_tools: names of tools that the model is not offered.
         excluded_middleware: names of middleware that the agent goes without.
         general_purpose_subagent: changes to the general-purpose subagent.
+        edit_form: how the model changes a part of a file, `replace` or `anchors`; `None` leaves it.
 
     Raises:
-        ProfileError: when excluded middleware is required, or named in a form that names nothing.
+        ProfileError: when excluded middleware is required, or named in a form that names nothing; for an
+            edit_form that does not exist.
         TypeError: for values of a wrong type.
     """
 
@@ -113,6 +119,7 @@ class HarnessProfileConfig:
     excluded_tools: frozenset[str] = frozenset()
     excluded_middleware: frozenset[str] = frozenset()
     general_purpose_subagent: GeneralPurposeSubagentProfile | None = None
+    edit_form: EditForm | None = None
 
     def __post_init__(self) -> None:
         _check_fields(self, classes=False)
@@ -127,6 +134,7 @@ class HarnessProfileConfig:
             "excluded_tools": sorted(self.excluded_tools) or None,
             "excluded_middleware": sorted(self.excluded_middleware) or None,
             "general_purpose_subagent": None if general is None else general.to_dict(),
+            "edit_form": self.edit_form,
         }
         return {key: value for key, value in found.items() if value is not None}
 
@@ -135,7 +143,8 @@ class HarnessProfileConfig:
         """Read what `to_dict` returned, or what stands in a file.
 
         Raises:
-            ProfileError: when excluded middleware is required, or named in a form that names nothing.
+            ProfileError: when excluded middleware is required, or named in a form that names nothing; for an
+                edit_form that does not exist.
             TypeError: for unknown keys, and values of a wrong type.
         """
         found = cast("dict[str, Any]", _read_keys("a harness profile", data, cls.__annotations__))
@@ -185,6 +194,7 @@ def merge_profiles(base: HarnessProfile, override: HarnessProfile) -> HarnessPro
         general_purpose_subagent=_merge_general(
             base.general_purpose_subagent, override.general_purpose_subagent
         ),
+        edit_form=_set(override.edit_form, base.edit_form),
     )
 
 
@@ -222,6 +232,9 @@ def _merge_by_class(base: Sequence[Middleware], override: Sequence[Middleware]) 
 def _check_fields(profile: HarnessProfile | HarnessProfileConfig, *, classes: bool) -> None:
     _check_type("base_system_prompt", profile.base_system_prompt, str)
     _check_type("system_prompt_suffix", profile.system_prompt_suffix, str)
+    if profile.edit_form not in (None, *EDIT_TOOLS):
+        forms = ", ".join(map(repr, EDIT_TOOLS))
+        raise ProfileError(f"edit_form must be one of {forms}, got {profile.edit_form!r}")
     _check_type("general_purpose_subagent", profile.general_purpose_subagent, GeneralPurposeSubagentProfile)
     checked = {
         "tool_description_overrides": _check_words(profile.tool_description_overrides),

@@ -1,0 +1,47 @@
+"""Choose the file tools of an agent: those that it was given, with one form of edit."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import get_args
+
+from deepagents.errors import ConfigError
+from deepagents.tools import EDIT_TOOLS, EditForm, FsToolName, ToolSpec, with_edit_tool
+from deepagents.tools.change import EDIT_FILE
+from deepagents.tools.edit_lines import EDIT_LINES
+from deepagents.tools.execute import EXECUTE, EXECUTE_IN_BACKGROUND
+
+
+def choose_tools(
+    given: Iterable[ToolSpec], tools: Sequence[str] | None, form: EditForm, read_format: str
+) -> tuple[dict[str, ToolSpec], Collection[str], ToolSpec]:
+    """Return all tools by name, the names of those to offer, and the tool that changes a part of a file.
+
+    That is `edit_file` where a tool is left out for which the form stands.
+
+    Raises:
+        ConfigError: for an unknown tool or form, tools without `read_file`, and a format without anchors.
+    """
+    specs = {spec.name: spec for spec in given}
+    chosen = _check_names(list(dict.fromkeys((*specs, *get_args(FsToolName)))), tools)
+    # An id that nothing takes would be of no use.
+    if "read_command" not in chosen and specs.get(EXECUTE.name) is EXECUTE_IN_BACKGROUND:
+        specs[EXECUTE.name] = EXECUTE
+    if form not in EDIT_TOOLS:
+        raise ConfigError(f"edit_form must be one of {', '.join(map(repr, EDIT_TOOLS))}, got {form!r}")
+    edit = EDIT_TOOLS[form] if chosen.issuperset(EDIT_TOOLS[form].instead_of) else EDIT_FILE
+    if edit is EDIT_LINES and read_format != "numbered":
+        raise ConfigError(f"read_format={read_format!r} shows no anchors; leave it out")
+    offered = {edit.name if name == EDIT_FILE.name else name for name in chosen}
+    return {spec.name: spec for spec in with_edit_tool(specs.values(), edit)}, offered, edit
+
+
+def _check_names(known: Sequence[str], tools: Sequence[str] | None) -> frozenset[str]:
+    if tools is None or tools == "all":
+        return frozenset(known)
+    unknown = sorted(set(tools) - set(known))
+    if unknown:
+        raise ConfigError(f"tools names {unknown!r}; known are {known!r}")
+    if "read_file" not in tools:
+        raise ConfigError("read_file must be included in tools: it is how offloaded results are read back")
+    return frozenset(tools)
