@@ -1,7 +1,7 @@
 # Every target sets up what it needs. Python 3.11 or newer, make and a POSIX shell are enough.
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve test beside check quick drills test-latest static fresh pytest third-party format lint types layers docs docs-check site coverage bench eval-local clients lock release clean
+.PHONY: help run serve test beside check quick drills test-latest static fresh pytest third-party format lint types layers docs docs-check site coverage bench outcome eval-local clients lock release clean
 
 PYTHON ?= python3.11
 # Another interpreter gets an environment of its own: make test PYTHON=python3.13
@@ -121,6 +121,10 @@ coverage: $(VENV)/.dev ## Run the tests and show what they do not reach
 
 bench: $(VENV)/.dev ## Measure creation, step cost and search, beside the alternatives
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+# make outcome MODEL=openai:gpt-5.4-mini TASKS=60 SEEDS=2; a second call goes on where the first one ended.
+outcome: $(VENV)/.dev ## Measure how much work one model gets done in several harnesses: MODEL= TASKS= SEEDS=
+	@$(BIN)/python -m benchmarks.outcome $(if $(MODEL),--model $(MODEL)) $(if $(TASKS),--tasks $(TASKS)) $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS)
 
 eval-local: $(VENV)/.dev ## Measure the local model on small tasks with strict checks
 	@$(BIN)/python -m benchmarks.local_eval $(ARGS)

@@ -1,0 +1,1 @@
+"""How much work one model gets done in several harnesses, and at what price."""
