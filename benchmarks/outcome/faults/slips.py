@@ -1,0 +1,118 @@
+"""The faults that models make with a call that they mean right, and what they then say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from random import Random
+from types import MappingProxyType
+from typing import Any, Final, Literal
+
+from langchain_core.messages import AIMessage, InvalidToolCall
+
+from benchmarks.outcome.faults.drifts import WAYS, drift, is_told_apart
+from benchmarks.outcome.faults.tasks import Files, Step
+
+Kind = Literal["drift", "no JSON", "argument", "tool", "root", "repeat", "announced", "error as answer"]
+LIKELIHOOD: Final[Mapping[Kind, int]] = MappingProxyType(
+    {
+        "drift": 3, "no JSON": 1, "argument": 1, "tool": 1, "root": 2,
+        "repeat": 1, "announced": 1, "error as answer": 1,
+    }
+)  # fmt: skip
+_MISNAMED: Final = MappingProxyType(
+    {
+        "file_path": "filename", "path": "directory", "content": "text", "old_string": "old_str",
+        "new_string": "new_str", "replace_all": "all_occurrences", "command": "cmd",
+    }
+)  # fmt: skip
+_INVENTED: Final = MappingProxyType(
+    {
+        "read_file": "view_document", "write_file": "create_file", "edit_file": "str_replace",
+        "execute": "run_shell", "ls": "list_dir",
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Slip:
+    """One fault: its kind, and the drift, the right argument or tool, or the root that it is about."""
+
+    kind: Kind
+    detail: str = ""
+
+
+def choose(step: Step, files: Files, host: str, failed: bool, random: Random) -> Slip | None:
+    """Choose a fault that this call can have; after a failure also the one that ends there."""
+    possible: list[Kind] = [kind for kind in LIKELIHOOD if _can_have(kind, step, failed)]
+    kind = random.choices(possible, [LIKELIHOOD[each] for each in possible])[0]
+    match kind:
+        case "drift":
+            ways = [way for way in WAYS if can_drift(way, step, files)]
+            return Slip(kind, random.choice(ways)) if ways else None
+        case "argument":
+            return Slip(kind, random.choice(sorted(step.arguments)))
+        case "tool":
+            return Slip(kind, step.tool)
+        case "root":
+            return Slip(kind, random.choice(["/workspace", "/home/user/project", host]))
+        case _:
+            return Slip(kind)
+
+
+def can_drift(way: str, step: Step, files: Files) -> bool:
+    """Return whether this way makes another quote of it, that stands nowhere in the file."""
+    old = str(step.arguments["old_string"])
+    drifted, _ = drift(way, old, str(step.arguments["new_string"]))
+    return is_told_apart(files.get(step.path, ""), old, drifted)
+
+
+def _can_have(kind: Kind, step: Step, failed: bool) -> bool:
+    match kind:
+        case "drift":
+            return step.tool == "edit_file"
+        case "root":
+            return bool(step.path)
+        case "repeat":
+            return step.tool in ("read_file", "ls") and not failed
+        case "error as answer":
+            return failed
+        case _:
+            return True
+
+
+def say(step: Step, slip: Slip | None, call_id: str, last_error: str = "") -> AIMessage:
+    """Make the message of a model that means this step and errs in this way."""
+    match slip:
+        case Slip("no JSON"):
+            return _broken(step, call_id)
+        case Slip("announced"):
+            return AIMessage(f"Next I will call {step.tool} for {step.path or 'the command'}.")
+        case Slip("error as answer"):
+            return AIMessage(last_error)
+        case _:
+            tool = _INVENTED[step.tool] if slip and slip.kind == "tool" else step.tool
+            made: Any = {"name": tool, "args": _arguments(step, slip), "id": call_id, "type": "tool_call"}
+            return AIMessage("", tool_calls=[made])
+
+
+def _arguments(step: Step, slip: Slip | None) -> dict[str, object]:
+    given = dict(step.arguments)
+    match slip:
+        case Slip("drift", way):
+            old, new = drift(way, str(given["old_string"]), str(given["new_string"]))
+            return {**given, "old_string": old, "new_string": new}
+        case Slip("argument", name):
+            return {_MISNAMED[key] if key == name else key: value for key, value in given.items()}
+        case Slip("root", root):
+            return {**given, "file_path" if "file_path" in given else "path": root + step.path}
+        case _:
+            return given
+
+
+def _broken(step: Step, call_id: str) -> AIMessage:
+    arguments = json.dumps(step.arguments).replace('", "', '" "').removesuffix("}")
+    error = f"Function {step.tool} arguments:\n\n{arguments}\n\nare not valid JSON."
+    call = InvalidToolCall(type="invalid_tool_call", name=step.tool, args=arguments, id=call_id, error=error)
+    return AIMessage("", invalid_tool_calls=[call])

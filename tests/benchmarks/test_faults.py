@@ -1,0 +1,60 @@
+"""The dial of faults runs in small, its model errs as it should, and readers go on by what they read."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.outcome.faults.__main__ import main
+from benchmarks.outcome.faults.drifts import WAYS, drift
+from benchmarks.outcome.faults.readers import Quote, advise
+from benchmarks.outcome.faults.slips import Slip, can_drift
+from benchmarks.outcome.faults.tasks import EDITS
+from benchmarks.outcome.faults.trial import Job, attempts
+
+EDIT = EDITS[0].steps[-1]
+SHOWN = "Error: not found. Nearest: lines 8-9:\n     8\t    for price in prices:\n     9\t        x\nCopy it."
+
+
+def test_the_tables_tell_what_was_solved(capsys: pytest.CaptureFixture[str]) -> None:
+    options = "--arms ours,bare --readers careful --rates 0,0.4 --tasks 2 --rounds 1 --no-drifts"
+
+    main(options.split(" "))
+
+    printed = capsys.readouterr().out
+    assert "| faults | ours | bare |" in printed
+    assert "| 0.0 | 100%, 3.0 | 100%, 3.0 |" in printed
+
+
+def test_the_same_seeds_make_the_same_faults() -> None:
+    job = Job((0.4,), 1, ("careful",), drifts=False, tasks=3)
+    assert list(attempts("bare", job)) == list(attempts("bare", job))
+
+
+def test_each_drift_changes_some_quote() -> None:
+    assert [
+        way for way in WAYS if not any(can_drift(way, task.steps[-1], task.files) for task in EDITS)
+    ] == []
+    assert drift("a line missing", "a\nb\nc", "x") == ("a\nc", "x")
+
+
+def test_a_hasty_reader_copies_what_is_shown_and_a_careful_one_looks() -> None:
+    slip = Slip("drift", "indented less")
+    assert advise(EDIT, slip, SHOWN, "hasty") == Quote("    for price in prices:\n        x")
+    assert advise(EDIT, slip, SHOWN, "careful") == "look"
+
+
+@pytest.mark.parametrize(
+    ("slip", "text", "advice"),
+    [
+        (Slip("argument", "file_path"), "file_path: Field required", "right"),
+        (Slip("argument", "file_path"), "something is missing", "stuck"),
+        (Slip("tool", "edit_file"), "str_replace is not a valid tool, try one of [ls, edit_file].", "right"),
+        (Slip("root", "/workspace"), "File '/workspace/shop.py' not found", "stuck"),
+        (Slip("root", "/workspace"), "'/workspace/shop.py' not found; there is '/shop.py'", "right"),
+        (Slip("no JSON"), "the arguments are not JSON", "right"),
+        (Slip("drift", "line numbers"), SHOWN, "stuck"),
+        (Slip("drift", "a word"), "String not found", "stuck"),
+    ],
+)
+def test_readers_learn_only_what_is_said(slip: Slip, text: str, advice: str) -> None:
+    assert advise(EDIT, slip, text, "careful") == advice
