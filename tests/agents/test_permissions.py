@@ -392,7 +392,7 @@ def test_a_rejected_call_does_nothing_and_an_edited_one_is_held_to_what_is_denie
     for decision, said in (
         ({"type": "reject"}, "rejected"),
         ({"type": "edit", "edited_action": write("/vault/x")}, "permission denied for write on /vault/x"),
-        ({"type": "edit", "edited_action": write("/secrets/other.txt")}, "Updated file /secrets/other.txt"),
+        ({"type": "edit", "edited_action": write("/secrets/other.txt")}, "Created file /secrets/other.txt"),
     ):
         with ScriptedModel(asks, "Done.") as model:
             agent = asking(model, place, permissions=[rule("/vault/**"), ASK])

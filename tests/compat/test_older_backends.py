@@ -420,7 +420,7 @@ def test_a_backend_that_only_looks_like_one(call_mode: CallMode) -> None:
         result = call_mode.invoke(agent, {"messages": "Go"})
 
     told = [message.text for message in result["messages"] if message.type == "tool"]
-    assert told[0] == "Updated file /a.md"
+    assert told[0] == "Wrote file /a.md"
     assert told[1].split() == ["1", "A"]
     assert told[2] == "/a.md"
     assert told[3].startswith("alike: ls 5")

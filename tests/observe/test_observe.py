@@ -93,7 +93,7 @@ def test_a_tool_call_is_followed_by_its_result() -> None:
     call_id = asked.tool_calls[0]["id"] or ""
     assert of_kind(events, ToolCalled, ToolFinished) == [
         ToolCalled("write_file", {"file_path": "/a.txt", "content": "hi"}, call_id),
-        ToolFinished(call_id, "write_file", "success", "Updated file /a.txt"),
+        ToolFinished(call_id, "write_file", "success", "Created file /a.txt"),
     ]
 
 

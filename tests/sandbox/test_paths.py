@@ -76,7 +76,7 @@ def test_every_path_that_a_file_tool_shows_works_in_a_command(backend: Any, work
     assert shown[2] == main
     assert shown[3].split("\n") == [notes, main]
     assert shown[4].startswith(main)
-    assert shown[5] == f"Updated file {new}"
+    assert shown[5] == f"Created file {new}"
     assert shown[6].endswith(f"in '{new}'")
     assert f"{work}/gone.txt" in shown[7]
     assert f"hello')\nnewer{work}\n" in shown[8]
@@ -102,7 +102,7 @@ def test_paths_of_the_backend_itself_still_work(work: Path) -> None:
 
     assert "hello too" in shown[0]
     assert [line.split("  ")[0] for line in shown[1].split("\n")] == [f"{work}/notes.txt", f"{work}/src/"]
-    assert shown[2] == f"Updated file {work}/src/new.py"
+    assert shown[2] == f"Created file {work}/src/new.py"
     assert shown[3] == f"{work}/src/main.py"
     assert f"{work}/gone.txt" in shown[4]
     assert (work / "src/new.py").read_text() == "x"
@@ -157,7 +157,7 @@ def test_what_commands_do_not_see_keeps_its_name(work: Path) -> None:
         ("write_file", {"file_path": f"{work}/memories/a.md", "content": "x"}),
     )
 
-    assert shown[0] == "Updated file /memories/a.md"
+    assert shown[0] == "Created file /memories/a.md"
     assert "/memories/" in shown[1].split("\n")
     assert f"{work}/notes.txt" in shown[1]
     assert shown[2] == "/memories/a.md"

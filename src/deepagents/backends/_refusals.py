@@ -46,5 +46,6 @@ def not_listable(
     path: str, code: Literal["file_not_found", "not_a_directory"], hint: str = ""
 ) -> BackendError:
     """Make the error for a listing of what is not a directory."""
-    what = "path_not_found" if code == "file_not_found" else code
-    return BackendError(code, f"Path '{path}': {what}.{hint}")
+    if code == "not_a_directory":
+        return BackendError(code, f"Path '{path}': {code}.{hint} To see a file call read_file.")
+    return BackendError(code, f"Path '{path}': path_not_found.{hint}")

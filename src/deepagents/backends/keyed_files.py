@@ -117,6 +117,7 @@ class KeyedFiles(ABC):
 
         async def change() -> WriteResult | EditResult:
             count: int | None = None
+            current = None
             match op:
                 case ops.Edit(old=old, new=new, replace_all=replace_all, expected_version=expected):
                     current = await self._get_existing(path)
@@ -124,12 +125,14 @@ class KeyedFiles(ABC):
                 case ops.Append(content=content):
                     data = filedata.append_checked(path, await self._get(path), content)
                 case ops.Write(content=content, expected_version=expected):
-                    data = filedata.make_written(path, await self._get(path), content, expected)
+                    current = await self._get(path)
+                    data = filedata.make_written(path, current, content, expected)
             version = filedata.file_version(data)
             await self.put_all({path: data})
             if count is not None:
                 return EditResult(path=path, occurrences=count, version=version)
-            return WriteResult(path=path, version=version)
+            created = current is None if isinstance(op, ops.Write) else None
+            return WriteResult(path=path, version=version, created=created)
 
         return await self.alone([path], change)
 

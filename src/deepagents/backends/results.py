@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import groupby
 from typing import Any, Final, Literal, NotRequired, cast, get_args
 
@@ -153,7 +153,11 @@ def page_result(file: FileData | None, page: Window, version: str | None = None)
 
 @dataclass
 class WriteResult:
-    """The outcome of a write; `version` names the new content."""
+    """The outcome of a write; `version` names the new content.
+
+    `created` is `None` where nobody knows whether the file was there, and `new_folders` counts the folders
+    above it that were made.
+    """
 
     error: str | None = None
     path: str | None = None
@@ -161,6 +165,8 @@ class WriteResult:
     _: KW_ONLY
     code: ErrorCode | None = None
     version: str | None = None
+    created: bool | None = field(default=None, compare=False)
+    new_folders: int = field(default=0, compare=False)
 
     def __post_init__(self) -> None:
         _warn_of_files(self.files_update)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 from functools import partial
 from traceback import walk_tb
 from types import CodeType
@@ -29,7 +30,14 @@ from deepagents._text import describe_exception, truncate
 from deepagents.errors import AwaitableOnly, CodedError, ConfigError, ErrorCode, RunConfigError
 from deepagents.middleware._base import BaseMiddleware, inner
 from deepagents.middleware._requests import Request, Response, ToolResult
-from deepagents.tools._tool import describe_misfit, failure_message, tool_name
+from deepagents.tools._tool import (
+    SpecTool,
+    describe_misfit,
+    describe_unknown,
+    failure_message,
+    names_of_tools,
+    tool_name,
+)
 
 _ORIGIN: Final = "raised_by_tool"
 _MOST_CHARACTERS: Final = 4_000
@@ -58,7 +66,7 @@ class ToolErrorMiddleware(BaseMiddleware):
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]
     ) -> ToolResult:
         try:
-            return _add_code(await inner(handler, request), request)
+            return _explain_result(await inner(handler, request), request)
         except (GraphBubbleUp, RunConfigError):
             raise
         except Exception as error:
@@ -137,18 +145,36 @@ async def _pass() -> None:
     """Do nothing."""
 
 
-def _add_code(result: ToolResult, request: ToolCallRequest) -> ToolResult:
-    if (
-        not isinstance(result, ToolMessage)
-        or result.status != "error"
-        or "error_code" in result.additional_kwargs
-    ):
+def _explain_result(result: ToolResult, request: ToolCallRequest) -> ToolResult:
+    """Add to a result what the model did not mean: a tool or arguments that are not there; and codes."""
+    if not isinstance(result, ToolMessage) or "error_code" in result.additional_kwargs:
         return result
+    if result.status != "error":
+        return _name_ignored(result, request)
     if wrong := _wrong_arguments(request):
         call = request.tool_call
         return failure_message(call["name"], call["id"] or "", "invalid_argument", wrong)
     code: ErrorCode = "not_supported" if request.tool is None else "tool_failed"
-    return result.model_copy(update={"additional_kwargs": {**result.additional_kwargs, "error_code": code}})
+    content = result.content if request.tool else f"{result.text}{_name_nearest(request)}"
+    kwargs = {**result.additional_kwargs, "error_code": code}
+    return result.model_copy(update={"content": content, "additional_kwargs": kwargs})
+
+
+def _name_nearest(request: ToolCallRequest) -> str:
+    """Name the tools whose names are like the one that was called."""
+    runtime: Any = request.runtime
+    names = names_of_tools(getattr(runtime, "tools", ()))
+    near = get_close_matches(request.tool_call["name"], sorted(names), n=2)
+    return f" Nearest in name: {' and '.join(near)}." if near else ""
+
+
+def _name_ignored(result: ToolMessage, request: ToolCallRequest) -> ToolMessage:
+    """Name arguments that one of our tools does not take, and so has passed over."""
+    if not isinstance(request.tool, SpecTool) or not isinstance(result.content, str):
+        return result
+    takes = request.tool.spec.args.model_fields
+    ignored = describe_unknown(request.tool.name, request.tool_call["args"], takes)
+    return result.model_copy(update={"content": f"{result.content}\n[{ignored}]"}) if ignored else result
 
 
 def _wrong_arguments(request: ToolCallRequest) -> str:
@@ -164,7 +190,9 @@ def _wrong_arguments(request: ToolCallRequest) -> str:
         # Arguments that LangGraph injects are not the model's to mend.
         unseen = takes.model_fields.keys() - shown.model_fields.keys() if _is_model(shown) else set[str]()
         found = [each for each in error.errors() if not unseen.intersection(each["loc"][:1])]
-        return truncate(describe_misfit(tool.name, found), _MOST_CHARACTERS) if found else ""
+        unknown = describe_unknown(tool.name, request.tool_call["args"], takes.model_fields, unseen)
+        text = f"{describe_misfit(tool.name, found)}{'. ' if unknown else ''}{unknown}"
+        return truncate(text, _MOST_CHARACTERS) if found else ""
     return ""
 
 

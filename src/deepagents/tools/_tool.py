@@ -27,6 +27,7 @@ from deepagents.backends.handle import FileCalls
 from deepagents.errors import BackendError, ErrorCode, ToolFailure
 from deepagents.permissions import FilesystemOperation
 from deepagents.tools._command_events import CommandEvents
+from deepagents.tools._missing import SAME_NAME, describe_instead
 
 CHARACTERS_PER_TOKEN: Final = 4
 VERSIONS_CHANNEL: Final = "file_versions"
@@ -84,6 +85,7 @@ class ToolSpec:
         summary_arguments: what a person reads of a call in one line.
         result_unit: what one line of its result is, so that a person reads "3 paths" instead of them.
         about_background: whether it is about commands in the background.
+        creates_files: whether it makes a file that is not there.
         shows_delegated_work: whether its result tells of other agents' work, who may have changed any file.
         instead_of: tools whose place it takes; where a person is asked about these, they are about it too.
         paths: translates the paths that the model writes into those of the backend.
@@ -100,6 +102,7 @@ class ToolSpec:
     summary_arguments: tuple[str, ...] = ()
     result_unit: str | None = None
     about_background: bool = False
+    creates_files: bool = False
     shows_delegated_work: bool = False
     instead_of: tuple[str, ...] = ()
     paths: CommandPaths = CommandPaths()
@@ -314,6 +317,8 @@ async def _answer(
     # Only these: anything else is a mistake in code and must reach the developer.
     except (ToolFailure, BackendError) as failure:
         text = spec.paths.reword(failure.text, spec.path_in(arguments) or "/")
+        if failure.code == "file_not_found":
+            text = await _point_on(text, spec, arguments, open_context(runtime), runtime)
         return failure_message(spec.name, call_id, failure.code, text)
     message = ToolMessage(
         content=output.content,
@@ -337,6 +342,27 @@ async def _answer(
     return Command(update={**(output.update or {}), "messages": messages})
 
 
+async def _point_on(
+    text: str, spec: ToolSpec, arguments: dict[str, Any], context: Any, runtime: Runtime
+) -> str:
+    """Add to a failure what is there instead of the path, or how a file comes to be there."""
+    path = spec.path_in(arguments)
+    if path is None or not isinstance(context, ToolContext):
+        return text
+    files = context.files
+    instead = await describe_instead(files, context.paths, path)
+    offered: Iterable[Any] = getattr(runtime, "tools", ())
+    creator = next(
+        (each.name for each in offered if isinstance(each, SpecTool) and each.spec.creates_files), ""
+    )
+    wants_file = spec.effect in ("read", "write")
+    may_write = files.rights is None or files.rights.rules.decide("write", path) != "deny"
+    makes_it = f"It does not exist yet; {creator} creates it." if creator and wants_file and may_write else ""
+    # Where a file of that name is, making another would most likely be a mistake.
+    sentences = [instead] if instead.startswith(SAME_NAME) else [makes_it, instead]
+    return " ".join([f"{text.removesuffix('.')}.", *filter(None, sentences)])
+
+
 def failure_message(tool: str, call_id: str, code: ErrorCode, text: str) -> ToolMessage:
     """Return what the model reads about a failure, with the code for programs."""
     return ToolMessage(
@@ -358,6 +384,16 @@ def describe_misfit(tool: str, errors: Iterable[ErrorDetails]) -> str:
     """Name the arguments that do not fit a tool, without repeating them."""
     problems = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in errors)
     return f"{tool} cannot be called so: {problems}"
+
+
+def describe_unknown(
+    tool: str, given: Iterable[str], fields: Mapping[str, FieldInfo], unseen: Iterable[str] = ()
+) -> str:
+    """Name the arguments that a tool does not take, with those that it does; `""` where it takes all."""
+    known = {*fields, *(each.alias for each in fields.values())}
+    unknown = [repr(name) for name in given if name not in known]
+    takes = ", ".join(name for name in fields if name not in unseen)
+    return f"{tool} takes no {' and no '.join(unknown)}; it takes {takes}" if unknown else ""
 
 
 def artifact_name(call_id: str, mark: str) -> str:

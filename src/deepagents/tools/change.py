@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, Field
 
 from deepagents._paths import ARTIFACT_FOLDERS, is_within, name, normalise, parent
+from deepagents.backends.results import WriteResult
 from deepagents.errors import ToolFailure
 from deepagents.tools._tool import ToolContext, ToolOutput, ToolSpec
 
@@ -21,7 +22,17 @@ async def _write_file(context: ToolContext, file_path: str, content: str) -> Too
     real_path = await context.files.real_path(path)
     written = await context.files.write(path, content, context.versions.recall(real_path))
     context.versions.remember(real_path, written.version)
-    return ToolOutput(f"Updated file {context.paths.show(path)}")
+    return ToolOutput(_describe(context, path, written))
+
+
+def _describe(context: ToolContext, path: str, written: WriteResult) -> str:
+    shown = context.paths.show(path)
+    if written.created is None:
+        return f"Wrote file {shown}"
+    if not written.new_folders:
+        return f"{'Created' if written.created else 'Updated'} file {shown}"
+    folder = "/".join(path.split("/")[: -written.new_folders])
+    return f"Created file {shown}, in the new folder {context.paths.show(folder)}"
 
 
 WRITE_FILE = ToolSpec(
@@ -33,6 +44,7 @@ WRITE_FILE = ToolSpec(
     path_argument="file_path",
     offload_result=False,
     clipped_arguments=("content",),
+    creates_files=True,
     summary_arguments=("file_path",),
 )
 

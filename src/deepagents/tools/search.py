@@ -20,6 +20,7 @@ from deepagents.backends.results import (
     regex_literal_hint,
 )
 from deepagents.errors import ToolFailure
+from deepagents.tools._missing import describe_instead
 from deepagents.tools._tool import ToolContext, ToolOutput, ToolSpec
 
 T = TypeVar("T")
@@ -96,7 +97,8 @@ async def _glob(context: ToolContext, pattern: str, path: str | None = None) -> 
     paths = sorted(_show_path(context, match["path"]) for match in matches)
     more = "files match. Narrow the pattern or give a path."
     note = GLOB_UNREADABLE_NOTE if found.truncation_reason == "unreadable" else GLOB_TRUNCATION_NOTE
-    return _render_listing(context, paths or [_NOTHING_FOUND], more, found, note if found.truncated else None)
+    note = note if found.truncated else None if paths else await _explain_nothing(context, root)
+    return _render_listing(context, paths or [_NOTHING_FOUND], more, found, note)
 
 
 GLOB = ToolSpec(
@@ -151,7 +153,8 @@ async def _grep(
     ]
     lines = format_grep_matches(matches, output_mode).split("\n")
     more = f"{'lines' if output_mode == 'content' else 'files'}. Narrow the search by path or glob."
-    hint = None if matches or regex else regex_literal_hint(pattern)
+    nowhere = None if matches or found.truncated else await _explain_nothing(tool_context, root)
+    hint = nowhere or (None if matches or regex else regex_literal_hint(pattern))
     return _render_listing(
         tool_context, lines, more, found, GREP_TRUNCATION_NOTE if found.truncated else hint
     )
@@ -168,6 +171,20 @@ GREP = ToolSpec(
     summary_arguments=("pattern", "path", "glob"),
     result_unit="line",
 )
+
+
+async def _explain_nothing(context: ToolContext, path: str | None) -> str | None:
+    """Explain why a search found nothing, where its path is not there."""
+    if path is None:
+        return None
+    try:
+        await context.files.ls(path)
+    except ToolFailure as failure:
+        if failure.code != "file_not_found":
+            return None
+        instead = await describe_instead(context.files, context.paths, path)
+        return " ".join(filter(None, [f"Path {context.paths.show(path)!r} does not exist.", instead]))
+    return None
 
 
 def _require_some(found: Found, entries: Sequence[T] | None) -> Sequence[T]:

@@ -41,7 +41,7 @@ def test_yes_lets_the_call_run(nursery: Nursery, directory: Path) -> None:
 
     assert child.end() == 0
     assert (directory / "new.md").read_text() == "hello\n"
-    assert f"Updated file {directory}/new.md" in child.output
+    assert f"Created file {directory}/new.md" in child.output
 
 
 def test_no_keeps_the_file_and_tells_the_model_why(nursery: Nursery, directory: Path) -> None:

@@ -94,7 +94,7 @@ def test_a_question_that_was_left_open_is_asked_again(nursery: Nursery, director
     again.type("y")
 
     assert again.end() == 0
-    assert f"Went on after: Updated file {directory}/new.md" in again.output
+    assert f"Went on after: Created file {directory}/new.md" in again.output
     assert (directory / "new.md").read_text() == "hello\n"
 
 

@@ -129,8 +129,7 @@ class FilesystemBackend(TransferBackend):
             self._hide_artifacts(path)
         match op:
             case ops.Write():
-                version = self._writer.write(path, op.content, op.expected_version)
-                return WriteResult(path=path.shown, version=version)
+                return self._writer.write(path, op.content, op.expected_version)
             case ops.Append():
                 return WriteResult(path=path.shown, version=self._writer.append(path, op.content))
             case ops.Edit():

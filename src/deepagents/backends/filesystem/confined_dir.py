@@ -31,11 +31,15 @@ class LeavesRootError(OSError):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A name in an open directory, whether it exists or not; the root itself has an empty name."""
+    """A name in an open directory, whether it exists or not; the root itself has an empty name.
+
+    `made` counts the directories above it that were made on the way.
+    """
 
     above: Directory
     name: str
     parts: tuple[str, ...]
+    made: int = 0
 
     def stat(self) -> os.stat_result:
         """Return what the system knows of this, or raise `FileNotFoundError`."""
@@ -126,6 +130,7 @@ class _Walk:
         self._make_parents = make_parents
         self._check = check
         self._links = 0
+        self._made = 0
 
     @property
     def _here(self) -> Directory:
@@ -151,7 +156,7 @@ class _Walk:
             elif self._ahead:
                 self._down(name)
             elif not (follow and self._through_link(name)):
-                return Entry(self._here, name, (*self._names(), name))
+                return Entry(self._here, name, (*self._names(), name), self._made)
         return Entry(self._here, "", self._names())
 
     def heading(self) -> tuple[str, ...]:
@@ -192,6 +197,7 @@ class _Walk:
             self._check((*self._names(), name, *self._ahead))
         try:
             self._here.mkdir(name)
+            self._made += 1
         except FileExistsError:
             return
 

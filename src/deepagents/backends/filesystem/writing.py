@@ -34,6 +34,7 @@ from deepagents.backends.filesystem.locks import hold_lock
 from deepagents.backends.filesystem.pages import read_all
 from deepagents.backends.filesystem.paths import ResolvedPath
 from deepagents.backends.filesystem.reading import check_regular
+from deepagents.backends.results import WriteResult
 from deepagents.errors import BackendError
 
 # An hour is far beyond any write, so nothing that is still being written is removed.
@@ -58,8 +59,8 @@ class Writer:
     stays: Callable[[Path], bool] = field(default=lambda path: False)
     _swept: dict[tuple[str, ...], float] = field(default_factory=dict[tuple[str, ...], float])
 
-    def write(self, path: ResolvedPath, content: str, expected_version: str | None) -> str:
-        """Make text the content of a file, with the line ends it had, and return the new version."""
+    def write(self, path: ResolvedPath, content: str, expected_version: str | None) -> WriteResult:
+        """Make text the content of a file, with the line ends it had."""
         data = encode_text(content)
         try:
             with self._open_to_change(path, "writing", make_parents=expected_version is None) as (
@@ -69,7 +70,10 @@ class Writer:
                 _check_version(path, before, expected_version)
                 if before and b"\n" in data and before.st_size <= self.largest:
                     data = _keep_line_ends(_read_content(entry), data, path)
-                return self._put(path, entry, data, before)
+                version = self._put(path, entry, data, before)
+                return WriteResult(
+                    path=path.shown, version=version, created=before is None, new_folders=entry.made
+                )
         except BackendError as error:
             if expected_version is None or error.code != "file_not_found":
                 raise

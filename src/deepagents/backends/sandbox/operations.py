@@ -101,7 +101,9 @@ class Operations:
             await self._upload(shown, data, shown)
             return WriteResult(path=shown)
         end = results.check(answer, what, "writing").end
-        return WriteResult(path=shown, version=end["version"])
+        return WriteResult(
+            path=shown, version=end["version"], created=end["created"], new_folders=end["new_folders"]
+        )
 
     async def append(self, op: ops.Append) -> WriteResult:
         """Add to the end of a file, once it is prepared for."""

@@ -39,7 +39,11 @@ _TOO_DEEP: Final = "(nested too deep to show)"
 
 CallLike = TypeVar("CallLike", ToolCall, InvalidToolCall)
 
-_MALFORMED: Final = "the arguments of this call could not be parsed, so nothing was run. Make the call again."
+_MALFORMED: Final = (
+    "the arguments of this call could not be parsed, so nothing was run{where}. Make the call again."
+)
+_QUOTED: Final = 30
+"""Characters shown before and behind the place where arguments stop being JSON."""
 _NOT_RUN: Final = "this call waited for a person's decision, which never came, so it was not run."
 _CANCELLED: Final = (
     "this call was cancelled while it ran; it may or may not have taken effect. Check before you repeat it."
@@ -104,7 +108,22 @@ def repair_turns(
 
 def make_malformed_result(call: InvalidToolCall) -> ToolMessage:
     """Answer a call whose arguments could not be parsed."""
-    return failure_message(call["name"] or "unknown", call["id"] or "", "invalid_argument", _MALFORMED)
+    text = _MALFORMED.format(where=_find_break(call["args"] or ""))
+    return failure_message(call["name"] or "unknown", call["id"] or "", "invalid_argument", text)
+
+
+def _find_break(arguments: str) -> str:
+    """Describe where arguments stop being JSON; `""` where they are JSON, of another kind."""
+    try:
+        json.loads(arguments)
+    except json.JSONDecodeError as error:
+        before = arguments[max(error.pos - _QUOTED, 0) : error.pos]
+        behind = arguments[error.pos : error.pos + _QUOTED]
+        ends = f"before {behind!r}" if behind else "where they end"
+        return f": {error.msg} at character {error.pos}, after {before!r} and {ends}"
+    except (RecursionError, ValueError):
+        return ""
+    return ""
 
 
 def _missing(

@@ -191,8 +191,9 @@ def write(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
     root = Root(params["root"])
     content = take_texts(root, params)["content"]
     target = root.find(params["path"], params.get("expected"))
+    new_folders = 0
     if params.get("expected_version") is None:
-        os.makedirs(os.path.dirname(target), exist_ok=True)
+        new_folders = make_parents(target)
     elif not os.path.isdir(os.path.dirname(target)):
         raise Refused("stale_version", happened="was deleted")
     with Change(target, params.get("expected_version")) as change:
@@ -200,8 +201,19 @@ def write(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
         if may_change and change.before and change.before.st_size <= LARGEST:
             old = content_of(target)
             content = content if is_binary(old) else keep_line_endings(old.decode("latin-1"), content)
+        created = change.before is None
         version = change.replace(content.encode("utf-8"))
-    return [], {"version": version}
+    return [], {"version": version, "created": created, "new_folders": new_folders}
+
+
+def make_parents(target: bytes) -> int:
+    """Make the directories above a file that are not there, and count them."""
+    above, missing = os.path.dirname(target), 0
+    directory = above
+    while not os.path.lexists(directory):
+        missing, directory = missing + 1, os.path.dirname(directory)
+    os.makedirs(above, exist_ok=True)
+    return missing
 
 
 def edit(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":

@@ -1,0 +1,62 @@
+"""Say what is there instead of a path that was not found: a file of the same name, or names that are near."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Final
+
+from deepagents._paths import CommandPaths, name, parent
+from deepagents.backends.handle import FileCalls
+from deepagents.errors import ToolFailure
+
+_SECONDS: Final = 2.0
+"""How long a search for the name may take: it is only a hint."""
+SAME_NAME: Final = "There is"
+_SHOWN: Final = 3
+_LISTED: Final = 10
+_NOT_IN_PATTERNS: Final = frozenset("*?[]{}!\\,")
+
+
+async def describe_instead(files: FileCalls, paths: CommandPaths, path: str) -> str:
+    """Return a sentence about what is there instead of a path, as far as the rules show it, or `""`."""
+    if files.rights is not None and files.rights.asked:
+        # A person approved of this path alone, and the rules would take it for more.
+        return ""
+    if same := await _find_same_name(files, path):
+        return _sentence(SAME_NAME, same, paths)
+    beside = await _list(files, parent(path))
+    if near := get_close_matches(path, beside, n=_SHOWN):
+        return _sentence("Near it in name:", near, paths)
+    directory = parent(path) if beside else "/"
+    around = beside or await _list(files, directory)
+    return _sentence(f"In {paths.show(directory)!r}:", around, paths) if around else ""
+
+
+def _sentence(begin: str, found: Sequence[str], paths: CommandPaths) -> str:
+    more = " and more" if len(found) > _LISTED else ""
+    return f"{begin} {', '.join(repr(paths.show(each)) for each in found[:_LISTED])}{more}."
+
+
+async def _find_same_name(files: FileCalls, path: str) -> list[str]:
+    """Find files of the same name anywhere, those first whose path ends most alike."""
+    if not name(path) or not _NOT_IN_PATTERNS.isdisjoint(name(path)):
+        return []
+    try:
+        found = (await files.glob(name(path), None, _SECONDS)).matches or []
+    except ToolFailure:
+        return []
+    return sorted((each["path"] for each in found), key=lambda each: (-_common(each, path), each))[:_SHOWN]
+
+
+def _common(one: str, other: str) -> int:
+    """Count the components at their ends that two paths share."""
+    pairs = zip(reversed(one.split("/")), reversed(other.split("/")), strict=False)
+    return next((count for count, (a, b) in enumerate(pairs) if a != b), len(one))
+
+
+async def _list(files: FileCalls, directory: str) -> list[str]:
+    try:
+        return sorted(each["path"] for each in (await files.ls(directory)).entries or [])
+    except ToolFailure:
+        return []
