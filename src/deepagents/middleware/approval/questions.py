@@ -274,9 +274,9 @@ def find_decided(
     decisions: Sequence[Mapping[str, Any]], asked: Sequence[Call]
 ) -> dict[str, Mapping[str, Any]]:
     """Return by the id of its call what a person decided; what a program did has the mark `verbatim`."""
-    told = ("type", "message", "edited_action")
+    kept = ("type", "message", "edited_action")
     return {
-        call["id"]: {key: decision[key] for key in told if decision.get(key)}
+        call["id"]: {key: decision[key] for key in kept if decision.get(key)}
         for decision, call in zip(decisions, asked, strict=False)
         if not decision.get("verbatim")
     }

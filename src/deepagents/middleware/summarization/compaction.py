@@ -161,7 +161,7 @@ class ContextCompactor:
         message = summary_message(
             summary,
             named,
-            partial(self._show_said, context, {*context.memory.hidden, *ids}, named),
+            partial(self._show_words, context, {*context.memory.hidden, *ids}, named),
             window=context.window,
             # The same when the call is made again, so that the state never holds two.
             message_id=f"summary-{digest[:32]}",
@@ -173,7 +173,7 @@ class ContextCompactor:
         compacted = context.compact(message, ids, kept, path, session, archived=archived.error is None)
         return replace(compacted, tokens=tokens)
 
-    def _show_said(
+    def _show_words(
         self, context: Context, evicted: Container[str | None], path: str | None, room: int
     ) -> str | None:
         decided: Mapping[str, Any] = context.state.get(DECIDED) or {}

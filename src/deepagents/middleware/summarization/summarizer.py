@@ -233,15 +233,15 @@ def _shorten_message(message: AnyMessage, most: int) -> AnyMessage:
 def summary_message(
     summary: str,
     path: str | None,
-    show_said: Callable[[int], str | None],
+    show_words: Callable[[int], str | None],
     *,
     window: int | None,
     message_id: str,
     in_part: bool = False,
 ) -> HumanMessage:
-    """Make the message that replaces what was evicted, naming its archive and what the user said.
+    """Make the message that replaces what was evicted, naming its archive and the words of the user.
 
-    `show_said` shows that in so many characters. `in_part` says that the archive does not hold all of it.
+    `show_words` shows them in so many characters. `in_part` says that the archive does not hold all of it.
     """
     characters = (window or _WINDOW_WHEN_UNKNOWN) * CHARACTERS_PER_TOKEN
     parts = [_BEGINNING]
@@ -249,8 +249,8 @@ def summary_message(
         parts.append((_ARCHIVED_IN_PART if in_part else _ARCHIVED).format(path=describe_parts(path)))
     written = shorten(summary, int(characters * _SHARE_OF_SUMMARY))
     parts.append(f"What happened so far:\n\n<summary>\n{written}\n</summary>")
-    if said := show_said(int(characters * _SHARE_OF_WORDS)):
-        parts.append(said)
+    if words := show_words(int(characters * _SHARE_OF_WORDS)):
+        parts.append(words)
     return HumanMessage("\n\n".join(parts), id=message_id, additional_kwargs={"lc_source": SOURCE})
 
 

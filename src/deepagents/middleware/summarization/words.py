@@ -1,4 +1,4 @@
-"""Find what a person said and decided in evicted messages, and show it word for word, up to a bound."""
+"""Find the words and decisions of a person in evicted messages, and show them whole, up to a bound."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from deepagents.middleware._history import is_from_person
 from deepagents.middleware.summarization.clipping import shorten, shorten_within
 
 _SHARE_OF_ONE: Final = 0.25
-"""The share of the room that one message may take: a pasted file must not push out what else was said."""
+"""The share of the room that one message may take: a pasted file must not push out all else."""
 _MOST_OF_ARGUMENT: Final = 300
 _TAGS: Final = {"approve": "approved", "reject": "rejected", "edit": "edited", "respond": "answered"}
 _HEADING: Final = (
@@ -24,8 +24,8 @@ _MORE: Final = "[{many} more are not shown whole here{where}.]"
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
-    """One thing that a person said; of a higher `rank` is what goes first where there is no room."""
+class _Statement:
+    """A message or decision of a person; of a higher `rank` is what goes first where there is no room."""
 
     tag: str
     text: str
@@ -40,49 +40,49 @@ def show_words(
     room: int,
     where: str | None,
 ) -> str | None:
-    """Return a section with what a person said in evicted messages, in at most about `room` characters.
+    """Return a section with the words of a person in evicted messages, in at most about `room` characters.
 
-    The first message stays, then what is newest: what was said before refusals and edits, and these before
+    The first message stays, then what is newest: messages before refusals and edits, and these before
     approvals. `where` names the archive that has the rest.
     """
-    said = list(_find_said(messages, evicted, decided))
+    statements = list(_find_statements(messages, evicted, decided))
     most = int(room * _SHARE_OF_ONE)
-    shown = {at: shorten(each.text, most) for at, each in enumerate(said)}
-    for at in sorted(shown, key=lambda at: (at > 0, said[at].rank, -at)):
-        size = len(_write(said[at].tag, shown[at]))
+    shown = {at: shorten(each.text, most) for at, each in enumerate(statements)}
+    for at in sorted(shown, key=lambda at: (at > 0, statements[at].rank, -at)):
+        size = len(_write(statements[at].tag, shown[at]))
         if size > room:
             del shown[at]
         else:
             room -= size
     if not shown:
         return None
-    written = [_write(said[at].tag, shown[at]) for at in sorted(shown)]
-    if many := sum(shown.get(at) != each.text for at, each in enumerate(said)):
+    written = [_write(statements[at].tag, shown[at]) for at in sorted(shown)]
+    if many := sum(shown.get(at) != each.text for at, each in enumerate(statements)):
         written.append(_MORE.format(many=many, where=f"; look in {where}" if where else ""))
     return "\n".join([f"{_HEADING}\n", *written])
 
 
-def _find_said(
+def _find_statements(
     messages: Sequence[AnyMessage], evicted: Container[str | None], decided: Mapping[str, Mapping[str, Any]]
-) -> Iterator[_Said]:
+) -> Iterator[_Statement]:
     for message in messages:
         if message.id not in evicted:
             continue
         if is_from_person(message) and message.text.strip():
-            yield _Said("user", message.text, 0)
+            yield _Statement("user", message.text, 0)
         for call in message.tool_calls if isinstance(message, AIMessage) else ():
             if (decision := decided.get(call["id"] or "")) and decision.get("type") in _TAGS:
                 yield _describe_decision(call["name"], call["args"], decision)
 
 
-def _describe_decision(name: str, arguments: Any, decision: Mapping[str, Any]) -> _Said:
+def _describe_decision(name: str, arguments: Any, decision: Mapping[str, Any]) -> _Statement:
     edit, words = decision.get("edited_action"), decision.get("message")
     parts = [f"{name} {_write_arguments(arguments)}"]
     if edit:
         parts.append(f"instead: {edit.get('name')} {_write_arguments(edit.get('args'))}")
     if words:
         parts.append(words if isinstance(words, str) else _write_arguments(words))
-    return _Said(_TAGS[decision["type"]], "\n".join(parts), 2 if decision["type"] == "approve" else 1)
+    return _Statement(_TAGS[decision["type"]], "\n".join(parts), 2 if decision["type"] == "approve" else 1)
 
 
 def _write_arguments(arguments: Any) -> str:
