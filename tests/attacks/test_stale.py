@@ -21,6 +21,9 @@ THEIRS = "their work\n"
 CLOBBERING = {
     "a write": call("write_file", file_path="/in.txt", content="mine"),
     "an edit": call("edit_file", file_path="/in.txt", old_string="inside", new_string="mine"),
+    "an edit of all": call(
+        "edit_file", file_path="/in.txt", old_string="work", new_string="mine", replace_all=True
+    ),
     "a write by another spelling": call("write_file", file_path="//./in.txt", content="mine"),
     "a write by a relative path": call("write_file", file_path="in.txt", content="mine"),
     "a write by backslashes": call("write_file", file_path="\\in.txt", content="mine"),
@@ -32,7 +35,7 @@ IN_BETWEEN: dict[str, Callable[[Path], object]] = {
         path.with_name("new").write_text(THEIRS),
         path.with_name("new").rename(path),
     ),
-    "keeps its size": lambda path: path.write_text("inside\n"),
+    "keeps its size": lambda path: path.write_text("theirs\n"),
     "keeps its time": lambda path: _with_time_of(path, THEIRS),
 }
 
@@ -66,7 +69,7 @@ def test_what_changed_since_it_was_read_stays(
 
     assert run.problems() == []
     assert run.codes[-1] == "stale_version"
-    assert path.read_text() in (THEIRS, "inside\n")
+    assert path.read_text() in (THEIRS, "theirs\n")
 
 
 @pytest.mark.parametrize("tool", ["write_file", "edit_file"])
@@ -77,7 +80,7 @@ def test_another_name_of_what_was_read_gives_no_right_to_what_it_is_now(
     (disk.root / "alias").symlink_to("in.txt")
     (disk.root / "here").symlink_to(".")
     disk.harmless |= {"read_file"}
-    said = {"write_file": {"content": "mine"}, "edit_file": {"old_string": "work", "new_string": "mine"}}
+    said = {"write_file": {"content": "mine"}, "edit_file": {"old_string": "inside", "new_string": "mine"}}
     for name in ("/alias", "/here/in.txt"):
         path.write_text("inside\n")
         clobber = call(tool, file_path=name, **said[tool])

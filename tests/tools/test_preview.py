@@ -42,3 +42,7 @@ def test_a_missing_argument_is_named() -> None:
 
 def test_a_path_that_cannot_be_is_a_failure() -> None:
     assert preview_change(EDIT, {"file_path": "\0"}, None).failure
+
+
+def test_an_edit_that_differs_in_looks_is_shown_as_it_will_be_made() -> None:
+    assert edit(b"if a:\n    go()\n", "go()  ", "stop()") == (b"if a:\n    stop()\n", None)

@@ -2,6 +2,7 @@
 
 from deepagents._text.endings import keep_line_endings, line_ending, to_lf
 from deepagents._text.lines import Window, is_blank, past_end, split_keeping_ends, split_lines, window
+from deepagents._text.mend import Mended, is_escaped_twice, mend
 from deepagents._text.merge import merge3
 from deepagents._text.replace import EMPTY_OLD_STRING_ERROR, replace_exact
 from deepagents._text.show import (
@@ -18,14 +19,17 @@ from deepagents._text.show import (
 __all__ = [
     "EMPTY_OLD_STRING_ERROR",
     "MAX_LINE_LENGTH",
+    "Mended",
     "Window",
     "cut_line",
     "describe_exception",
     "escape_controls",
     "format_size",
     "is_blank",
+    "is_escaped_twice",
     "keep_line_endings",
     "line_ending",
+    "mend",
     "merge3",
     "number_lines",
     "past_end",

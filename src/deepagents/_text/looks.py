@@ -16,16 +16,16 @@ from deepagents._text.lines import split_lines
 MAX_LENGTH: Final = 2_000_000
 _MOST_PLACES: Final = 1000
 
-_LOOK_ALIKES: Final = str.maketrans(
+LOOK_ALIKES: Final = str.maketrans(
     {**dict.fromkeys("‘’‚‛′", "'"), **dict.fromkeys("“”„‟″", '"'), **dict.fromkeys("‐‑‒–—―−", "-")}
     | dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u00ad")
 )
 # Normalising sorts each run of combining marks, which takes the square of its length and holds the
 # interpreter's lock: 200,000 marks stop every thread for 40 s. No text has more than a few, so the rest is
 # left out. The two half-width Japanese sound marks are letters that become marks when they are normalised.
-_MORE_MARKS = regex.compile(r"([\p{M}\uff9e\uff9f]{8})[\p{M}\uff9e\uff9f]+")
+MORE_MARKS: Final = regex.compile(r"([\p{M}\uff9e\uff9f]{8})[\p{M}\uff9e\uff9f]+")
 _BLANKS = re.compile(r"[ \t\f\v]+")
-_NUMBER = re.compile(r" *(\d+)(\t|: ?|\| ?|→)")
+NUMBER: Final = re.compile(r" *(\d+)(\t|: |\| ?|→)")
 _ESCAPE = re.compile(r"""\\([nrt"'\\])""")
 _ESCAPED: Final = MappingProxyType({"n": "\n", "r": "\r", "t": "\t"})
 
@@ -37,7 +37,7 @@ def _even_blanks(text: str) -> str:
 def _even_characters(text: str) -> str:
     if text.isascii():
         return text
-    return unicodedata.normalize("NFKC", _MORE_MARKS.sub(r"\1", text.translate(_LOOK_ALIKES)))
+    return unicodedata.normalize("NFKC", MORE_MARKS.sub(r"\1", text.translate(LOOK_ALIKES)))
 
 
 EVENED: Final[Mapping[str, Callable[[str], str]]] = MappingProxyType(
@@ -105,7 +105,7 @@ def readings(text: str) -> Iterator[Reading]:
 def without_numbers(text: str) -> str | None:
     """Return a text without the numbers that count its lines; `None` where there are none."""
     lines = split_lines(text)
-    found = [_NUMBER.match(line) for line in lines]
+    found = [NUMBER.match(line) for line in lines]
     if not lines or any(each is None or int(each[1]) != _first(found) + at for at, each in enumerate(found)):
         return None
     plain = "\n".join(line[each.end() :] for line, each in zip(lines, found, strict=True) if each)

@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from typing import Final, NamedTuple
+
 from pydantic import BaseModel, Field
 
 from deepagents._paths import ARTIFACT_FOLDERS, is_within, name, normalise, parent
-from deepagents.backends.results import WriteResult
+from deepagents._text import Mended, is_escaped_twice, mend
+from deepagents.backends.handle import FileCalls
+from deepagents.backends.results import EditResult, WriteResult
 from deepagents.errors import ToolFailure
 from deepagents.tools._tool import ToolContext, ToolOutput, ToolSpec
+
+_CHANGED_ELSEWHERE: Final = (
+    ". Other parts of the file changed since it was read: read it before you write it whole"
+)
+_ESCAPES: Final = (
+    ". new_string has the two characters \\ and n, and so has the file now. If line ends were meant, "
+    "change them"
+)
+
+
+class Edit(NamedTuple):
+    """Text to replace, and what to put there."""
+
+    old: str
+    new: str
+    replace_all: bool = False
 
 
 class WriteFileSchema(BaseModel):
@@ -64,10 +85,43 @@ async def _edit_file(
     path = normalise(file_path)
     real_path = await context.files.real_path(path)
     version = context.versions.recall(real_path)
-    edited = await context.files.edit(path, old_string, new_string, replace_all, version)
-    context.versions.remember(real_path, edited.version)
+    edited, note = await _edit(context.files, path, Edit(old_string, new_string, replace_all), version)
+    # Of a file that somebody else changed, this agent has still not seen all.
+    if note != _CHANGED_ELSEWHERE:
+        context.versions.remember(real_path, edited.version)
     shown = context.paths.show(path)
-    return ToolOutput(f"Successfully replaced {edited.occurrences} instance(s) of the string in '{shown}'")
+    note += _ESCAPES * is_escaped_twice(old_string, new_string)
+    return ToolOutput(
+        f"Successfully replaced {edited.occurrences} instance(s) of the string in '{shown}'{note}"
+    )
+
+
+async def _edit(files: FileCalls, path: str, edit: Edit, version: str | None) -> tuple[EditResult, str]:
+    """Edit a file, also where the text differs in looks or the rest of the file has changed; say which."""
+    try:
+        return await files.edit(path, *edit, version), ""
+    except ToolFailure as failure:
+        if failure.code == "stale_version" and not edit.replace_all:
+            # The exact text in one place is the check that matters: nobody touched what is replaced.
+            again, version, note = edit, None, _CHANGED_ELSEWHERE
+        elif failure.code == "no_match" and (mended := await _mend(files, path, edit)):
+            again, note = Edit(mended.old, mended.new), f" (matched {mended.how})"
+        else:
+            raise
+        with suppress(ToolFailure):
+            return await files.edit(path, *again, version), note
+        raise
+
+
+async def _mend(files: FileCalls, path: str, edit: Edit) -> Mended | None:
+    if edit.replace_all:
+        return None
+    try:
+        content = await files.download(path)
+    # The rules may keep it from being read.
+    except ToolFailure:
+        return None
+    return mend(content.decode("utf-8", "surrogateescape"), edit.old, edit.new)
 
 
 EDIT_FILE = ToolSpec(
