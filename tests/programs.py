@@ -15,7 +15,7 @@ from typing import IO
 
 from deepagents_cli.__main__ import main
 
-PRELOADED = [
+PRELOADED = (
     "deepagents_cli.session.task",
     "deepagents_cli.session.worker",
     "deepagents_cli.views.task",
@@ -24,11 +24,14 @@ PRELOADED = [
     "langchain_openai",
     "langgraph.checkpoint.postgres",
     "langgraph.checkpoint.sqlite",
+    "dbos._sys_db_sqlite",
+    "uvicorn.protocols.websockets.websockets_sansio_impl",
     # The workers of conversations come from a module of fixtures.
     "pytest",
-]
+)
 FORKING = get_context("forkserver")
-FORKING.set_forkserver_preload(PRELOADED)
+# The first imports the others with less work. It is not found where a test has left the project's directory.
+FORKING.set_forkserver_preload(["tests.preloaded", *PRELOADED])
 
 
 def run(program: str, *arguments: str, path: Sequence[Path] = ()) -> CompletedProcess[str]:

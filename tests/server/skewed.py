@@ -46,9 +46,7 @@ def main() -> None:
     time.time_ns = _time_ns
     time.time = lambda: _time_ns() / 1e9
     datetime.datetime = _Datetime
-    programs = import_module("tests.programs")
-    for name in programs.PRELOADED:
-        import_module(name)
+    import_module("tests.preloaded")
     # Who asks sees by its output that a machine has ended.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(fileno=int(sys.argv[1])) as asking:
