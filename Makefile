@@ -48,7 +48,7 @@ test: $(VENV)/.dev $(THIRD_PARTY)/.ready ## Check everything: format, lint, type
 beside:
 	@$(MAKE) --no-print-directory static
 	@$(MAKE) --no-print-directory third-party
-	@$(MAKE) --no-print-directory fresh
+	@$(MAKE) --no-print-directory $(VENV)/.fresh
 	@$(MAKE) --no-print-directory site
 
 check: test ## The same as test
@@ -164,6 +164,11 @@ $(VENV)/.serve: $(VENV)/.run requirements/serve.lock
 
 $(VENV)/.dev: $(VENV)/.run requirements/dev.lock
 	@$(PIP) $(LOCKED) requirements/dev.lock
+	@touch $@
+
+# What it says holds as long as the locks stay as they are.
+$(VENV)/.fresh: requirements/dev.lock requirements/docs.lock requirements/fresh.sh | $(VENV)/pyvenv.cfg
+	@$(MAKE) --no-print-directory fresh
 	@touch $@
 
 $(VENV)/.uv: $(VENV)/pyvenv.cfg
