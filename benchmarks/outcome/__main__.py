@@ -22,7 +22,7 @@ from benchmarks.outcome.tasks import local_tasks, public_tasks, spread
 HERE = Path(__file__).parent
 PLAN: dict[str, Any] = tomllib.loads((HERE / "plan.toml").read_text("utf-8"))
 PAGE = ROOT / "docs" / "outcomes.md"
-ARMS = ("bare", "peer", "ours", "ours-without:NAME", "ours-as:PROVIDER")
+ARMS = ("bare", "reference", "ours", "ours-without:NAME", "ours-as:PROVIDER")
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -53,12 +53,13 @@ def _measure(chosen: Namespace, kept: Path) -> None:
     print(f"{len(jobs)} attempts to make; kept in {kept}", flush=True)
     if not jobs:
         return
-    if "peer" in chosen.arms:
+    if "reference" in chosen.arms:
         install_reference()
     settings = Settings(chosen.model, PLAN["temperature"], PLAN["turns"], PLAN["window"], PLAN["answer"])
     logs = HOME / "outcome" / kept.stem
     logs.mkdir(parents=True, exist_ok=True)
-    with served(settings) as socket, ThreadPoolExecutor(chosen.jobs) as pool:
+    # The model ends first, so that no attempt under way keeps the pool waiting.
+    with ThreadPoolExecutor(chosen.jobs) as pool, served(settings) as socket:
         bench = Bench(socket, PLAN["seconds"], PLAN["verify_seconds"], logs, _code())
         running = [pool.submit(attempt, *job, bench) for job in jobs]
         try:

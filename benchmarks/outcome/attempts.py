@@ -125,14 +125,14 @@ def attempt(task: Task, arm: str, seed: int, bench: Bench) -> Result:
 
 
 def _run(arm: str, key: str, seed: int, laid: Laid, work: Path, bench: Bench) -> dict[str, str]:
-    python = Path(python_of(REFERENCE if arm == "peer" else OURS))
+    python = Path(python_of(arm if arm == REFERENCE else OURS))
     command = boxed(
         [str(python), str(ARMS / "arm.py"), arm, SOCKET, key, str(seed)],
         work,
         shown=[
             *places_of(python),
             *places_of(SHELL_PYTHON),
-            *([] if arm == "peer" else [ROOT / "src"]),
+            *([] if arm == REFERENCE else [ROOT / "src"]),
             ARMS,
         ],
         bound={bench.socket: SOCKET},

@@ -12,7 +12,7 @@ from benchmarks.outcome.attempts import Result
 from benchmarks.outcome.rates import Interval, mean, paired_difference
 from benchmarks.outcome.tasks import LOCAL_WAVES
 
-COMPARED = (("ours", "bare"), ("ours", "peer"))
+COMPARED = (("ours", "bare"), ("ours", "reference"))
 
 _HEAD = """\
 # Outcomes, measured
@@ -21,7 +21,7 @@ Written by `make outcome`; nothing here is typed by hand. The same model tries t
 harnesses, and programs check the files that are left.
 
 - `bare`: LangChain's `create_agent` with five plain tools (list, read, write, replace, shell).
-- `peer`: the reference implementation, run as a black box.
+- `reference`: the reference implementation, run as a black box.
 - `ours`: `create_deep_agent` as it is.
 - `ours-without:NAME`: the same, without the tool or middleware of that name; without `task`, no subagents.
 - `ours-as:PROVIDER`: the same, with the [harness profile](concepts/profiles.md) of that provider.
