@@ -19,7 +19,7 @@ HarnessError
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 ErrorCode = Literal[
     "file_not_found",
@@ -118,10 +118,14 @@ class BackendError(CodedError):
 
 
 class LimitExceeded(CodedError):
-    """A model or a tool was called below an agent whose limits are used up."""
+    """A model or a tool was called below an agent whose limits are used up.
 
-    def __init__(self, text: str) -> None:
+    The library raises it with `whose` limit it is, and which one was `reached`.
+    """
+
+    def __init__(self, text: str, whose: Any = None, reached: Any = None) -> None:
         super().__init__("limit_reached", text)
+        self.whose, self.reached = whose, reached
 
 
 class BrokenAnswer(HarnessError):

@@ -77,6 +77,14 @@ class Price:
         stored = self.input if self.cache_write is None else self.cache_write
         return (fresh * self.input + cached * kept + cache_written * stored + written * self.output) / _PER
 
+    def most_for(self, read: int) -> float:
+        """Return what so many input tokens cost at most, whatever a cache does with them."""
+        return max(self.of(read, 0), self.of(read, 0, cached=read), self.of(read, 0, cache_written=read))
+
+    def of_answer(self, read: int) -> float:
+        """Return what a token of the answer costs, which in some price lists depends on the input."""
+        return (self.of(read, _PER) - self.of(read, 0)) / _PER
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:

@@ -104,7 +104,7 @@ def test_no_tree_goes_beyond_its_limits(
     assert len(model.asked) <= (bounds["model_calls"] or 100_000)
     assert len(looking.times) <= (tools or 100_000)
     said = spent(result)
-    assert said["model_calls"] == len(model.asked)
+    assert said.get("model_calls", 0) == len(model.asked)
     if tokens:
         assert said["tokens"] - tokens < 3_500 * width
 

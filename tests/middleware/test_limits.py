@@ -63,11 +63,13 @@ def test_a_run_within_its_limits_is_not_touched(call_mode: CallMode) -> None:
 
 
 def test_tokens_are_those_that_models_tell_of_in_all_calls(call_mode: CallMode) -> None:
-    model = ScriptedModel(using(400, 100), using(300, 150), using(9, 1))
-    result = call_mode.invoke(create_deep_agent(model, [look], limits=Limits(tokens=950)), {"messages": "Go"})
+    model = ScriptedModel(using(4_000, 1_000), using(3_000, 1_500), using(9, 1))
+    agent = create_deep_agent(model, [look], limits=Limits(tokens=10_500))
+    result = call_mode.invoke(agent, {"messages": "Go"})
 
     assert len(model.asked) == 2
-    assert mark(result)["spent"] == 950
+    assert mark(result)["spent"] == 9_500
+    assert "too little of the limit of 10,500 tokens is left" in result["messages"][-1].text
 
 
 def test_money_is_what_they_cost_with_cached_input_at_its_own_price() -> None:

@@ -15,6 +15,7 @@ from deepagents._agent.build import Build
 from deepagents._agent.factories import Factory
 from deepagents.errors import StackError
 from deepagents.middleware._base import Middleware, join_layers
+from deepagents.middleware.limits import ReservationMiddleware
 from deepagents.middleware.patch_tool_calls.broken import BrokenAnswerMiddleware
 from deepagents.middleware.patch_tool_calls.middleware import PatchToolCallsMiddleware
 from deepagents.middleware.prompt_caching import STAND_INS
@@ -130,7 +131,12 @@ STACK: Final[tuple[Slot | Position, ...]] = (
     Slot(
         "UnsupportedContentMiddleware",
         factories.always(UnsupportedContentMiddleware),
-        "sees the request last, with all media in it, and knows what this model takes",
+        "sees all media in the request, and knows what this model takes",
+    ),
+    Slot(
+        "ReservationMiddleware",
+        factories.always(ReservationMiddleware),
+        "keeps from others what the request may cost, which it sees as it is sent",
     ),
     Slot(
         "ToolOriginMiddleware",

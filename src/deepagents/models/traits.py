@@ -27,6 +27,9 @@ _ANSWERS_AS: Final[Mapping[str, str]] = {
 """What answers call their provider, where models call it something else."""
 _BOUND_REASONING: Final = frozenset({"thinking", "redacted_thinking", "reasoning_content"})
 
+ANSWER_SETTING: Final = "max_tokens"
+"""The setting of a call that bounds its answer, where the model has a field of this name."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -125,9 +128,33 @@ def _is_loopback(host: str) -> bool:
 
 def input_window(model: BaseChatModel) -> int | None:
     """Return how many tokens a model takes, if its profile says so as a whole number."""
+    return _number_in_profile(model, "max_input_tokens")
+
+
+def _number_in_profile(model: BaseChatModel, key: str) -> int | None:
     profile: object = getattr(model, "profile", None)
-    limit = cast("dict[str, object]", profile).get("max_input_tokens") if isinstance(profile, dict) else None
+    limit = cast("dict[str, object]", profile).get(key) if isinstance(profile, dict) else None
     return limit if isinstance(limit, int) and not isinstance(limit, bool) and limit > 0 else None
+
+
+def largest_answer(model: BaseChatModel, settings: Mapping[str, Any]) -> int | None:
+    """Return how many tokens an answer may have: by the settings of the call, the model or its profile."""
+    names = (ANSWER_SETTING, "max_completion_tokens", "max_output_tokens")
+    found: tuple[object, ...] = (*map(settings.get, names), *(getattr(model, each, None) for each in names))
+    told = next((each for each in found if isinstance(each, int) and each > 0), None)
+    return told or _number_in_profile(model, "max_output_tokens")
+
+
+def takes_answer_bound(model: BaseChatModel) -> bool:
+    """Return whether a call of the model can be told `max_tokens`."""
+    return ANSWER_SETTING in type(model).model_fields
+
+
+def thinking_bound(model: BaseChatModel, settings: Mapping[str, Any]) -> int:
+    """Return how many tokens of an answer are for thinking; a bound on the answer must be above them."""
+    thinking: object = settings.get("thinking") or getattr(model, "thinking", None)
+    tokens = cast("dict[str, object]", thinking).get("budget_tokens") if isinstance(thinking, dict) else None
+    return tokens if isinstance(tokens, int) else 0
 
 
 def rejects_input(model: BaseChatModel, kind: Input, *, in_tool_message: bool = False) -> bool:

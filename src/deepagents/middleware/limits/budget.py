@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
 from math import inf
 from threading import RLock
 from time import monotonic
 from typing import Any, Final, Literal, TypeAlias
 
+from deepagents.errors import LimitExceeded
 from deepagents.limits import COUNTED, Kind, Limits, Price, price_in
+from deepagents.middleware.limits.need import HELD, Hold, Need
 
 Spent: TypeAlias = Mapping[str, Any]
 CallKind: TypeAlias = Literal["model_calls", "tool_calls"]
@@ -21,7 +24,6 @@ _STOPS: Final[Mapping[CallKind, tuple[Kind, ...]]] = {
     "model_calls": ("tokens", "money", "seconds", "model_calls"),
     "tool_calls": ("seconds", "tool_calls"),
 }
-
 
 _UNITS: Final[Mapping[Kind, str]] = {
     "tokens": "tokens",
@@ -62,8 +64,7 @@ class Budget:
         self.above = above
         self.limits = limits
         self.prices = {**(prices or {}), **(limits.prices if limits else {})}
-        # One lock for the whole tree: a count is added to every budget up to the root at once.
-        self.lock: Any = above.lock if above else RLock()
+        self.own_lock: Any = RLock()
         self.counts = counts_in(paid or {})
         self.paid = dict(self.counts)
         self._settled: dict[str, float] = {}
@@ -72,7 +73,20 @@ class Budget:
         self._again: dict[str, Spent] = {}
         self._unsaved: dict[str, float] = {}
         self._reserved = 0
+        self.holds: set[Hold] = set()
+        self.waiting: list[Future[None]] = []
+        self.factors: dict[str, float] = {}
         self._began = monotonic()
+
+    @property
+    def root(self) -> Budget:
+        """The budget of the whole tree."""
+        return self.above.root if self.above else self
+
+    @property
+    def lock(self) -> Any:
+        """One lock for the whole tree: a count is added to every budget up to the root at once."""
+        return self.root.own_lock
 
     def chain(self) -> Iterator[Budget]:
         """Return this budget and those above it."""
@@ -157,12 +171,13 @@ class Budget:
                 stops = (reached for _, reached in self._find_reached("tool_calls"))
                 found = next((reached for reached in stops if reached.kind != "tool_calls"), None)
             else:
-                found = self.start("tool_calls")
+                error = self.start("tool_calls")
+                found = error.reached if error else None
             self._reserved += found is None
             return found
 
-    def start(self, call: CallKind) -> Reached | None:
-        """Count a call that begins, unless it was reserved, or return the limit that forbids it."""
+    def start(self, call: CallKind) -> LimitExceeded | None:
+        """Count a call that begins, unless it was reserved, or return the error that forbids it."""
         with self.lock:
             # The callback reports the very call that `reserve` has counted.
             if call == "tool_calls" and self._reserved:
@@ -171,9 +186,68 @@ class Budget:
             budget, reached = next(self._find_reached(call), (self, None))
             if reached is None:
                 self.add(call, 1)
-            elif reached.kind == call == "tool_calls":
+                return None
+            if reached.kind == call == "tool_calls":
                 budget.refused = True
-            return reached
+            return _exceeding(budget, reached)
+
+    def hold(self, need: Need, *, waits: bool = True) -> Hold | Future[None]:
+        """Keep from others what a call of a model may take, until `release`.
+
+        Where too little is left now and others hold more, return what to wait for, if the caller `waits`. A
+        long answer gets no more than half of what is left, so that others can work meanwhile.
+
+        Raises:
+            LimitExceeded: when no answer of any use would fit.
+        """
+        with self.lock:
+            free = room = inf
+            for each, kind, most in self._bounds():
+                spent = each.counts.get(kind, 0)
+                fits = need.fitting(kind, most - spent)
+                fits_now = need.fitting(kind, most - spent - sum(hold.taken[kind] for hold in each.holds))
+                if (fits if waits else fits_now) < need.least:
+                    raise _exceeding(each, Reached(kind, most, spent))
+                free, room = min(free, fits), min(room, fits_now)
+            if waits and room < min(need.ample, free):
+                waiting = Future[None]()
+                self.root.waiting.append(waiting)
+                return waiting
+            hold = Hold(need, int(min(need.answer, room, max(need.ample, room / 2))))
+            for each in self.chain():
+                each.holds.add(hold)
+            return hold
+
+    def release(self, hold: Hold) -> None:
+        """Give back what was held; a second time it changes nothing."""
+        with self.lock:
+            hold.is_open = False
+            for each in self.chain():
+                each.holds.discard(hold)
+            self.root.wake()
+
+    def correct(self, model: str, estimate: int) -> int:
+        """Return an estimate of tokens as the model's provider would count, by its last report known here."""
+        known = next((each.factors[model] for each in self.chain() if model in each.factors), 1.0)
+        return int(estimate * known)
+
+    def learn_factor(self, model: str, factor: float) -> None:
+        """Note how many tokens the provider of a model counted for each one that was estimated."""
+        # Kept with the agent, whose next request resembles this one; those below begin with it.
+        (self.above or self).factors[model] = max(factor, 1.0)
+
+    def _bounds(self) -> Iterator[tuple[Budget, Kind, float]]:
+        for each in self.chain():
+            for kind in HELD:
+                if each.limits and (most := each.limits.most(kind)):
+                    yield each, kind, most
+
+    def wake(self) -> None:
+        """Let those look again who wait for room."""
+        waiting, self.waiting = self.waiting, []
+        for each in waiting:
+            if each.set_running_or_notify_cancel():
+                each.set_result(None)
 
     def add(self, kind: Kind, amount: float) -> None:
         """Count what was spent."""
@@ -227,8 +301,12 @@ class Budget:
             held = dict(work.counts)
             new = {kind: amount - work._settled.get(kind, 0) for kind, amount in held.items()}
             if work.above is not self:
-                work.above, work.lock = self, self.lock
+                for each in work.above.chain() if work.above else ():
+                    each.holds -= work.holds
+                work.root.wake()
+                work.above = self
                 for each in self.chain():
+                    each.holds |= work.holds
                     each.counts = {**each.counts, **{k: each.counts.get(k, 0) + new[k] for k in new}}
             work._settled = held
             return {**new, **self._marks()} if any(new.values()) else {}
@@ -263,6 +341,13 @@ class Budget:
             # A refused tool call ends the work: the next request to the model is not made.
             if budget.limits.tool_calls and budget.refused:
                 yield budget, Reached("tool_calls", budget.limits.tool_calls, spent.get("tool_calls", 0))
+
+
+def _exceeding(budget: Budget, reached: Reached) -> LimitExceeded:
+    """Make the error of a call that a limit of a budget forbids."""
+    amount, short = format_amount(reached.kind, reached.limit), reached.spent < reached.limit
+    text = f"too little of the limit of {amount} is left" if short else f"the limit of {amount} is used up"
+    return LimitExceeded(text, budget, reached)
 
 
 def counts_in(spent: Spent) -> dict[str, float]:

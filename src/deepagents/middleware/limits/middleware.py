@@ -100,11 +100,10 @@ class LimitsMiddleware(BaseMiddleware):
                 response = await inner(handler, warned)
         except Exception as error:
             agent.keep(call)
-            reached = agent.find_reached("model_calls") if isinstance(error, LimitExceeded) else None
-            if reached is None:
-                await save_unfinished(agent, call, again=False)
-                raise
-            return _stop(request, agent, reached)
+            if isinstance(error, LimitExceeded) and error.whose in agent.chain():
+                return _stop(request, agent, error.reached)
+            await save_unfinished(agent, call, again=False)
+            raise
         save_call(agent, call, [each.kind for each in near])
         return response
 
@@ -249,7 +248,13 @@ def _headline(reached: Reached, spent: Mapping[str, float]) -> str:
     if reached.kind == "repeats":
         what = f"the same call was made more than {reached.limit:g} times in a row"
     else:
-        what = f"the limit of {format_amount(reached.kind, reached.limit)} was reached"
+        amount = format_amount(reached.kind, reached.limit)
+        is_left = spent.get(reached.kind, reached.spent) < reached.limit
+        what = (
+            f"too little of the limit of {amount} is left"
+            if is_left
+            else f"the limit of {amount} was reached"
+        )
     kinds: list[Kind] = [kind for kind in COUNTED if spent.get(kind, 0) >= _LEAST.get(kind, 1)]
     used = ", ".join(format_amount(kind, spent[kind]) for kind in kinds)
     return f"[Stopped at a limit: {what}. The work is not finished. Used: {used or 'nothing'}.]"

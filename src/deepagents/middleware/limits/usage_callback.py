@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from threading import Lock
 from typing import Any
 from uuid import UUID
@@ -21,9 +21,11 @@ from langchain_core.tracers.context import register_configure_hook
 from langgraph.errors import GraphBubbleUp
 
 from deepagents.errors import ConfigError, LimitExceeded
-from deepagents.limits import Price, Tokens
-from deepagents.middleware.limits.budget import Budget, CallKind, describe_unpriced, format_amount
+from deepagents.limits import Kind, Price, Tokens
+from deepagents.middleware.limits.budget import Budget, describe_unpriced
+from deepagents.middleware.limits.need import Hold
 from deepagents.middleware.limits.persistence import current_budget, running_spent, save_call, spending_from
+from deepagents.middleware.limits.reservation import claim_hold
 from deepagents.models.prices import find_listed_price
 
 _CALLBACK: ContextVar[UsageCallback | None] = ContextVar("deepagents_usage", default=None)
@@ -32,7 +34,9 @@ _CALLBACK: ContextVar[UsageCallback | None] = ContextVar("deepagents_usage", def
 @dataclass(frozen=True, slots=True)
 class _ModelCall:
     budget: Budget
+    model: str
     price: Price | None
+    hold: Hold | None
     estimate_input: Callable[[], int]
 
 
@@ -78,12 +82,20 @@ class UsageCallback(BaseCallbackHandler):
         limited = call.budget.is_limited("tokens", "money")
         tokens = find_tokens(response)
         if limited:
+            if call.hold and tokens and tokens.input:
+                call.budget.learn_factor(call.model, tokens.input / max(call.hold.estimate, 1))
             tokens = _credible(tokens or Tokens(), response, call.estimate_input)
         if tokens is None:
             return
-        call.budget.add("tokens", tokens.input + tokens.output)
+        spent: dict[Kind, float] = {"tokens": tokens.input + tokens.output}
         if call.price is not None:
-            call.budget.add("money", tokens.cost(call.price))
+            spent["money"] = tokens.cost(call.price)
+        # Under one lock: nobody finds what was held free before it is counted.
+        with call.budget.lock:
+            for kind, amount in spent.items():
+                call.budget.add(kind, amount)
+            if call.hold:
+                call.budget.release(call.hold)
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **more: Any) -> None:
         """Forget a request that failed: it was counted, and no usage of it is known."""
@@ -96,7 +108,8 @@ class UsageCallback(BaseCallbackHandler):
         Raises:
             LimitExceeded: when it may not be made.
         """
-        _start(self._budget(), "tool_calls")
+        if error := self._budget().start("tool_calls"):
+            raise error
 
     def _budget(self) -> Budget:
         return current_budget() or self._whole
@@ -108,9 +121,12 @@ class UsageCallback(BaseCallbackHandler):
             price = find_listed_price(provider, name)
             if price is None:
                 raise ConfigError(describe_unpriced(name))
-        _start(budget, "model_calls")
+        if error := budget.start("model_calls"):
+            raise error
+        if hold := claim_hold():
+            estimate_input = partial(getattr, hold, "estimate")
         with self._lock:
-            self._open[run_id] = _ModelCall(budget, price, estimate_input)
+            self._open[run_id] = _ModelCall(budget, name or "", price, hold, estimate_input)
 
 
 @contextmanager
@@ -165,11 +181,6 @@ def _register() -> None:
 
 def _is_no_limit(record: logging.LogRecord) -> bool:
     return not isinstance(sys.exception(), LimitExceeded)
-
-
-def _start(budget: Budget, call: CallKind) -> None:
-    if reached := budget.start(call):
-        raise LimitExceeded(f"the limit of {format_amount(reached.kind, reached.limit)} is used up")
 
 
 def find_tokens(response: LLMResult) -> Tokens | None:

@@ -1,0 +1,134 @@
+"""Keep from others what a request to a model may cost, before it is sent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as Late
+from contextvars import ContextVar
+
+from langchain_core.messages import AnyMessage
+
+from deepagents._async import IOCall
+from deepagents.middleware._base import BaseMiddleware, inner
+from deepagents.middleware._incremental import IncrementalCache
+from deepagents.middleware._requests import Request, Response, with_changes, with_messages
+from deepagents.middleware.limits.budget import Budget
+from deepagents.middleware.limits.need import AMPLE_ANSWER, Hold, Need
+from deepagents.middleware.limits.persistence import current_budget
+from deepagents.middleware.summarization.counting import ContextCounter
+from deepagents.models.prices import find_listed_price
+from deepagents.models.traits import (
+    ANSWER_SETTING,
+    largest_answer,
+    model_identifier,
+    model_provider,
+    takes_answer_bound,
+    thinking_bound,
+)
+
+_HOLD: ContextVar[Hold | None] = ContextVar("deepagents_hold", default=None)
+
+
+class ReservationMiddleware(BaseMiddleware):
+    """Reserve tokens and money for each request to a model, where a limit binds the agent.
+
+    It stands next to the model and sees a request as it is sent. The request waits while others hold what it
+    needs. Where little is left, its answer is bounded by `max_tokens`, if the model takes that.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._counter = ContextCounter()
+        self._known = IncrementalCache[int]()
+
+    async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
+        budget, outer = current_budget(), _HOLD.get()
+        # A model that asks another one to answer has reserved for both.
+        nested = outer is not None and outer.is_open
+        if budget is None or nested or not budget.is_limited("tokens", "money"):
+            return await inner(handler, request)
+        need = self._estimate(with_messages(request), budget)
+        hold = await _hold(budget, need)
+        token = _HOLD.set(hold)
+        try:
+            return await inner(handler, _with_bound(request, need, hold.answer))
+        finally:
+            _HOLD.reset(token)
+            budget.release(hold)
+
+    def _estimate(self, request: Request, budget: Budget) -> Need:
+        model, settings = request.model, request.model_settings
+        name, provider = model_identifier(model), model_provider(model)
+        estimate = self._known.of(request.messages, int, self._add)
+        estimate += self._counter.count_fixed(request.system_message, request.tools)
+        price = budget.price(provider, name)
+        if price is None and budget.is_limited("money"):
+            price = find_listed_price(provider, name)
+        return Need(
+            estimate,
+            budget.correct(name or "", estimate),
+            largest_answer(model, settings) or AMPLE_ANSWER,
+            price,
+            thinking_bound(model, settings),
+            takes_answer_bound(model),
+        )
+
+    def _add(self, counted: int, messages: Sequence[AnyMessage]) -> int:
+        return counted + self._counter.estimate(messages)
+
+
+def claim_hold() -> Hold | None:
+    """Return what is held for the call that begins, once."""
+    hold = _HOLD.get()
+    if hold is None or hold.is_claimed or not hold.is_open:
+        return None
+    hold.is_claimed = True
+    return hold
+
+
+async def _hold(budget: Budget, need: Need) -> Hold:
+    can_wait = True
+    while True:
+        found = budget.hold(need, waits=can_wait)
+        if isinstance(found, Hold):
+            return found
+        can_wait = await _wait(found, budget.seconds_left())
+
+
+def _wait(room: Future[None], seconds: float | None) -> IOCall[bool]:
+    """Wait for room; return whether it is of use to wait again."""
+
+    def block() -> bool:
+        if _blocks_a_loop():
+            return False
+        try:
+            room.result(seconds)
+        except Late:
+            return False
+        return True
+
+    async def wait() -> bool:
+        try:
+            await asyncio.wait_for(asyncio.wrap_future(room), seconds)
+        except TimeoutError:
+            return False
+        return True
+
+    return IOCall(block, wait)
+
+
+def _blocks_a_loop() -> bool:
+    """Return whether this thread has an event loop, on which those may run who are waited for."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _with_bound(request: Request, need: Need, answer: int) -> Request:
+    if answer >= need.answer or not need.is_bounded:
+        return request
+    return with_changes(request, model_settings={**request.model_settings, ANSWER_SETTING: answer})
