@@ -71,7 +71,7 @@ def served(settings: Settings, places: tuple[Path, ...] = ()) -> Generator[Path]
     with tempfile.TemporaryDirectory(prefix="outcome-") as name:
         path = Path(name) / "model.sock"
         command = [sys.executable, "-m", "benchmarks.outcome.model_server", str(path)]
-        # A group of its own: Ctrl-C is for the one who waits, who then ends this one.
+        # A group of its own, as arms have: Ctrl-C ends what is waited for, and that is not counted.
         server = subprocess.Popen(
             [*command, json.dumps(asdict(settings))],
             cwd=ROOT,
@@ -92,7 +92,11 @@ def served(settings: Settings, places: tuple[Path, ...] = ()) -> Generator[Path]
 
 
 def attempt(task: Task, arm: str, seed: int, bench: Bench) -> Result:
-    """Let an arm try a task, check what became of the files, and keep the conversation beside the results."""
+    """Let an arm try a task, check what became of the files, and keep the conversation beside the results.
+
+    Raises:
+        RuntimeError: where the arm broke off before its first call of the model, which says nothing about it.
+    """
     key = f"{arm} {seed} {task.id}"
     with tempfile.TemporaryDirectory(prefix="outcome-") as name:
         work, gold = Path(name) / "work", Path(name) / "gold"
@@ -107,6 +111,8 @@ def attempt(task: Task, arm: str, seed: int, bench: Bench) -> Result:
         fault = task.fault(work, ended["answer"], bench.verify_seconds)
         destroyed = find_destroyed(before, after, snapshot(gold)) if laid.has_gold else ()
     used = ask(str(bench.socket), {"used": key})
+    if not used["turns"]:
+        raise RuntimeError(f"The arm {arm!r} did not start: {ended.get('why', ended['end'])}")
     said = {"prompt": laid.prompt, "fault": fault, "destroyed": destroyed, **ended, "said": used.pop("said")}
     log = bench.logs / f"{key.replace('/', '_').replace(' ', '_')}.json"
     log.write_text(json.dumps(said, ensure_ascii=False, indent=1))
@@ -144,7 +150,12 @@ def _run(arm: str, key: str, seed: int, laid: Laid, work: Path, bench: Bench) ->
     )
     try:
         done = subprocess.run(
-            command, input=laid.prompt, capture_output=True, text=True, timeout=bench.seconds
+            command,
+            input=laid.prompt,
+            capture_output=True,
+            text=True,
+            timeout=bench.seconds,
+            process_group=0,
         )
     except subprocess.TimeoutExpired:
         return {"end": "seconds", "answer": ""}

@@ -42,7 +42,7 @@ def boxed(
     for path in _SYSTEM:
         words += ["--ro-bind-try", path, path]
     for path in dict.fromkeys(map(str, shown)):
-        words += ["--ro-bind", path, path]
+        words += ["--ro-bind-try", path, path]
     for path, seen in {work: WORK, **(bound or {})}.items():
         words += ["--bind", str(path), seen]
     for name, value in variables.items():
