@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
 
+import deepagents
 from benchmarks.contenders import OURS, REFERENCE, ROOT, python_of
 from benchmarks.outcome.arms.socket_model import ask
 from benchmarks.outcome.box import boxed, places_of
@@ -23,6 +24,7 @@ from benchmarks.outcome.tasks import Laid, Task
 
 ARMS = Path(__file__).with_name("arms")
 SOCKET = "/tmp/model.sock"
+_OURS = Path(deepagents.__file__).parents[1]
 _CACHES = {"__pycache__", ".pytest_cache"}
 
 
@@ -138,7 +140,7 @@ def _run(arm: str, key: str, seed: int, laid: Laid, work: Path, bench: Bench) ->
         shown=[
             *places_of(python),
             *places_of(SHELL_PYTHON),
-            *([] if arm == REFERENCE else [ROOT / "src"]),
+            *([] if arm == REFERENCE else [_OURS]),
             ARMS,
         ],
         bound={bench.socket: SOCKET},
