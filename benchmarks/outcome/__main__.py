@@ -21,6 +21,7 @@ from benchmarks.outcome.tasks import local_tasks, public_tasks, spread
 
 HERE = Path(__file__).parent
 PLAN: dict[str, Any] = tomllib.loads((HERE / "plan.toml").read_text("utf-8"))
+KEPT = HERE / "kept"
 PAGE = ROOT / "docs" / "outcomes.md"
 ARMS = ("bare", "reference", "ours", "ours-without:NAME", "ours-as:PROVIDER")
 
@@ -98,7 +99,7 @@ def _arguments(words: Sequence[str] | None) -> Namespace:
     )
     parser.add_argument("--jobs", type=int, default=1, help="attempts at a time, with a model elsewhere (1)")
     parser.add_argument("--run", default="", help="the name under which results are kept (the model's)")
-    parser.add_argument("--kept", type=Path, default=HERE / "kept", help="the directory of the results")
+    parser.add_argument("--kept", type=Path, default=KEPT, help="the directory of the results")
     parser.add_argument("--page", type=Path, default=PAGE, help="the page to write")
     parser.add_argument("--page-only", action="store_true", help="make no attempt, write the page")
     return parser.parse_args(words)

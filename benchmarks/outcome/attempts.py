@@ -8,11 +8,12 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import deepagents
 from benchmarks.contenders import OURS, REFERENCE, ROOT, python_of
@@ -115,6 +116,7 @@ def attempt(task: Task, arm: str, seed: int, bench: Bench) -> Result:
     used = ask(str(bench.socket), {"used": key})
     if not used["turns"]:
         raise RuntimeError(f"The arm {arm!r} did not start: {ended.get('why', ended['end'])}")
+    ended["end"] = how_it_ended(ended["end"], used["said"])
     said = {"prompt": laid.prompt, "fault": fault, "destroyed": destroyed, **ended, "said": used.pop("said")}
     log = bench.logs / f"{key.replace('/', '_').replace(' ', '_')}.json"
     log.write_text(json.dumps(said, ensure_ascii=False, indent=1))
@@ -164,6 +166,21 @@ def _run(arm: str, key: str, seed: int, laid: Laid, work: Path, bench: Bench) ->
     if done.returncode:
         return {"end": "crash", "answer": "", "why": done.stderr[-2000:]}
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def how_it_ended(end: str, said: Sequence[Mapping[str, Any]]) -> str:
+    """Tell apart answers without any call of a tool, right after a call that failed, and others.
+
+    Harnesses mark a failure by the status of a result, or by its first word.
+    """
+    results = [each["data"] for each in said if each["type"] == "tool"]
+    if end != "answered" or not said:
+        return end
+    if not results:
+        return "no call"
+    text = results[-1]["content"]
+    failed = results[-1].get("status") == "error" or str(text).casefold().startswith("error")
+    return "after an error" if failed else end
 
 
 def snapshot(root: Path) -> dict[str, str]:

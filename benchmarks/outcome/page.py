@@ -159,7 +159,9 @@ def _prices(mine: Sequence[Result]) -> list[object]:
 
 def _ends(found: Sequence[Result], arms: Sequence[str]) -> str:
     kinds = {
-        "answered": "answered, but the files are wrong",
+        "no call": "answered without calling a tool",
+        "after an error": "answered right after a call that failed",
+        "answered": "answered after a call that worked",
         "turns": "used up its turns",
         "context": "outgrew the context",
         "seconds": "took too long",

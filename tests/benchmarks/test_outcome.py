@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks.outcome import results
-from benchmarks.outcome.__main__ import main
-from benchmarks.outcome.attempts import Result, find_destroyed
+from benchmarks.outcome.__main__ import KEPT, PAGE, PLAN, main
+from benchmarks.outcome.attempts import Result, find_destroyed, how_it_ended
 from benchmarks.outcome.box import can_box
+from benchmarks.outcome.page import page
 from benchmarks.outcome.rates import bootstrap, paired_difference
 from benchmarks.outcome.tasks import local_tasks, spread
 from tests.architecture.source import ROOT
@@ -56,12 +57,12 @@ def test_a_task_goes_the_whole_way_in_two_arms_once(
         "write_todos": [call("write_file", file_path="/other.txt", content="Spoilt."), done],
     }
     (tmp_path / "script.json").write_text(json.dumps(script))
-    kept, page = tmp_path / "kept", tmp_path / "page.md"
+    kept, written = tmp_path / "kept", tmp_path / "page.md"
     words = ["--model", f"scripted:{tmp_path / 'script.json'}", "--run", "tiny", "--sets", "local"]
     words += ["--tasks", "1", "--seeds", "1", "--arms", "bare,ours", "--jobs", "2"]
 
     for _ in range(2):
-        main([*words, "--kept", str(kept), "--page", str(page)])
+        main([*words, "--kept", str(kept), "--page", str(written)])
 
     found = {each.arm: each for each in results.read(kept / "tiny.jsonl")}
     assert {arm: (each.fault, each.end, each.turns) for arm, each in found.items()} == {
@@ -69,8 +70,33 @@ def test_a_task_goes_the_whole_way_in_two_arms_once(
         "ours": ("hello.txt is missing", "answered", 2),
     }
     assert (found["bare"].destroyed, found["ours"].destroyed) == ((), ("other.txt",))
-    assert "| local A | 1 | 100 % | 0 % |" in page.read_text()
+    assert "| local A | 1 | 100 % | 0 % |" in written.read_text()
     assert "0 attempts to make" in capsys.readouterr().out
+
+
+def test_the_page_says_what_is_kept() -> None:
+    assert PAGE.read_text("utf-8") == page(KEPT, PLAN)
+
+
+@pytest.mark.parametrize(
+    ("said", "end"),
+    [
+        (["ai"], "no call"),
+        (["ai", ("Wrote a.txt", "success"), "ai"], "answered"),
+        (["ai", ("Error: no such file", "success"), "ai"], "after an error"),
+        (["ai", ("File '/a.txt' not found", "error"), "ai"], "after an error"),
+    ],
+)
+def test_an_answer_right_after_a_failure_is_told_apart(said: list[str | tuple[str, str]], end: str) -> None:
+    messages = [
+        {"type": each, "data": {}}
+        if isinstance(each, str)
+        else {"type": "tool", "data": {"content": each[0], "status": each[1]}}
+        for each in said
+    ]
+
+    assert how_it_ended("answered", messages) == end
+    assert how_it_ended("turns", messages) == "turns"
 
 
 def test_of_the_tasks_that_are_kept_for_judging_only_the_ids_are_read(tmp_path: Path) -> None:
