@@ -7,6 +7,7 @@ from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 
+from deepagents.middleware.finish_check import FinishCheckMiddleware
 from deepagents.models import ModelProvider, register_model_provider
 from deepagents.profiles import GeneralPurposeSubagentProfile, HarnessProfile, register_harness_profile
 from deepagents_local.catalog import PROVIDER
@@ -16,6 +17,8 @@ PROFILE = HarnessProfile(
     base_system_prompt="You change files with tools. Do only what the task asks.",
     excluded_tools=frozenset({"execute", "task", "write_todos", "read_todos", "delete"}),
     excluded_middleware=frozenset({"TodoListMiddleware"}),
+    # It often ends a run with the text of a failure, or with what it means to do next.
+    extra_middleware=lambda: [FinishCheckMiddleware()],
     general_purpose_subagent=GeneralPurposeSubagentProfile(enabled=False),
 )
 

@@ -16,7 +16,7 @@ from benchmarks.outcome.faults.tables import render
 from benchmarks.outcome.faults.tasks import TASKS
 from benchmarks.outcome.faults.trial import Attempt, Job, attempts
 
-ARMS = ("ours", "peer", "bare")
+ARMS = ("ours", "checked", "peer", "bare")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -10,13 +10,16 @@ from langchain.agents import create_agent
 from langchain_core.tools import BaseTool, tool
 
 from benchmarks.outcome.faults.model import FaultyModel
-from deepagents import create_deep_agent
+from deepagents import create_deep_agent, middleware
 from deepagents.backends import LocalShellBackend
 
 
-def deep(model: FaultyModel, root: Path) -> Any:
-    """Make a deep agent with files and commands below a directory."""
-    return create_deep_agent(model=model, backend=LocalShellBackend(root_dir=root, virtual_mode=True))
+def deep(model: FaultyModel, root: Path, *, checked: bool = False) -> Any:
+    """Make a deep agent with files and commands below a directory; `checked` is asked whether it is done."""
+    # By its name where it is wanted: only our own package has it.
+    more: list[Any] = [middleware.FinishCheckMiddleware()] if checked else []
+    backend = LocalShellBackend(root_dir=root, virtual_mode=True)
+    return create_deep_agent(model=model, backend=backend, middleware=more)
 
 
 def bare(model: FaultyModel, root: Path) -> Any:

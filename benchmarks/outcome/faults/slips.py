@@ -33,11 +33,18 @@ _INVENTED: Final = MappingProxyType(
         "execute": "run_shell", "ls": "list_dir",
     }
 )  # fmt: skip
+_ANNOUNCED: Final = (
+    "Next I will see to {what}.",
+    "I see. Let me look at {what} now.",
+    "Now to {what}:",
+    "The next step would be {what}.",
+    "",
+)
 
 
 @dataclass(frozen=True)
 class Slip:
-    """One fault: its kind, and the drift, the right argument or tool, or the root that it is about."""
+    """One fault: its kind, and the drift, the right argument or tool, the root, or the words."""
 
     kind: Kind
     detail: str = ""
@@ -55,6 +62,8 @@ def choose(step: Step, files: Files, host: str, failed: bool, random: Random) ->
             return Slip(kind, random.choice(sorted(step.arguments)))
         case "tool":
             return Slip(kind, step.tool)
+        case "announced":
+            return Slip(kind, random.choice(_ANNOUNCED))
         case "root":
             return Slip(kind, random.choice(["/workspace", "/home/user/project", host]))
         case _:
@@ -87,8 +96,8 @@ def say(step: Step, slip: Slip | None, call_id: str, last_error: str = "") -> AI
     match slip:
         case Slip("no JSON"):
             return _broken(step, call_id)
-        case Slip("announced"):
-            return AIMessage(f"Next I will call {step.tool} for {step.path or 'the command'}.")
+        case Slip("announced", form):
+            return AIMessage(form.format(what=step.path or "the command"))
         case Slip("error as answer"):
             return AIMessage(last_error)
         case _:

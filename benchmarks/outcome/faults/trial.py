@@ -77,8 +77,9 @@ def _attempt(part: str, arm: str, task: Task, plan: Plan, dial: float | str) -> 
         root = Path(name).resolve()
         task.lay(root)
         model = FaultyModel(task=task, plan=plan, host=str(root))
-        make = arms.bare if arm == "bare" else arms.deep
-        answer, ended = _run(make(model, root), task)
+        checked = arm == "checked"
+        agent = arms.bare(model, root) if arm == "bare" else arms.deep(model, root, checked=checked)
+        answer, ended = _run(agent, task)
         solved = task.is_solved(root, answer)
         spoiled = not solved and _is_spoiled(task, root)
         return Attempt(

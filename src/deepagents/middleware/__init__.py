@@ -8,6 +8,7 @@ from deepagents.middleware.async_subagents import (
     TaskEvent,
 )
 from deepagents.middleware.filesystem import FilesystemMiddleware
+from deepagents.middleware.finish_check import FinishCheckMiddleware
 from deepagents.middleware.memory import MemoryMiddleware
 from deepagents.middleware.rubric import (
     GRADER_SYSTEM_PROMPT,
@@ -48,6 +49,7 @@ __all__ = [
     "CriterionPass",
     "FilesystemMiddleware",
     "FilesystemPermission",
+    "FinishCheckMiddleware",
     "GraderResponse",
     "GraderVerdict",
     "MemoryMiddleware",

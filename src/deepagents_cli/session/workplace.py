@@ -19,6 +19,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from deepagents.errors import UnknownModel
 from deepagents.limits import Limits
+from deepagents.middleware.finish_check import FinishCheckMiddleware
 from deepagents_cli.approval.policy import Policy
 from deepagents_cli.errors import CommandError
 from deepagents_cli.project.agents import choose_other_model
@@ -73,6 +74,7 @@ class Workplace:
         """The files that were shown before they are written."""
         self.notices: list[str] = []
         self.saver: AsyncSqliteSaver | None = None
+        self._checks_end = False
         self._resources = ExitStack()
         self._resources.callback(self.record.close)
         self._policy: Policy | None = None
@@ -89,6 +91,8 @@ class Workplace:
             add_trusted(user_file(Path.home()), self.setup.trust())
             self.setup = load_setup(self.project)
         settings = self.setup.settings
+        # In a conversation a person reads the answer, and says so if it was no end.
+        self._checks_end = model is not None
         self.access = replace(Access.of(self.options, settings), asks_hosts=model is None)
         self.limits: Limits | None = limits_of(self.options, settings.limits)
         self._set_model(model or await self._find_model())
@@ -160,7 +164,7 @@ class Workplace:
             self.limits,
             setup=self.setup,
             notify=self.notify,
-            middleware=[steering],
+            middleware=[steering, *([FinishCheckMiddleware()] if self._checks_end else [])],
             around_calls=around_calls,
             schema=schema,
         )

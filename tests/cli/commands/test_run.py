@@ -15,6 +15,8 @@ def test_an_agent_works_on_real_files_and_shows_how(cli: Command, directory: Pat
         calls(("ls", {"path": "."}), ("read_file", {"file_path": "notes.md"})),
         call("edit_file", file_path="notes.md", old_string="second", new_string="2nd"),
         "The second line is mended.",
+        # A to-do is open, so it is asked whether this is the end: nobody is there to say "go on".
+        "It is mended, and that was all.",
     )
 
     ended = cli.run("mend it", "--yes", model=model)
@@ -23,6 +25,8 @@ def test_an_agent_works_on_real_files_and_shows_how(cli: Command, directory: Pat
     assert (directory / "notes.md").read_text() == "first line\n2nd line\n"
     for shown in ("  [>] mend the second line", "\n✓ edit_file notes.md\n", "\nThe second line is mended.\n"):
         assert shown in ended.out
+    assert "to-dos are open" in model.asked[-1].last
+    assert "It is mended, and that was all." in ended.out
 
 
 def test_threads_are_kept_in_one_place_that_others_cannot_read(cli: Command, state: Path) -> None:
