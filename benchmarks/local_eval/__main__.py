@@ -8,11 +8,12 @@ from pathlib import Path
 from benchmarks.local_eval.report import Row, page, summary
 from benchmarks.local_eval.set_a import SET_A
 from benchmarks.local_eval.set_b import SET_B
+from benchmarks.local_eval.set_c import SET_C
 from benchmarks.local_eval.tasks import Task
 from benchmarks.local_eval.trial import attempt
 from deepagents_local import DEFAULT_MODEL, pull_weights
 
-SETS = {"A": SET_A, "B": SET_B}
+SETS = {"A": SET_A, "B": SET_B, "C": SET_C}
 PAGE = Path(__file__).parents[2] / "docs" / "local-model-results.md"
 
 
@@ -39,7 +40,7 @@ def _arguments() -> Namespace:
     parser = ArgumentParser(prog="python -m benchmarks.local_eval")
     parser.add_argument("--model", default=DEFAULT_MODEL)
     parser.add_argument("--tries", type=int, default=5, help="attempts at each task (5)")
-    parser.add_argument("--sets", default="BA", help="A, B, or BA (the default)")
+    parser.add_argument("--sets", default="CBA", help="some of A, B and C, in the order to run (CBA)")
     parser.add_argument("--only", default="", help="tasks whose name contains this")
     parser.add_argument("--out", type=Path, default=PAGE, help="the page to write")
     parser.add_argument("--dry", action="store_true", help="write no page")

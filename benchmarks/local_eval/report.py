@@ -12,8 +12,9 @@ from benchmarks.local_eval.trial import TEMPERATURE, Trial
 
 _ABOUT = {
     "A": "Set A was written before anything was tuned, and the tuning was done on it.",
-    "B": "Set B was written after the tuning: it is the one to judge by "
-    "([how far it was held out](concepts/local-model.md#edges)).",
+    "B": "Set B was written after the first tuning; the second looked at some of its tasks.",
+    "C": "Set C has tasks of the same kinds with other words. It was written before the second tuning and "
+    "not looked at in it: it is the one to judge by ([how it was tuned](concepts/local-model.md#details)).",
 }
 
 

@@ -28,7 +28,7 @@ from deepagents_local.habits import Habits, find_forms, offer_tools
 from deepagents_local.llama import EngineSettings, get_shared_engine, physical_cores
 from deepagents_local.prompt import turns
 from deepagents_local.reader import ObjectReader, PlainReader
-from deepagents_local.seen import find_shown_lines, include_line_end
+from deepagents_local.seen import complete_edit, find_shown_lines, find_small_files
 from deepagents_local.signatures import Call, call_form, grammar, name_of
 from deepagents_local.streams import astream, stream
 from deepagents_local.weights import need_weights
@@ -212,7 +212,9 @@ class _Answer:
 
     def _last(self, finish: Finish) -> ChatGenerationChunk:
         ending = self._reader.end(cut=finish.reason == "length")
-        call = include_line_end(ending.call, find_shown_lines(self._messages)) if ending.call else None
+        call = ending.call and complete_edit(
+            ending.call, find_shown_lines(self._messages), find_small_files(self._messages)
+        )
         return self._chunk(
             content=ending.text,
             tool_call_chunks=[_call_chunk(call)] if call else [],

@@ -27,15 +27,25 @@ _EXAMPLES = """
 
 Example: in sky.txt say red instead of blue, and add the line Good night. at the end.
 {"tool": "read_file", "file_path": "/sky.txt"}
-Look up.
+```
+# Sky
+
 The sky is blue.
-{"tool": "edit_file", "file_path": "/sky.txt", "old_string": "The sky is blue.", \
-"new_string": "The sky is red.\\nGood night."}
+```
+{"tool": "edit_file", "file_path": "/sky.txt"}
+```
+# Sky
+
+The sky is red.
+Good night.
+```
 {"final_answer": "Done: /sky.txt says red, and Good night. at the end."}
 
 Example: what colour is the sea in sea.txt?
 {"tool": "read_file", "file_path": "/sea.txt"}
+```
 The sea is green.
+```
 {"final_answer": "The sea is green."}"""
 
 _LINE_NUMBER = re.compile(r"^ *\d+\t", re.MULTILINE)
@@ -107,8 +117,9 @@ def _render_turn(message: AIMessage, structured: bool) -> str:
 
 def _result(message: ToolMessage, task: str) -> str:
     text = text_of(message)
-    shown = _LINE_NUMBER.sub("", text) if message.name == "read_file" else text
-    text = f"Result of {message.name or 'the tool'}:\n{shown}"
+    if message.name == "read_file":
+        text = f"```\n{_LINE_NUMBER.sub('', text)}\n```"
+    text = f"Result of {message.name or 'the tool'}:\n{text}"
     if not task:
         return text
     asked = task if len(task) <= REMINDER_LIMIT else task[:REMINDER_LIMIT] + " …"

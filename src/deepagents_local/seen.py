@@ -9,9 +9,19 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from deepagents_local.signatures import TOOL, Call, call_form, closed, name_of
+from deepagents_local.signatures import (
+    TOOL,
+    Call,
+    call_form,
+    can_stand_below,
+    closed,
+    form_with_text,
+    name_of,
+)
 
 LINES_IN_ALL = 400
+SMALL_IN_LINES = 20
+SMALL_IN_CHARACTERS = 1600
 
 _NUMBERED = re.compile(r"^ *\d+\t(.*)$", re.MULTILINE)
 _FILE_NAME = re.compile(r"(?<![\w/.-])[\w./-]*\w\.[A-Za-z]\w{0,9}\b")
@@ -28,6 +38,33 @@ def find_shown_lines(messages: Sequence[BaseMessage]) -> dict[str, list[str]]:
         for path, text in _news(name, args, result, files).items():
             files[path] = _lines(text)
     return {path: lines[:LINES_IN_ALL] for path, lines in files.items() if lines}
+
+
+def find_small_files(messages: Sequence[BaseMessage]) -> dict[str, str]:
+    """The text of each file that was read whole and is small enough to be written anew."""
+    files: dict[str, str] = {}
+    for name, args, result in _find_finished(messages):
+        path = str(args.get("file_path"))
+        if name == "read_file" and (text := _find_whole(result)):
+            files[path] = text
+        elif name == "write_file":
+            files[path] = str(args.get("content")).rstrip("\n")
+        elif name == "edit_file" and path in files:
+            times = -1 if args.get("replace_all") else 1
+            files[path] = files[path].replace(str(args.get("old_string")), str(args.get("new_string")), times)
+    return {path: text for path, text in files.items() if _is_small(text)}
+
+
+def _find_whole(result: str) -> str:
+    """The text of a file, if the result shows all of it and nothing else."""
+    lines = [_NUMBERED.fullmatch(line) for line in result.split("\n")]
+    whole = result.lstrip().startswith("1\t") and all(lines)
+    return "\n".join(line[1] for line in lines if line) if whole else ""
+
+
+def _is_small(text: str) -> bool:
+    few = text.count("\n") < SMALL_IN_LINES and len(text) <= SMALL_IN_CHARACTERS
+    return bool(text) and few and can_stand_below(text)
 
 
 def _news(
@@ -62,13 +99,17 @@ def _read_matches(result: str) -> dict[str, str]:
     return found
 
 
-def edit_forms(tool: Mapping[str, Any], files: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
-    """For each file that was read: replace one of its lines, or a word that it holds more than once."""
-    forms: list[dict[str, Any]] = []
+def edit_forms(
+    tool: Mapping[str, Any], files: Mapping[str, Sequence[str]], small: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """For each file that was read: write it anew if it is small, or replace one of its lines, or a word that
+    it holds more than once."""
+    forms: list[dict[str, Any]] = [form_with_text(tool, list(small))] if small else []
     for path, lines in files.items():
         target = {TOOL: {"const": name_of(tool)}, "file_path": {"const": path}}
         new = {"new_string": {"type": "string"}}
-        forms.append(closed({**target, "old_string": {"enum": list(lines)}, **new}))
+        if path not in small:
+            forms.append(closed({**target, "old_string": {"enum": list(lines)}, **new}))
         if words := _find_repeated_words(lines):
             new = {"new_string": {"type": "string", "pattern": r"^\w+$"}}
             every = {"replace_all": {"const": True}}
@@ -95,9 +136,12 @@ def write_forms(tool: Mapping[str, Any], messages: Sequence[BaseMessage]) -> lis
     ]
 
 
-def include_line_end(call: Call, files: Mapping[str, Sequence[str]]) -> Call:
-    """A line that is replaced by nothing goes away with its line break."""
+def complete_edit(call: Call, files: Mapping[str, Sequence[str]], small: Mapping[str, str]) -> Call:
+    """Say what is replaced: all of a small file, or a line, with its line break if nothing comes instead."""
     args = call.args
+    if call.name == "edit_file" and "old_string" not in args:
+        path = str(args.get("file_path"))
+        return Call(call.name, {"file_path": path, "old_string": small.get(path, ""), **args})
     lines = files.get(str(args.get("file_path")), ())
     old = args.get("old_string")
     if call.name != "edit_file" or args.get("new_string") != "" or old not in lines:

@@ -13,6 +13,12 @@ TOOL = "tool"
 ANSWER = "final_answer"
 DESCRIPTION_LIMIT = 90
 
+_FENCE = "```"
+_BELOW = f"\n{_FENCE}\n"
+_WITH_TEXT = "x-with-text"
+_TEXTS = {"write_file": "content", "edit_file": "new_string"}
+"""The argument of a tool that may stand below the call, as it is: small models escape quotes badly."""
+
 _NOT_FOR_GRAMMARS = frozenset(
     {"title", "description", "default", "examples", "$schema", "$defs", "deprecated"}
 )
@@ -59,9 +65,17 @@ def signature(tool: Mapping[str, Any]) -> str:
 
 
 def grammar(forms: Sequence[Mapping[str, Any]]) -> str:
-    """The language of allowed replies: any of these objects, on one line."""
+    """The language of allowed replies: any of these objects, on one line, some with a text below them."""
     layout = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": ", "lenient": True}
-    return "%llguidance {}\nstart: %json " + json.dumps({"anyOf": list(forms), "x-guidance": layout})
+
+    def one_of(some: Sequence[Mapping[str, Any]]) -> str:
+        return "%json " + json.dumps({"anyOf": some, "x-guidance": layout})
+
+    alone = [form for form in forms if _WITH_TEXT not in form]
+    above = [form for form in forms if _WITH_TEXT in form]
+    rules = [f"{one_of(above)} TEXT"] * bool(above) + [one_of(alone)] * bool(alone)
+    text = r"TEXT: /\n```\n(([^`\n][^\n]*)?\n)+```/"
+    return "\n".join(["%llguidance {}", f"start: {' | '.join(rules)}", *[text] * bool(above)])
 
 
 def answer_form() -> dict[str, Any]:
@@ -88,8 +102,23 @@ def closed(properties: Mapping[str, Any], required: Sequence[str] | None = None)
     }
 
 
+def form_with_text(tool: Mapping[str, Any], paths: Sequence[str]) -> dict[str, Any]:
+    """The schema of a call on one of these files whose text stands below it."""
+    return closed({TOOL: {"const": name_of(tool)}, "file_path": {"enum": list(paths)}}) | {_WITH_TEXT: True}
+
+
+def can_stand_below(text: str) -> bool:
+    """Whether a text can be told from the end of itself."""
+    return not any(line.startswith("`") for line in text.split("\n"))
+
+
 def write_call(call: Call) -> str:
     """A tool call in the form in which the model writes it."""
+    text = call.args.get(_TEXTS["edit_file"])
+    if call.name == "edit_file" and "\n" in str(call.args.get("old_string")).strip("\n"):
+        # Of a whole file the model writes only what it becomes.
+        head = _dump({TOOL: call.name, "file_path": call.args.get("file_path")})
+        return f"{head}{_BELOW}{text}\n{_FENCE}"
     return _dump({TOOL: call.name, **{_key(name): value for name, value in call.args.items()}})
 
 
@@ -100,18 +129,21 @@ def write_answer(text: str) -> str:
 
 def read_reply(text: str) -> Call | str | None:
     """A tool call, a final answer, or None where the text is neither, for example because it was cut off."""
+    head, below, rest = text.partition(_BELOW)
+    body, end, _ = rest.rpartition(f"\n{_FENCE}")
     try:
-        found = json.loads(text)
+        found = json.loads(head)
     except ValueError:
         return None
-    if not isinstance(found, dict):
+    if not isinstance(found, dict) or (below and not end):
         return None
     reply = cast("dict[str, Any]", found)
     if ANSWER in reply:
         return str(reply[ANSWER])
     if TOOL not in reply:
         return None
-    return Call(str(reply[TOOL]), {_name(key): value for key, value in reply.items() if key != TOOL})
+    args = {_name(key): value for key, value in reply.items() if key != TOOL}
+    return Call(name := str(reply[TOOL]), args | ({_TEXTS[name]: body} if below else {}))
 
 
 def _key(name: str) -> str:

@@ -96,7 +96,8 @@ def with_tools(engine: ScriptedEngine, tools: Sequence[Any] = FILE_TOOLS, **opti
 def forms(request: Request) -> list[dict[str, Any]]:
     """The objects that the request allows as a reply."""
     assert request.grammar is not None
-    return json.loads(request.grammar.split("%json ", 1)[1])["anyOf"]
+    schemas = request.grammar.split("%json ")[1:]
+    return [form for schema in schemas for form in json.JSONDecoder().raw_decode(schema)[0]["anyOf"]]
 
 
 def allowed_names(request: Request) -> list[str]:

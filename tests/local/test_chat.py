@@ -79,6 +79,25 @@ def test_a_call_that_was_cut_off_is_a_message_and_never_a_call() -> None:
     assert answer.response_metadata["finish_reason"] == "length"
 
 
+def test_a_small_file_is_written_anew_by_an_edit_of_all_of_it(call_mode: CallMode) -> None:
+    engine = ScriptedEngine('{"tool": "edit_file", "file_path": "/a.py"}\n```\nprint("b")\nb()\n```')
+    read = {"name": "read_file", "args": {"file_path": "/a.py"}, "id": "1"}
+    answer = call_mode.invoke(
+        with_tools(engine),
+        [
+            HumanMessage("Say b in a.py"),
+            AIMessage("", tool_calls=[read]),
+            ToolMessage("     1\tprint('a')\n     2\ta()", tool_call_id="1", name="read_file"),
+        ],
+    )
+
+    assert answer.tool_calls[0]["args"] == {
+        "file_path": "/a.py",
+        "old_string": "print('a')\na()",
+        "new_string": 'print("b")\nb()',
+    }
+
+
 def test_an_answer_that_was_cut_off_keeps_its_beginning() -> None:
     answer = with_tools(ScriptedEngine('{"final_answer": "Once upon', cut=True)).invoke("Tell")
 
@@ -103,7 +122,7 @@ def test_earlier_calls_and_results_are_told_in_the_form_of_the_answers() -> None
     assert "read_file(file_path: str, offset: int = 0) - Read a file" in system["content"]
     assert asked == {"role": "user", "content": "What is in a.txt?"}
     assert called == {"role": "assistant", "content": READ}
-    assert result["content"].startswith("Result of read_file:\nmoon\n")
+    assert result["content"].startswith("Result of read_file:\n```\nmoon\n```\n")
     assert "The task is: What is in a.txt?" in result["content"]
 
 

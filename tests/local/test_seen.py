@@ -5,7 +5,13 @@ from typing import Any
 from langchain_core.messages import HumanMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from deepagents_local.seen import edit_forms, find_shown_lines, include_line_end, write_forms
+from deepagents_local.seen import (
+    complete_edit,
+    edit_forms,
+    find_shown_lines,
+    find_small_files,
+    write_forms,
+)
 from deepagents_local.signatures import Call
 from tests.local.engines import edit_file, write_file
 from tests.local.test_habits import step
@@ -52,7 +58,7 @@ def test_failures_show_nothing() -> None:
 
 
 def test_an_edit_takes_a_shown_line_or_a_word_that_is_there_more_than_once() -> None:
-    line, word = edit_forms(EDIT, {"/a.py": ["def fetch(key):", "print(fetch(1))"]})
+    line, word = edit_forms(EDIT, {"/a.py": ["def fetch(key):", "print(fetch(1))"]}, {})
 
     assert line["properties"]["old_string"] == {"enum": ["def fetch(key):", "print(fetch(1))"]}
     assert word["properties"]["old_string"] == {"enum": ["fetch"]}
@@ -64,11 +70,37 @@ def test_a_line_replaced_by_nothing_goes_with_its_line_break() -> None:
 
     def removed(line: str) -> Any:
         args = {"file_path": "/a", "old_string": line, "new_string": ""}
-        return include_line_end(Call("edit_file", args), files).args["old_string"]
+        return complete_edit(Call("edit_file", args), files, {}).args["old_string"]
 
     assert removed("one") == "one\n"
     assert removed("two") == "\ntwo"
     assert removed("elsewhere") == "elsewhere"
+
+
+def test_a_small_file_that_was_read_whole_is_written_anew() -> None:
+    messages = [
+        *step("read_file", "     1\tone\n     2\t\n     3\ttwo", file_path="/a"),
+        *step("edit_file", "done", file_path="/a", old_string="two", new_string="2"),
+        *step("write_file", "done", file_path="/b", content="new\n"),
+    ]
+    small = find_small_files(messages)
+    (form,) = edit_forms(EDIT, find_shown_lines(messages), small)
+
+    assert small == {"/a": "one\n\n2", "/b": "new"}
+    assert form["properties"] == {"tool": {"const": "edit_file"}, "file_path": {"enum": ["/a", "/b"]}}
+    call = complete_edit(Call("edit_file", {"file_path": "/a", "new_string": "1"}), {}, small)
+    assert call.args == {"file_path": "/a", "old_string": "one\n\n2", "new_string": "1"}
+
+
+def test_what_is_long_or_was_read_in_part_or_looks_like_its_own_end_is_edited_by_lines() -> None:
+    def small(result: str) -> dict[str, str]:
+        return find_small_files(step("read_file", result, file_path="/a"))
+
+    assert small(PAGE) == {}
+    assert small("     5\tlast") == {}
+    assert small("System reminder: File exists but has empty contents") == {}
+    assert small("     1\t```sh\n     2\tls\n     3\t```") == {}
+    assert small("\n".join(f"{number:6}\tline" for number in range(1, 22))) == {}
 
 
 def paths(*messages: Any, ask: str) -> list[str] | None:

@@ -72,6 +72,15 @@ def test_a_call_reads_as_it_was_written_even_with_an_argument_called_tool(
     assert read_reply(write_call(Call(name, {**args, "tool": 1}))) == Call(name, {**args, "tool": 1})
 
 
+def test_a_file_that_is_written_anew_stands_below_its_call_as_it_is() -> None:
+    call = Call("edit_file", {"file_path": "/a.py", "old_string": "a\nb", "new_string": 'say "a"\n\nb'})
+    written = write_call(call)
+
+    assert written == '{"tool": "edit_file", "file_path": "/a.py"}\n```\nsay "a"\n\nb\n```'
+    assert read_reply(written) == Call("edit_file", {"file_path": "/a.py", "new_string": 'say "a"\n\nb'})
+    assert read_reply(written.removesuffix("\n```")) is None
+
+
 @given(st.text())
 def test_an_answer_reads_as_it_was_written(text: str) -> None:
     assert read_reply(write_answer(text)) == text
