@@ -8,7 +8,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from deepagents_local.seen import edit_forms, find_shown_lines, find_small_files, write_forms
+from deepagents_local.seen import edit_forms, write_forms
 from deepagents_local.signatures import answer_form, call_form, name_of, parameters
 
 Tools = Sequence[Mapping[str, Any]]
@@ -84,7 +84,7 @@ def _plain(tool: Mapping[str, Any], habits: Habits) -> Mapping[str, Any]:
 
 def _forms(messages: Sequence[BaseMessage], tool: Mapping[str, Any], habits: Habits) -> list[dict[str, Any]]:
     if habits.edit_shown_lines and name_of(tool) == "edit_file":
-        return edit_forms(tool, find_shown_lines(messages), find_small_files(messages))
+        return edit_forms(tool, messages)
     if habits.write_named_files and name_of(tool) == "write_file":
         return write_forms(tool, messages)
     return [call_form(tool)]

@@ -99,21 +99,24 @@ def _read_matches(result: str) -> dict[str, str]:
     return found
 
 
-def edit_forms(
-    tool: Mapping[str, Any], files: Mapping[str, Sequence[str]], small: Mapping[str, str]
-) -> list[dict[str, Any]]:
-    """For each file that was read: write it anew if it is small, or replace one of its lines, or a word that
-    it holds more than once."""
+def edit_forms(tool: Mapping[str, Any], messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
+    """For each file that was read: write it anew if it is small, else replace a line; or rename a word.
+
+    The word is one of the request that the file holds more than once.
+    """
+    files, small = find_shown_lines(messages), find_small_files(messages)
+    asked = set(_WORD.findall(_find_request(messages)))
     forms: list[dict[str, Any]] = [form_with_text(tool, list(small))] if small else []
     for path, lines in files.items():
         target = {TOOL: {"const": name_of(tool)}, "file_path": {"const": path}}
         new = {"new_string": {"type": "string"}}
         if path not in small:
             forms.append(closed({**target, "old_string": {"enum": list(lines)}, **new}))
-        if words := _find_repeated_words(lines):
+        if words := [word for word in _find_repeated_words(lines) if word in asked]:
             new = {"new_string": {"type": "string", "pattern": r"^\w+$"}}
+            # Said first, so that the model knows what it begins.
             every = {"replace_all": {"const": True}}
-            forms.append(closed({**target, "old_string": {"enum": words}, **new, **every}))
+            forms.append(closed({**target, **every, "old_string": {"enum": words}, **new}))
     return forms
 
 
@@ -160,10 +163,14 @@ def _is_failure(message: BaseMessage) -> bool:
 
 
 def _find_named_files(messages: Sequence[BaseMessage]) -> list[str]:
-    asked = [message.text for message in messages if isinstance(message, HumanMessage)]
     return list(
-        dict.fromkeys(f"/{name.lstrip('./')}" for text in asked[-1:] for name in _FILE_NAME.findall(text))
+        dict.fromkeys(f"/{name.lstrip('./')}" for name in _FILE_NAME.findall(_find_request(messages)))
     )
+
+
+def _find_request(messages: Sequence[BaseMessage]) -> str:
+    asked = [message.text for message in messages if isinstance(message, HumanMessage)]
+    return asked[-1] if asked else ""
 
 
 def _find_finished(messages: Sequence[BaseMessage]) -> list[tuple[str, Mapping[str, Any], str]]:

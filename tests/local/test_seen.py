@@ -58,11 +58,13 @@ def test_failures_show_nothing() -> None:
 
 
 def test_an_edit_takes_a_shown_line_or_a_word_that_is_there_more_than_once() -> None:
-    line, word = edit_forms(EDIT, {"/a.py": ["def fetch(key):", "print(fetch(1))"]}, {})
+    read = step("read_file", PAGE, file_path="/a.py")
+    line, word = edit_forms(EDIT, [HumanMessage("Rename fetch to load."), *read])
 
     assert line["properties"]["old_string"] == {"enum": ["def fetch(key):", "print(fetch(1))"]}
     assert word["properties"]["old_string"] == {"enum": ["fetch"]}
     assert word["properties"]["replace_all"] == {"const": True}
+    assert edit_forms(EDIT, [HumanMessage("Say so."), *read]) == [line]
 
 
 def test_a_line_replaced_by_nothing_goes_with_its_line_break() -> None:
@@ -84,7 +86,7 @@ def test_a_small_file_that_was_read_whole_is_written_anew() -> None:
         *step("write_file", "done", file_path="/b", content="new\n"),
     ]
     small = find_small_files(messages)
-    (form,) = edit_forms(EDIT, find_shown_lines(messages), small)
+    (form,) = edit_forms(EDIT, messages)
 
     assert small == {"/a": "one\n\n2", "/b": "new"}
     assert form["properties"] == {"tool": {"const": "edit_file"}, "file_path": {"enum": ["/a", "/b"]}}
