@@ -36,7 +36,7 @@ def questions(messages: list[Any]) -> list[str]:
     ("script", "why"),
     [
         ((FAILS, "Error: File '/hello.py' not found"), "your last call, of read_file, failed"),
-        ((PLANS, "Done."), "1 to-dos are open"),
+        ((PLANS, "Done."), "a to-do is open"),
         (("Next I will write the file.",), "you announced a next step"),
         (("I see. Now I will edit /a.py.",), "you announced a next step"),
         (("I will now do this:",), "you announced a next step"),

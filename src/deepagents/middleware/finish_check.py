@@ -51,6 +51,7 @@ class FinishCheckMiddleware(BaseMiddleware):
         why = _doubt(messages, state.get("todos") or ())
         if why is None:
             return None
+        runtime.stream_writer({"type": _SOURCE, "why": why})
         question = HumanMessage(
             _QUESTION.format(why=why), name=_SOURCE, additional_kwargs={"lc_source": _SOURCE}
         )
@@ -78,7 +79,7 @@ def _doubt(messages: Sequence[AnyMessage], todos: Iterable[Any]) -> str | None:
     if failed := _failed_before(messages):
         return f"your last call, of {failed}, failed"
     if open_todos := sum(_is_open(each) for each in todos):
-        return f"{open_todos} to-dos are open"
+        return "a to-do is open" if open_todos == 1 else f"{open_todos} to-dos are open"
     if not text:
         return "you said nothing"
     return "you announced a next step" if _ANNOUNCES.search(text) else None

@@ -104,8 +104,18 @@ def _notice_line(event: Event) -> str | None:
             return one_line(text)
         case TaskChanged(name=name, status=status):
             return f"{one_line(name)}, elsewhere: {one_line(status)}"
-        case Custom(data={"type": "rubric_evaluation_end", "result": str(result)}):
+        case Custom(data=data):
+            return _sent_back_line(data)
+        case _:
+            return None
+
+
+def _sent_back_line(data: object) -> str | None:
+    match data:
+        case {"type": "rubric_evaluation_end", "result": str(result)}:
             return f"graded: {_words(result)}"
+        case {"type": "finish_check", "why": str(why)}:
+            return f"asked whether this is the end: {one_line(why)}"
         case _:
             return None
 

@@ -25,8 +25,8 @@ def test_an_agent_works_on_real_files_and_shows_how(cli: Command, directory: Pat
     assert (directory / "notes.md").read_text() == "first line\n2nd line\n"
     for shown in ("  [>] mend the second line", "\n✓ edit_file notes.md\n", "\nThe second line is mended.\n"):
         assert shown in ended.out
-    assert "to-dos are open" in model.asked[-1].last
-    assert "It is mended, and that was all." in ended.out
+    assert "asked whether this is the end: a to-do is open\n" in ended.out
+    assert "\nIt is mended, and that was all.\n" in ended.out
 
 
 def test_threads_are_kept_in_one_place_that_others_cannot_read(cli: Command, state: Path) -> None:
