@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, cast
 from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
-from langchain_core.runnables.config import ensure_config, var_child_runnable_config
+from langchain_core.runnables.config import ensure_config, merge_configs, var_child_runnable_config
 from langgraph.channels.base import BaseChannel
 from langgraph.channels.binop import BinaryOperatorAggregate
 from langgraph.channels.delta import DeltaChannel
@@ -279,6 +279,13 @@ def called_back(handler: BaseCallbackHandler) -> Generator[None]:
     else:
         callbacks = [handler, *(callbacks or ())]
     with _within({**config, "callbacks": callbacks}):
+        yield
+
+
+@contextmanager
+def configured(config: RunnableConfig) -> Generator[None]:
+    """Let all that is called meanwhile have these tags and metadata too."""
+    with _within(merge_configs(ensure_config(), config)):
         yield
 
 

@@ -58,6 +58,8 @@ class Asked:
 
 
 _SUMMARY_MARKS: Final = ("<messages>", "Messages to summarize:")
+_ORDER: Final = "summary_request"
+"""Where the last message of a request has this for its `lc_source`, it asks for a summary of all others."""
 
 _MOST_DESCRIBED: Final = 500
 
@@ -238,13 +240,14 @@ class ScriptedModel(BaseChatModel):
 
 
 def is_summary_request(asked: Asked) -> bool:
-    """Return whether a request asks for a summary of messages that it quotes."""
-    return not asked.tools and any(mark in asked.last for mark in _SUMMARY_MARKS)
+    """Return whether a request asks for a summary, of messages that it quotes or of those before the last."""
+    is_marked = bool(asked.messages) and asked.messages[-1].additional_kwargs.get("lc_source") == _ORDER
+    return is_marked or (not asked.tools and any(mark in asked.last for mark in _SUMMARY_MARKS))
 
 
 def say_how_long(asked: Asked) -> str:
     """Answer a request for a summary with the length of what was to be summarized."""
-    return f"Summary of {len(asked.last)} characters."
+    return f"Summary of {sum(len(each.text) for each in asked.messages)} characters."
 
 
 class WindowedModel(ScriptedModel):

@@ -16,6 +16,7 @@ from langgraph.types import Interrupt
 from deepagents._deprecation import warn_caller
 from deepagents._state.runtime import in_graph, is_saved
 from deepagents.errors import ConfigError
+from deepagents.middleware._history import is_from_person
 from deepagents.middleware.approval.files import Call, Specs, waits
 from deepagents.permissions import Rules
 from deepagents.tools import specs_by_name
@@ -196,7 +197,7 @@ def explain_no_checkpointer() -> str | None:
 def warn_without_checkpointer(messages: Sequence[Any]) -> None:
     """Warn before the first call of the model, rather than at the first question, that no thread is kept."""
     # Once for each message of a person, not at every step of the work.
-    begins = not messages or messages[-1].type == "human"
+    begins = not messages or is_from_person(messages[-1])
     if begins and explain_no_checkpointer():
         warn_caller(f"Calls of this agent may wait for a person. {_NO_CHECKPOINTER}", beyond=_RUNNERS)
 

@@ -16,7 +16,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp
 
-from deepagents._async import IOCall, as_io_call, gather, in_thread
+from deepagents._async import Coro, IOCall, as_io_call, gather, in_thread
 from deepagents._deprecation import warn_caller
 from deepagents._state.runtime import emit
 from deepagents._text import describe_exception
@@ -46,6 +46,7 @@ from deepagents.middleware.summarization.policy import (
     least_gain,
 )
 from deepagents.middleware.summarization.summarizer import (
+    AskInPlace,
     Summarizer,
     extract,
     is_summary,
@@ -115,7 +116,14 @@ class ContextCompactor:
         )
         return self._with_clips(context, dict.fromkeys(batch)) if batch else context
 
-    async def compact_if_due(self, context: Context, open_files: Callable[[], FileCalls]) -> Context:
+    def can_ask_in_place(self, context: Context, model: BaseChatModel) -> bool:
+        """Return whether the conversation's own model writes its summary, and has room for that."""
+        has_room = context.window is None or context.tokens < FULL_SHARE * context.window
+        return has_room and self.summarizer.is_written_by(model)
+
+    async def compact_if_due(
+        self, context: Context, open_files: Callable[[], FileCalls], in_place: AskInPlace | None = None
+    ) -> Context:
         """Compact if it is time; go on without where there is no summary and the context still fits.
 
         After a failure the context has to grow a little before the next attempt.
@@ -127,14 +135,21 @@ class ContextCompactor:
         if not is_due(self.trigger, context.load) or (fits and waits):
             return context
         try:
-            return await self.compact(context, open_files(), or_extract=not fits) or context
+            done = await self.compact(context, open_files(), or_extract=not fits, in_place=in_place)
+            return done or context
         except SummaryFailed as failure:
             self.failed_at[_conversation(context)] = context.tokens
             logger.warning("Going on without compaction, no summary could be had: %s", failure)
             return context
 
     async def compact(
-        self, context: Context, files: FileCalls, *, or_extract: bool = False, at: int | None = None
+        self,
+        context: Context,
+        files: FileCalls,
+        *,
+        or_extract: bool = False,
+        at: int | None = None,
+        in_place: AskInPlace | None = None,
     ) -> Context | None:
         """Return the context compacted, cut by the settings or at a message; `None` without enough to evict.
 
@@ -152,7 +167,10 @@ class ContextCompactor:
         # The same when the call is made again, and unknown to others who have the same messages.
         session = context.memory.session or f"session_{uuid5(self.secret, digest).hex}"
         archive = Archive(files, _archive_path(files, session))
-        archived, summary = await self._archive_and_summarize(context, evicted, archive, digest, or_extract)
+        summarize = partial(
+            self._summarize, digest=digest, specs=context.specs, or_extract=or_extract, in_place=in_place
+        )
+        archived, summary = await self._archive_and_summarize(context, evicted, archive, summarize)
         if isinstance(summary, SummaryFailed):
             raise summary
         ids = [each.id for each in evicted if each.id and not is_summary(each)]
@@ -234,7 +252,11 @@ class ContextCompactor:
         return self._with_clips(context, moved) if moved else context
 
     async def _archive_and_summarize(
-        self, context: Context, evicted: Sequence[AnyMessage], archive: Archive, digest: str, or_extract: bool
+        self,
+        context: Context,
+        evicted: Sequence[AnyMessage],
+        archive: Archive,
+        summarize: Callable[[Sequence[AnyMessage]], Coro[str | SummaryFailed]],
     ) -> tuple[Archived, str | SummaryFailed]:
         """Do both at the same time; media come first, so that the summarizer is shown their files."""
         own = {each.id: each for each in context.own if each.id is not None}
@@ -251,19 +273,25 @@ class ContextCompactor:
         named = await archive.media.name(asked, archive.files)
         both: list[IOCall[Any]] = [
             as_io_call(lambda: _archive(archive, messages, context.memory.file_path)),
-            as_io_call(lambda: self._summarize(named, digest, context.specs, or_extract)),
+            as_io_call(lambda: summarize(named)),
         ]
         archived, summary = await gather(both)
         return archived, summary
 
     async def _summarize(
-        self, messages: Sequence[AnyMessage], digest: str, specs: Specs, or_extract: bool
+        self,
+        messages: Sequence[AnyMessage],
+        *,
+        digest: str,
+        specs: Specs,
+        or_extract: bool,
+        in_place: AskInPlace | None,
     ) -> str | SummaryFailed:
         # The model call that a summary was made for may fail and be made again.
         if digest in self.summaries:
             return self.summaries[digest]
         try:
-            summary = await self.summarizer.summarize(messages, insist=or_extract)
+            summary = await self.summarizer.summarize(messages, insist=or_extract, in_place=in_place)
         except Exception as error:
             if isinstance(error, GraphBubbleUp):
                 raise

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Final, Self, cast
 
 from langchain.agents.middleware.internal_call_transformer import InternalCallTransformer
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.tools import InjectedToolArg
 from langgraph.errors import GraphBubbleUp
@@ -21,7 +21,7 @@ from pydantic import BaseModel
 from deepagents import _models
 from deepagents._async import arun
 from deepagents._deprecation import warn_legacy
-from deepagents._state.runtime import writes_undone_on_failure
+from deepagents._state.runtime import configured, writes_undone_on_failure
 from deepagents._text import describe_exception
 from deepagents.backends.foreign.forms import warn_form
 from deepagents.backends.handle import BACKEND_SECONDS, open_backend
@@ -61,6 +61,8 @@ from deepagents.middleware.summarization.policy import (
 )
 from deepagents.middleware.summarization.summarizer import (
     DEEPAGENTS_DEFAULT_SUMMARY_PROMPT,
+    INTERNAL,
+    AskInPlace,
     Summarizer,
     SummarizerLike,
 )
@@ -169,9 +171,27 @@ class SummarizationMiddleware(BaseMiddleware):
                 request.messages, state, request.model, request.system_message, request.tools
             )
             open_files = partial(self._handle.files, request.runtime)
-            context = await compactor.compact_if_due(compactor.clip(context), open_files)
+            # As the model saw it: what is clipped now would be a beginning that no cache has.
+            in_place = self._ask_in_place(request, handler, context)
+            context = await compactor.compact_if_due(compactor.clip(context), open_files, in_place)
             response, context = await self._answer(request, handler, context)
         return keeping(response, [], context.update)
+
+    def _ask_in_place(
+        self, request: Request, handler: Callable[[Request], Response], context: Context
+    ) -> AskInPlace | None:
+        """Return how to ask for a summary in the conversation itself; `None` where that cannot be."""
+        is_free = request.response_format is None and request.tool_choice in (None, "auto")
+        if not is_free or not self._compactor.can_ask_in_place(context, request.model):
+            return None
+
+        async def ask(order: HumanMessage) -> AIMessage:
+            with configured(INTERNAL):
+                asked = with_changes(request, messages=[*context.shown, order])
+                response = await inner(handler, asked)
+            return next(each for each in response.result if isinstance(each, AIMessage))
+
+        return ask
 
     async def _answer(
         self, request: Request, handler: Callable[[Request], Response], context: Context

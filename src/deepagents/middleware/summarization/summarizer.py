@@ -14,14 +14,14 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.errors import GraphBubbleUp
 
 from deepagents import _models
-from deepagents._async import IOCall
+from deepagents._async import Coro, IOCall
 from deepagents._text import describe_exception
 from deepagents.errors import ConfigError
 from deepagents.middleware.summarization.archive import describe_parts
 from deepagents.middleware.summarization.clipping import Specs, shorten, shorten_within
 from deepagents.middleware.summarization.policy import COMPACT_AT_TOKENS
 from deepagents.models.failures import is_overflow
-from deepagents.models.traits import input_window, is_chat_model
+from deepagents.models.traits import input_window, is_chat_model, model_identifier
 from deepagents.tools._tool import CHARACTERS_PER_TOKEN
 
 logger = logging.getLogger(__name__)
@@ -35,6 +35,15 @@ SummarizerLike: TypeAlias = (
 )
 
 SOURCE: Final = "summarization"
+ORDER: Final = "summary_request"
+"""What marks the message that asks for a summary of those before it, as `lc_source`."""
+AskInPlace: TypeAlias = Callable[[HumanMessage], Coro[AIMessage]]
+"""Send the conversation itself, with one more message, to the model that it is held with."""
+INTERNAL: Final[RunnableConfig] = {
+    "tags": ["nostream"],
+    "metadata": {"lc_source": SOURCE, **internal_call_metadata()},
+}
+"""Keeps the tokens of a summary out of every stream of the run."""
 _MESSAGES: Final = "{messages}"
 _WINDOW_WHEN_UNKNOWN: Final = COMPACT_AT_TOKENS[1]
 _SHARE_OF_WINDOW: Final = 0.75
@@ -48,8 +57,14 @@ _NO_SUMMARY: Final = "No summary could be written; these are extracts."
 _PATHS: Final = ("file_path", "path")
 # What names a medium, in a text whose angle brackets were escaped for XML.
 _TAG: Final = re.compile(r'&lt;(image|audio|video|file) ((?:url|error)="[^"<>]*") /&gt;')
+_MEDIUM: Final = re.compile(r'<(?:image|audio|video|file) (?:url|error)="[^"<>]*" />')
 _WRITTEN: Final = re.compile(r"<summary>\n(.*)\n</summary>", re.DOTALL)
 
+_ABOVE: Final = (
+    "All messages above this one. The newest of them also stay in sight. Do not go on with the task now and "
+    "call no tool: answer this message with the notes alone."
+)
+_MEDIA: Final = "\nTheir media, in order: {media}"
 _BEGINNING: Final = "You are in the middle of a conversation that has been summarized to save space."
 _ARCHIVED: Final = (
     "The full conversation history has been saved to {path}, each message whole. Look there before you guess "
@@ -61,8 +76,8 @@ _ARCHIVED_IN_PART: Final = (
 )
 
 DEEPAGENTS_DEFAULT_SUMMARY_PROMPT: Final = """\
-You keep the working notes of an agent. The conversation below has become too long: the agent will go on \
-with what you write now in its place, and will not see the conversation itself.
+You keep the working notes of an agent. The conversation has become too long: the agent will go on with what \
+you write now in its place, and will not see the conversation itself.
 
 Write down what the agent needs in order to continue without asking again and without repeating work that \
 is done. Keep names, paths, numbers, commands and error messages exactly as they stand. Do not invent \
@@ -95,6 +110,10 @@ Answer with the notes alone.
 Messages to summarize:
 {messages}
 </messages>"""
+
+
+class _NoSummary(ValueError):
+    """A model answered, but with no summary."""
 
 
 class Summarizer:
@@ -130,11 +149,21 @@ class Summarizer:
         if isinstance(target, RunnableLambda) and not hasattr(cast("object", target), "func"):
             await IOCall(_refuse_blocking, _allow_awaiting)
 
-    async def summarize(self, messages: Sequence[AnyMessage], *, insist: bool = False) -> str:
+    def is_written_by(self, model: BaseChatModel) -> bool:
+        """Return whether this model is the one that writes the summaries."""
+        target, name = self.target, model_identifier(model)
+        same = type(target) is type(model) and is_chat_model(target) and model_identifier(target) == name
+        return target is model or (same and name is not None)
+
+    async def summarize(
+        self, messages: Sequence[AnyMessage], *, insist: bool = False, in_place: AskInPlace | None = None
+    ) -> str:
         """Ask for a summary of messages whose media are named by their files.
 
-        A request that was too long is made once more with half as much. `insist` asks once more after any
-        other failure that may pass.
+        With `in_place`, the model of the conversation is asked there, where its provider has the beginning in
+        a cache; where that gives no text or is too long, the messages are quoted as they are otherwise. A
+        request that was too long is made once more with half as much. `insist` asks once more after any other
+        failure that may pass.
 
         Raises:
             TypeError: when a runnable or a function returns no text.
@@ -142,10 +171,14 @@ class Summarizer:
         """
         room = self._room()
         try:
+            if in_place:
+                return await self._ask_in_place(in_place, messages)
             return await self._ask(fit(messages, room, self._size))
         except Exception as error:
             if is_overflow(error):
                 room //= 2
+            elif in_place and isinstance(error, _NoSummary):
+                logger.info("Asking for the summary once more, with the messages quoted: %s", error)
             elif not insist or isinstance(error, TypeError | GraphBubbleUp):
                 raise
             else:
@@ -153,22 +186,28 @@ class Summarizer:
         return await self._ask(fit(messages, room, self._size))
 
     async def _ask(self, messages: list[AnyMessage]) -> str:
-        # Tags and metadata keep the tokens of the summary out of every stream of the run.
-        config: RunnableConfig = {
-            "tags": ["nostream"],
-            "metadata": {"lc_source": SOURCE, **internal_call_metadata()},
-        }
         target = self.target
         asked: Any = self._render(messages) if is_chat_model(target) else messages
         answer: object = await IOCall(
-            lambda: target.invoke(asked, config), lambda: target.ainvoke(asked, config)
+            lambda: target.invoke(asked, INTERNAL), lambda: target.ainvoke(asked, INTERNAL)
         )
         text = cast(Any, answer).text if is_chat_model(target) else answer
         if not isinstance(text, str):
             raise TypeError(f"the summarizer must return a str, got {answer!r}")
         if not text.strip():
-            raise ValueError("the summarizer returned an empty summary")
+            raise _NoSummary("the summarizer returned an empty summary")
         return text.strip()
+
+    async def _ask_in_place(self, ask: AskInPlace, messages: Sequence[AnyMessage]) -> str:
+        media = dict.fromkeys(tag for each in messages for tag in _MEDIUM.findall(each.text))
+        above = _ABOVE + (_MEDIA.format(media=" ".join(media)) if media else "")
+        order = HumanMessage(self.prompt.replace(_MESSAGES, above), additional_kwargs={"lc_source": ORDER})
+        answer = await ask(order)
+        if answer.tool_calls or answer.invalid_tool_calls:
+            raise _NoSummary("the model answered with calls of tools")
+        if not answer.text.strip():
+            raise _NoSummary("the model returned an empty summary")
+        return answer.text.strip()
 
     def _render(self, messages: Sequence[AnyMessage]) -> str:
         shown = _TAG.sub(r"<\1 \2 />", get_buffer_string(messages, format="xml"))
