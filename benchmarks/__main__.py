@@ -23,6 +23,7 @@ from benchmarks.parts import (
     files,
     imports,
     pages,
+    session,
     state,
     steps,
     store,
@@ -32,7 +33,18 @@ from benchmarks.rounds import Run, Samples, in_a_process, measure
 
 RESULTS = ROOT / "benchmarks" / "results" / "latest.json"
 PAGE = ROOT / "docs" / "benchmarks.md"
-PARTS = ("imports", "creation", "steps", "files", "pages", "commands", "store", "state", "checkpoints")
+PARTS = (
+    "imports",
+    "creation",
+    "steps",
+    "files",
+    "pages",
+    "commands",
+    "store",
+    "state",
+    "checkpoints",
+    "session",
+)
 
 
 def main(arguments: Sequence[str] | None = None, run: Run = in_a_process) -> int:
@@ -104,7 +116,7 @@ def _measured(only: Sequence[str], size: Size, run: Callable[[Part], list[Table]
     if "pages" in only:
         with pages.log(size) as root:
             tables += run(pages.plan(size, root))
-    for name, part in (("commands", commands), ("store", store), ("state", state)):
+    for name, part in (("commands", commands), ("store", store), ("state", state), ("session", session)):
         if name in only:
             tables += run(part.plan(size))
     if "checkpoints" in only:

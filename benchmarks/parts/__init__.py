@@ -18,6 +18,7 @@ class Size:
     directories: int = 200
     files: int = 20_000
     workers: tuple[int, ...] = (0, 1, 5, 20)
+    session: int = 300
     contenders: tuple[str, ...] = (OURS, BARE, REFERENCE)
 
     @property
