@@ -74,6 +74,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--steps", type=_numbers, help="lengths of the runs, by comma")
     parser.add_argument("--files", type=int, help="how many files to search")
     parser.add_argument("--subagents", type=_numbers, default=Size.workers, help="how many, by comma")
+    parser.add_argument("--session", type=int, default=Size.session, help="steps of the priced session")
     parser.add_argument("--beside", type=_words, default=(BARE, REFERENCE), help="contenders, or none")
     parser.add_argument("--json", type=Path, default=RESULTS, help="where the numbers go")
     parser.add_argument("--write", type=Path, nargs="?", const=PAGE, help="write a page: docs/benchmarks.md")
@@ -101,6 +102,7 @@ def _size(options: argparse.Namespace) -> Size:
         files=count,
         directories=max(1, count // 100),
         workers=options.subagents,
+        session=options.session,
         contenders=(OURS, *(each for each in options.beside if each != OURS)),
     )
 

@@ -46,7 +46,7 @@ def _prices(size: Size) -> Table:
         ratios=[(OURS, each) for each in size.deep if each != OURS],
         targets=targets,
         notes=[
-            "A fresh token costs 1, one from the cache 0.1, one that is written 5; a token is four characters."
+            "A fresh token costs 1, one from the cache 0.1, one that is written 5; a token is 4 characters."
             " What begins like any earlier request comes from the cache, counted in whole messages."
         ],
     )

@@ -1,8 +1,8 @@
 """What the tokens of one long session cost, where a provider serves from a cache what it was sent before.
 
-Tokens are characters / 4. A fresh one costs 1, one from the cache 0.1, one that is written 5. A request is its
-tools, its system prompt and its messages; what begins like any earlier request comes from the cache, counted
-in whole parts.
+Tokens are characters / 4. A fresh one costs 1, one from the cache 0.1, one that is written 5. A request is
+tools, system prompt and messages; what begins like any earlier request comes from the cache, counted in whole
+parts.
 """
 
 from __future__ import annotations
@@ -25,14 +25,17 @@ from deepagents import create_deep_agent
 
 TASK = "Find out about all whales, and keep notes."
 FRESH, CACHED, WRITTEN = 1.0, 0.1, 5.0
-_PAGE = "One more fact about this whale, as long as facts are. " * 190
+_FACTS = "One more fact about this whale, as long as facts are. "
+_LENGTHS = (6_000, 18_000, 40_000)
+"""Characters of a small, a middle and a large page."""
 _NOTE = "A line of a note, as long as such lines are.\n" * 130
 _SUMMARY = "What was found out so far, and what is left to do. " * 120
 
 
 def look_up(topic: str) -> str:
     """Look something up."""
-    return f"About {topic}: {_PAGE}"
+    length = _LENGTHS[int(topic) % len(_LENGTHS)]
+    return f"About whale {topic}: {_FACTS * (length // len(_FACTS))}"
 
 
 class PricedModel(BaseChatModel):
@@ -41,8 +44,8 @@ class PricedModel(BaseChatModel):
     steps: int
     profile: Any = None
     _done: int = PrivateAttr(default=0)
-    _seen: set[bytes] = PrivateAttr(default_factory=set)
-    _sent: set[bytes] = PrivateAttr(default_factory=set)
+    _seen: set[bytes] = PrivateAttr(default_factory=set[bytes])
+    _sent: set[bytes] = PrivateAttr(default_factory=set[bytes])
     _price: float = PrivateAttr(default=0.0)
     _again: list[int] = PrivateAttr(default_factory=lambda: [0, 0])
     _summaries: int = PrivateAttr(default=0)
@@ -59,7 +62,7 @@ class PricedModel(BaseChatModel):
         again, served = self._again
         return {
             "price": self._price / 1e6,
-            "not served": 100 * (again - served) / again,
+            "not served": 100 * (again - served) / again if again else 0.0,
             "summaries": self._summaries,
         }
 
@@ -101,7 +104,7 @@ class PricedModel(BaseChatModel):
             return AIMessage("Done.")
         self._done += 1
         if self._done % 4:
-            return tool_call("look_up", f"call_{self._done}", topic=f"whale {self._done}")
+            return tool_call("look_up", f"call_{self._done}", topic=str(self._done))
         path = f"/notes/{self._done}.md"
         return tool_call("write_file", f"call_{self._done}", file_path=path, content=_NOTE)
 
@@ -118,7 +121,7 @@ def _tokens(part: str) -> int:
 def measure(steps: int, window: int) -> dict[str, float]:
     """Run one session, and return what its tokens cost."""
     model = PricedModel(steps=steps, profile={"max_input_tokens": window})
-    agent = create_deep_agent(model=model, tools=[look_up])
+    agent: Any = create_deep_agent(model=model, tools=[look_up])
     config: Any = {"configurable": {"thread_id": "1"}, "recursion_limit": 10 * steps + 100}
     state = agent.invoke({"messages": [{"role": "user", "content": TASK}]}, config)
     done = [each for each in state["messages"] if each.type == "tool" and each.status == "success"]

@@ -23,7 +23,20 @@ from deepagents.backends import LocalSandbox
 from tests import postgres
 from tests.architecture.source import ROOT
 
-TINY = ("--rounds", "1", "--steps", "2", "--files", "40", "--subagents", "0,2", "--beside", "none")
+TINY = (
+    "--rounds",
+    "1",
+    "--steps",
+    "2",
+    "--files",
+    "40",
+    "--subagents",
+    "0,2",
+    "--session",
+    "3",
+    "--beside",
+    "none",
+)
 SEARCHERS = ["plain", "deepagents", "deepagents with rules", "deepagents without rg"]
 EXPECTED: Mapping[str, Mapping[str, list[str]]] = {
     "creation": {
@@ -48,6 +61,11 @@ EXPECTED: Mapping[str, Mapping[str, list[str]]] = {
     "store": {
         f"store {measure}": ["deepagents"]
         for measure in ("search", "ls", "glob", "grep", "delete", "globbed", "grepped")
+    },
+    "session": {
+        f"session in {window} {measure}": ["deepagents"]
+        for window in (200_000, 64_000)
+        for measure in ("price", "not served", "summaries")
     },
     "state": {f"state {count} {work}": ["deepagents"] for count in (100, 20) for work in ("write", "edit")},
     "checkpoints": {

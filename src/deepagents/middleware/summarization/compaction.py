@@ -122,7 +122,10 @@ class ContextCompactor:
         return has_room and self.summarizer.is_written_by(model)
 
     async def compact_if_due(
-        self, context: Context, open_files: Callable[[], FileCalls], in_place: AskInPlace | None = None
+        self,
+        context: Context,
+        open_files: Callable[[], FileCalls],
+        find_in_place: Callable[[], AskInPlace | None],
     ) -> Context:
         """Compact if it is time; go on without where there is no summary and the context still fits.
 
@@ -135,7 +138,7 @@ class ContextCompactor:
         if not is_due(self.trigger, context.load) or (fits and waits):
             return context
         try:
-            done = await self.compact(context, open_files(), or_extract=not fits, in_place=in_place)
+            done = await self.compact(context, open_files(), or_extract=not fits, in_place=find_in_place())
             return done or context
         except SummaryFailed as failure:
             self.failed_at[_conversation(context)] = context.tokens

@@ -172,12 +172,12 @@ class SummarizationMiddleware(BaseMiddleware):
             )
             open_files = partial(self._handle.files, request.runtime)
             # As the model saw it: what is clipped now would be a beginning that no cache has.
-            in_place = self._ask_in_place(request, handler, context)
+            in_place = partial(self._find_in_place, request, handler, context)
             context = await compactor.compact_if_due(compactor.clip(context), open_files, in_place)
             response, context = await self._answer(request, handler, context)
         return keeping(response, [], context.update)
 
-    def _ask_in_place(
+    def _find_in_place(
         self, request: Request, handler: Callable[[Request], Response], context: Context
     ) -> AskInPlace | None:
         """Return how to ask for a summary in the conversation itself; `None` where that cannot be."""

@@ -21,7 +21,7 @@ from deepagents.middleware.summarization.archive import describe_parts
 from deepagents.middleware.summarization.clipping import Specs, shorten, shorten_within
 from deepagents.middleware.summarization.policy import COMPACT_AT_TOKENS
 from deepagents.models.failures import is_overflow
-from deepagents.models.traits import input_window, is_chat_model, model_identifier
+from deepagents.models.traits import input_window, is_chat_model
 from deepagents.tools._tool import CHARACTERS_PER_TOKEN
 
 logger = logging.getLogger(__name__)
@@ -151,9 +151,8 @@ class Summarizer:
 
     def is_written_by(self, model: BaseChatModel) -> bool:
         """Return whether this model is the one that writes the summaries."""
-        target, name = self.target, model_identifier(model)
-        same = type(target) is type(model) and is_chat_model(target) and model_identifier(target) == name
-        return target is model or (same and name is not None)
+        # By their settings: the same name may have been resolved twice.
+        return self.target is model or (type(self.target) is type(model) and self.target == model)
 
     async def summarize(
         self, messages: Sequence[AnyMessage], *, insist: bool = False, in_place: AskInPlace | None = None
