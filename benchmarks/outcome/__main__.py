@@ -65,7 +65,9 @@ def _measure(chosen: Namespace, kept: Path) -> None:
         running = [pool.submit(attempt, *job, bench) for job in jobs]
         try:
             for number, each in enumerate(as_completed(running), 1):
-                results.add(kept, each.result())
+                # A model that could not answer says nothing about a harness: the next call tries it again.
+                if each.result().end != "model":
+                    results.add(kept, each.result())
                 print(f"{number} of {len(jobs)}: {_line(each.result())}", flush=True)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)

@@ -9,6 +9,7 @@ import json
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from socketserver import StreamRequestHandler, ThreadingUnixStreamServer
@@ -201,7 +202,9 @@ def serve(path: str, settings: Settings) -> None:
     class Line(StreamRequestHandler):
         def handle(self) -> None:
             answer = desk.answer(json.loads(self.rfile.readline()))
-            self.wfile.write(json.dumps(answer, default=str).encode() + b"\n")
+            # An attempt whose time is over does not wait for its answer.
+            with suppress(BrokenPipeError):
+                self.wfile.write(json.dumps(answer, default=str).encode() + b"\n")
 
     with ThreadingUnixStreamServer(path, Line) as server:
         server.daemon_threads = True

@@ -165,7 +165,6 @@ def _ends(found: Sequence[Result], arms: Sequence[str]) -> str:
         "turns": "used up its turns",
         "context": "outgrew the context",
         "seconds": "took too long",
-        "model": "the model failed",
         "crash": "the harness ended with an error",
     }
     counts = {arm: Counter(each.end for each in found if each.arm == arm and each.fault) for arm in arms}
