@@ -100,18 +100,17 @@ def _read_matches(result: str) -> dict[str, str]:
 
 
 def edit_forms(tool: Mapping[str, Any], messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
-    """For each file that was read: write it anew if it is small, else replace a line; or rename a word.
-
-    The word is one of the request that the file holds more than once.
-    """
+    """For each file that was read: write it anew if it is small, else replace a line, or all of a word of the
+    request that it holds more than once."""
     files, small = find_shown_lines(messages), find_small_files(messages)
     asked = set(_WORD.findall(_find_request(messages)))
     forms: list[dict[str, Any]] = [form_with_text(tool, list(small))] if small else []
     for path, lines in files.items():
+        if path in small:
+            continue
         target = {TOOL: {"const": name_of(tool)}, "file_path": {"const": path}}
         new = {"new_string": {"type": "string"}}
-        if path not in small:
-            forms.append(closed({**target, "old_string": {"enum": list(lines)}, **new}))
+        forms.append(closed({**target, "old_string": {"enum": list(lines)}, **new}))
         if words := [word for word in _find_repeated_words(lines) if word in asked]:
             new = {"new_string": {"type": "string", "pattern": r"^\w+$"}}
             # Said first, so that the model knows what it begins.
