@@ -47,7 +47,7 @@ def run(tmp_path: Path) -> Any:
     [
         ("ls", {"path": "/"}),
         ("read", {"path": "/a.txt", "offset": 0, "limit": 9, "media": False, "most": 99}),
-        ("edit", {"path": "/a.txt", "texts": {"old": "one", "new": "two"}, "replace_all": False}),
+        ("edit", {"path": "/a.txt", "texts": {"old0": "one", "new0": "two"}, "replace_all": [False]}),
         ("append", {"path": "/a.txt", "texts": {"content": "three\n"}}),
         ("delete", {"path": "/a.txt"}),
         ("grep", {**SEARCH, "path": "/a.txt", "pattern": "one"}),
@@ -156,8 +156,8 @@ def test_a_program_refuses_another_place_than_the_one_that_was_allowed(run: Any,
     (tmp_path / "secret").write_text("kept")
     (tmp_path / "a.txt").symlink_to("secret")
 
-    for operation, texts in (("write", {"content": "x"}), ("edit", {"old": "kept", "new": "x"})):
-        answer = run(operation, path="/a.txt", texts=texts, expected="/a.txt", replace_all=False)
+    for operation, texts in (("write", {"content": "x"}), ("edit", {"old0": "kept", "new0": "x"})):
+        answer = run(operation, path="/a.txt", texts=texts, expected="/a.txt", replace_all=[False])
         assert answer.end["code"] == "permission_denied"
     assert (tmp_path / "secret").read_text() == "kept"
 

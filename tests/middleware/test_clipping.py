@@ -262,6 +262,14 @@ def test_calls_in_a_providers_raw_form_are_clipped_alike() -> None:
     assert kept["refusal"] is None
 
 
+def test_a_list_of_edits_is_clipped_to_the_beginning_of_the_first() -> None:
+    listed = [{"old_string": LONG, "new_string": "y"}, {"old_string": "z", "new_string": LONG}]
+    edit = ToolCall(name="edit_file", args={"file_path": "/a.py", "edits": listed}, id="e", type="tool_call")
+    message = clipped([*wrote(edit), *tail()], "ai-e")
+
+    assert message.tool_calls[0]["args"]["edits"] == [{"old_string": LONG[:20] + POINTER, "new_string": "y"}]
+
+
 def test_of_parallel_calls_only_those_that_succeeded_are_clipped() -> None:
     messages = wrote(write("w"), write("v"))
     messages[1] = messages[1].model_copy(update={"status": "error"})

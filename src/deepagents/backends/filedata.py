@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, Final, Literal, cast
 
-from deepagents._text import keep_line_endings, replace_exact, window
+from deepagents._text import Replacement, keep_line_endings, replace_each, window
 from deepagents.backends._bytes import BINARY_HEAD
 from deepagents.backends._refusals import not_text, stale_version
 from deepagents.backends.results import FileData, FileDownloadResponse, ReadResult, page_result
@@ -231,12 +231,10 @@ def make_written(path: str, current: FileData | None, content: str, expected_ver
 def make_edited(
     path: str,
     current: FileData,
-    old: str,
-    new: str,
-    replace_all: bool,
+    edits: Sequence[Replacement],
     expected_version: str | None,
 ) -> tuple[FileData, int]:
-    """Replace exact text; return the file and the number of replaced occurrences.
+    """Replace exact texts; return the file and the number of replaced occurrences.
 
     Raises:
         BackendError: for text that is not there or not clear, a file that is not text, and one that changed.
@@ -245,9 +243,9 @@ def make_edited(
     if text_or_none(current) is not None and not is_text(path, current):
         raise not_text()
     _check_version(path, current, expected_version)
-    encode_text(old)
-    encode_text(new)
-    content, count = replace_exact(_readable(path, current), old, new, replace_all)
+    for edit in edits:
+        encode_text(edit.old + edit.new)
+    content, count = replace_each(_readable(path, current), edits)
     return update_file_data(current, content), count
 
 

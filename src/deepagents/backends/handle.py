@@ -11,6 +11,7 @@ from langgraph.errors import GraphBubbleUp
 
 from deepagents._async import IOCall, await_thread, seconds_left
 from deepagents._paths import name, parent, without_slash
+from deepagents._text import Replacement
 from deepagents.backends import operations as ops
 from deepagents.backends._failures import failure, transfer_failure
 from deepagents.backends._signatures import execute_accepts_timeout, overrides
@@ -236,13 +237,11 @@ class FileCalls:
         """
         return await self._do(ops.Append(path, _text_or_bytes(text)))
 
-    async def edit(
-        self, path: str, old: str, new: str, replace_all: bool, expected_version: str | None
-    ) -> EditResult:
-        """Replace exact text, unless the file changed since `expected_version`."""
-        return await self._do(
-            ops.Edit(path, old, new, replace_all, self._expect_version(path, expected_version))
-        )
+    async def edit(self, path: str, edits: Sequence[Replacement], expected_version: str | None) -> EditResult:
+        """Replace exact texts in order, all or none, unless the file changed since `expected_version`."""
+        first, *more = edits
+        version = self._expect_version(path, expected_version)
+        return await self._do(ops.Edit(path, *first, version, tuple(more)))
 
     async def delete(self, path: str) -> DeleteResult:
         """Remove a path and all below it."""

@@ -119,9 +119,9 @@ class KeyedFiles(ABC):
             count: int | None = None
             current = None
             match op:
-                case ops.Edit(old=old, new=new, replace_all=replace_all, expected_version=expected):
+                case ops.Edit(edits=edits, expected_version=expected):
                     current = await self._get_existing(path)
-                    data, count = filedata.make_edited(path, current, old, new, replace_all, expected)
+                    data, count = filedata.make_edited(path, current, edits, expected)
                 case ops.Append(content=content):
                     data = filedata.append_checked(path, await self._get(path), content)
                 case ops.Write(content=content, expected_version=expected):

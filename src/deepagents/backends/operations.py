@@ -15,6 +15,7 @@ from types import CoroutineType, MappingProxyType
 from typing import Any, ClassVar, Final, TypeAlias
 
 from deepagents._async import await_thread, sync_and_async
+from deepagents._text import Replacement
 from deepagents.backends.protocol import Allowed, BackendProtocol, OnOutput
 from deepagents.backends.results import (
     DeleteResult,
@@ -112,7 +113,10 @@ class Append(Operation):
 
 @dataclass(frozen=True, slots=True)
 class Edit(Operation):
-    """Replace exact text, unless the file changed since `expected_version`."""
+    """Replace exact text, unless the file changed since `expected_version`.
+
+    `more` is replaced after that, in what it left; all of it is done, or nothing.
+    """
 
     method, right, result = "edit", "write", EditResult
     renamed = {**_FILE, "old": "old_string", "new": "new_string"}
@@ -123,6 +127,12 @@ class Edit(Operation):
     new: str
     replace_all: bool = False
     expected_version: str | None = None
+    more: tuple[Replacement, ...] = ()
+
+    @property
+    def edits(self) -> Sequence[Replacement]:
+        """What is replaced, in this order."""
+        return (Replacement(self.old, self.new, self.replace_all), *self.more)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 from deepagents._deprecation import warn_legacy
 from deepagents._state.runtime import read_channel, write_channel
-from deepagents._text import merge3, replace_exact
+from deepagents._text import Replacement, merge3, replace_each
 from deepagents.backends import operations as ops
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.filedata import (
@@ -31,6 +31,7 @@ CHANNEL: Final = "files"
 # Characters. The base is kept with each write, so above this the thread would grow twice as fast.
 _MAX_BASE: Final = 100_000
 _CONFLICT_LENGTH: Final = 8
+_Edit: TypeAlias = tuple[str, str, bool]
 _LABELS: Final = ("current", "incoming")
 _CAN: Final = Capabilities(delete=True, versions=True, state_files=True, host=False, in_process=True)
 
@@ -82,9 +83,9 @@ class _StateFiles(KeyedFiles):
                 return None
             return {"delete": file_version(current)}
         match self.op:
-            case ops.Edit(old=old, new=new, replace_all=replace_all):
-                edit = {"edit": [old, new, replace_all], "modified_at": data.get("modified_at")}
-                return FileChange(edit, data)
+            case ops.Edit(edits=[first, *more]):
+                edit = {"edit": list(first), "modified_at": data.get("modified_at")}
+                return FileChange({**edit, "then": [list(each) for each in more]} if more else edit, data)
             case ops.Append(content=content):
                 return FileChange(_addition(content), data)
             case ops.Write():
@@ -147,7 +148,8 @@ def reduce_files(left: dict[str, Any] | None, writes: Sequence[Mapping[str, Any]
     - A file with `"base"`, the content that its writer started from (`None`: no file): merged by lines with
       what others made of that base. Clashes in text stand between conflict markers; clashes in binary files
       leave both, the older one as `<path>.conflict-<hex>`.
-    - `{"edit": [old, new, replace_all], "modified_at": iso}`: applied to what is there, if it still fits.
+    - `{"edit": [old, new, replace_all], "modified_at": iso}`: applied to what is there, if it still fits;
+      with `"then"`, a list of further ones, all are or none is.
     - `{"append": text, "modified_at": iso}`, or base64 with `"encoding": "base64"`: added to the end of what
       is there; without a file it makes one.
     - `{"delete": version}`: the file is removed, unless it changed since that version.
@@ -166,9 +168,10 @@ def _apply(files: dict[str, Any], path: str, change: Mapping[str, Any] | str | N
             files.pop(path, None)
         case str():
             files[path] = {"content": change, "encoding": "utf-8"}
-        case {"edit": [str(old), str(new), bool(replace_all)]}:
+        case {"edit": [str(), str(), bool()] as first}:
             if current is not None:
-                files[path] = _apply_edit(current, old, new, replace_all, change.get("modified_at"))
+                edits = [Replacement(*cast("_Edit", each)) for each in (first, *change.get("then", ()))]
+                files[path] = _apply_edit(current, edits, change.get("modified_at"))
         case {"append": str(added)}:
             data = base64.b64decode(added) if is_base64(change) else added
             # A reducer that raises would break the thread for good; the caller has checked its own change.
@@ -195,10 +198,10 @@ def _delete(files: dict[str, Any], path: str, version: str) -> None:
 
 
 def _apply_edit(
-    current: Mapping[str, Any], old: str, new: str, replace_all: bool, modified_at: str | None
+    current: Mapping[str, Any], edits: Sequence[Replacement], modified_at: str | None
 ) -> Mapping[str, Any]:
     try:
-        content, _ = replace_exact(file_data_to_string(current), old, new, replace_all)
+        content, _ = replace_each(file_data_to_string(current), edits)
     # Another writer of the same step took the text away; its change stands.
     except (BackendError, TypeError):
         return current

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import Final, NamedTuple
+from typing import Annotated, Any, Final, NotRequired, TypeAlias
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+from typing_extensions import TypedDict
 
 from deepagents._paths import ARTIFACT_FOLDERS, is_within, name, normalise, parent
-from deepagents._text import Mended, is_escaped_twice, mend
+from deepagents._text import Replacement, is_escaped_twice, mend, replace_exact
 from deepagents.backends.handle import FileCalls
 from deepagents.backends.results import EditResult, WriteResult
-from deepagents.errors import ToolFailure
+from deepagents.errors import BackendError, ToolFailure
 from deepagents.tools._tool import ToolContext, ToolOutput, ToolSpec
 
 _CHANGED_ELSEWHERE: Final = (
@@ -21,14 +23,6 @@ _ESCAPES: Final = (
     ". new_string has the two characters \\ and n, and so has the file now. If line ends were meant, "
     "change them"
 )
-
-
-class Edit(NamedTuple):
-    """Text to replace, and what to put there."""
-
-    old: str
-    new: str
-    replace_all: bool = False
 
 
 class WriteFileSchema(BaseModel):
@@ -70,70 +64,134 @@ WRITE_FILE = ToolSpec(
 )
 
 
+class _Edit(TypedDict):
+    old_string: str
+    new_string: str
+    replace_all: NotRequired[bool]
+
+
+_Text: TypeAlias = Annotated[str | None, WithJsonSchema({"type": "string"})]
+_FIELDS: Final = {"old_string": "string", "new_string": "string", "replace_all": "boolean"}
+_EDITS: Final = {
+    "type": "array",
+    "items": {"type": "object", "properties": {name: {"type": kind} for name, kind in _FIELDS.items()}},
+}
+
+
+def _without_defaults(schema: dict[str, Any]) -> None:
+    """Leave out what an argument is by default: nothing, or false, which goes without saying."""
+    for field in schema["properties"].values():
+        field.pop("default", None)
+
+
 class EditFileSchema(BaseModel):
     """The arguments of `edit_file`."""
 
+    model_config = ConfigDict(json_schema_extra=_without_defaults)
+
     file_path: str = Field(description="Absolute file path.")
-    old_string: str = Field(description="Text to replace, exactly as in the file, without line numbers.")
-    new_string: str = Field(description="Text to put there.")
-    replace_all: bool = Field(default=False, description="Replace every occurrence.")
+    old_string: _Text = Field(default=None, description="Exact text of the file, without line numbers.")
+    new_string: _Text = Field(default=None, description="Text to put there.")
+    replace_all: bool = False
+    edits: Annotated[list[_Edit] | None, WithJsonSchema(_EDITS)] = Field(
+        default=None, description="Instead, several in order, all or none."
+    )
 
 
 async def _edit_file(
-    context: ToolContext, file_path: str, old_string: str, new_string: str, replace_all: bool = False
+    context: ToolContext,
+    file_path: str,
+    old_string: str | None = None,
+    new_string: str | None = None,
+    replace_all: bool = False,
+    edits: Sequence[_Edit] | None = None,
 ) -> ToolOutput:
+    given = _read_edits(old_string, new_string, replace_all, edits)
     path = normalise(file_path)
     real_path = await context.files.real_path(path)
     version = context.versions.recall(real_path)
-    edited, note = await _edit(context.files, path, Edit(old_string, new_string, replace_all), version)
+    edited, note = await _edit(context.files, path, given, version)
     # Of a file that somebody else changed, this agent has still not seen all.
     if note != _CHANGED_ELSEWHERE:
         context.versions.remember(real_path, edited.version)
     shown = context.paths.show(path)
-    note += _ESCAPES * is_escaped_twice(old_string, new_string)
+    note += _ESCAPES * any(is_escaped_twice(each.old, each.new) for each in given)
     return ToolOutput(
         f"Successfully replaced {edited.occurrences} instance(s) of the string in '{shown}'{note}"
     )
 
 
-async def _edit(files: FileCalls, path: str, edit: Edit, version: str | None) -> tuple[EditResult, str]:
-    """Edit a file, also where the text differs in looks or the rest of the file has changed; say which."""
+def _read_edits(
+    old: str | None, new: str | None, replace_all: bool, edits: Sequence[_Edit] | None
+) -> Sequence[Replacement]:
+    """Return what a call replaces, in whichever of the two forms it says so."""
+    # Some models fill in what they do not use, with nothing.
+    if edits and (old or new):
+        raise ToolFailure(
+            "invalid_argument",
+            "edit_file was given old_string or new_string, and edits too. Put all into edits, in order.",
+        )
+    if edits:
+        return [
+            Replacement(each["old_string"], each["new_string"], each.get("replace_all", False))
+            for each in edits
+        ]
+    if old is None or new is None:
+        lacking = [name for name, text in (("old_string", old), ("new_string", new)) if text is None]
+        raise ToolFailure(
+            "invalid_argument",
+            f"edit_file was given no {' and no '.join(lacking)}. Give both, or edits: "
+            '[{"old_string": ..., "new_string": ...}, ...].',
+        )
+    return [Replacement(old, new, replace_all)]
+
+
+async def _edit(
+    files: FileCalls, path: str, edits: Sequence[Replacement], version: str | None
+) -> tuple[EditResult, str]:
+    """Edit a file, also where texts differ in looks or the rest of the file has changed; say which."""
     try:
-        return await files.edit(path, *edit, version), ""
+        return await files.edit(path, edits, version), ""
     except ToolFailure as failure:
-        if failure.code == "stale_version" and not edit.replace_all:
+        if failure.code == "stale_version" and not any(each.replace_all for each in edits):
             # The exact text in one place is the check that matters: nobody touched what is replaced.
-            again, version, note = edit, None, _CHANGED_ELSEWHERE
-        elif failure.code == "no_match" and (mended := await _mend(files, path, edit)):
-            again, note = Edit(mended.old, mended.new), f" (matched {mended.how})"
+            again, version, note = edits, None, _CHANGED_ELSEWHERE
+        elif failure.code == "no_match":
+            again, note = await _mend_all(files, path, edits)
         else:
             raise
         with suppress(ToolFailure):
-            return await files.edit(path, *again, version), note
+            return await files.edit(path, again, version), note
         raise
 
 
-async def _mend(files: FileCalls, path: str, edit: Edit) -> Mended | None:
-    if edit.replace_all:
-        return None
-    try:
-        content = await files.download(path)
-    # The rules may keep it from being read.
-    except ToolFailure:
-        return None
-    return mend(content.decode("utf-8", "surrogateescape"), edit.old, edit.new)
+async def _mend_all(
+    files: FileCalls, path: str, edits: Sequence[Replacement]
+) -> tuple[Sequence[Replacement], str]:
+    """Return edits that stand exactly in the file, as far as that is certain, and what was different."""
+    with suppress(ToolFailure, BackendError):
+        # The rules may keep it from being read.
+        content = (await files.download(path)).decode("utf-8", "surrogateescape")
+        exact: list[Replacement] = []
+        differences: list[str] = []
+        for edit in edits:
+            mended = None if edit.replace_all or edit.old in content else mend(content, edit.old, edit.new)
+            exact.append(Replacement(mended.old, mended.new) if mended else edit)
+            differences += [mended.how] if mended else []
+            content, _ = replace_exact(content, *exact[-1])
+        return exact, f" (matched {'; '.join(differences)})"
+    return edits, ""
 
 
 EDIT_FILE = ToolSpec(
     "edit_file",
-    "Replace exact text in a file. Read the file first; old_string must occur once unless replace_all is "
-    "true.",
+    "Replace text in a file that you have read; old_string must occur once unless replace_all is true.",
     EditFileSchema,
     _edit_file,
     effect="write",
     path_argument="file_path",
     offload_result=False,
-    clipped_arguments=("old_string", "new_string"),
+    clipped_arguments=("edits", "old_string", "new_string"),
     summary_arguments=("file_path",),
 )
 

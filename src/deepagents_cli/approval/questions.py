@@ -151,7 +151,7 @@ def _text_argument(spec: ToolSpec | None, args: Mapping[str, Any]) -> str | None
     if spec is None or spec.about_background:
         return None
     texts = spec.summary_arguments if spec.effect == "run" else spec.clipped_arguments
-    return texts[-1] if texts and isinstance(args.get(texts[-1], ""), str) else None
+    return texts[-1] if texts and isinstance(args.get(texts[-1]), str) else None
 
 
 def decision_by(policy: Policy, request: ApprovalRequest) -> Decision | None:

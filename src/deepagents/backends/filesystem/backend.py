@@ -133,7 +133,7 @@ class FilesystemBackend(TransferBackend):
             case ops.Append():
                 return WriteResult(path=path.shown, version=self._writer.append(path, op.content))
             case ops.Edit():
-                count, version = self._writer.edit(path, op.old, op.new, op.replace_all, op.expected_version)
+                count, version = self._writer.edit(path, op.edits, op.expected_version)
                 return EditResult(path=path.shown, occurrences=count, version=version)
             case _:
                 self._writer.delete(path, self._paths.is_undeletable)

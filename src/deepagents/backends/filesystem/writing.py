@@ -11,13 +11,13 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from deepagents._text import format_size, keep_line_endings, replace_exact
+from deepagents._text import Replacement, format_size, keep_line_endings, replace_each
 from deepagents.backends._bytes import (
     append_whole,
     is_binary,
@@ -94,17 +94,17 @@ class Writer:
             return _replace(entry, data, None) if before is None else _append(entry, data)
 
     def edit(
-        self, path: ResolvedPath, old: str, new: str, replace_all: bool, expected_version: str | None
+        self, path: ResolvedPath, edits: Sequence[Replacement], expected_version: str | None
     ) -> tuple[int, str]:
-        """Replace exact text; return the number of places and the new version."""
-        encode_text(old)
-        encode_text(new)
+        """Replace exact texts; return the number of places and the new version."""
+        for edit in edits:
+            encode_text(edit.old + edit.new)
         with self._open_to_change(path, "editing") as (entry, before):
             if before is None:
                 raise FileNotFoundError
             _check_version(path, before, expected_version)
             self._check_size(before.st_size)
-            content, count = replace_exact(_read_text(entry, path), old, new, replace_all)
+            content, count = replace_each(_read_text(entry, path), edits)
             # Gives back byte for byte what was not UTF-8 when the file was read.
             data = content.encode("utf-8", "surrogateescape")
             return count, self._put(path, entry, data, before)

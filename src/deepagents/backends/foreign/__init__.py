@@ -14,11 +14,12 @@ from deepagents.backends._signatures import appends, is_written_anew
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.foreign.enforcement import Enforcement, enforces
 from deepagents.backends.foreign.methods import call_method
-from deepagents.backends.foreign.whole import append_whole
+from deepagents.backends.foreign.whole import append_whole, edit_at_once
 from deepagents.backends.operations import (
     COMMAND_METHODS,
     METHODS,
     CapturedExecute,
+    Edit,
     Execute,
     Operation,
     OperationBackend,
@@ -67,6 +68,8 @@ def adapt(
     """
     kind = type(backend)
     performing = check(divert(methods, partial(call_method, backend, can), following))
+    if Edit.method in methods:
+        performing = partial(edit_at_once, following=performing)
     if not appends(kind):
         performing = partial(append_whole, following=performing)
     # A layer that is not needed is not there: files in memory take microseconds, layers too.

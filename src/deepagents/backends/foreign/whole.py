@@ -1,14 +1,16 @@
-"""Add to a file, and read it, on backends that can only do that with all of it."""
+"""Add to a file, edit it in several places, and read it, on backends that can only do that with all of it."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
+from deepagents._text import find_change, replace_each
 from deepagents.backends._failures import transfer_failure
 from deepagents.backends.filedata import file_data_to_bytes, validate_addition
-from deepagents.backends.operations import Append, Download, Operation, Perform, Read, Upload, Write
+from deepagents.backends.operations import Append, Download, Edit, Operation, Perform, Read, Upload, Write
 from deepagents.backends.protocol import Allowed
-from deepagents.backends.results import FileUploadResponse, ReadResult, WriteResult
+from deepagents.backends.results import EditResult, FileUploadResponse, ReadResult, WriteResult
 from deepagents.errors import BackendError
 
 _ALL_LINES: Final = 1_000_000_000
@@ -38,7 +40,21 @@ async def append_whole(op: Operation, following: Perform) -> Any:
     return WriteResult(path=op.path)
 
 
-async def _fetch(following: Perform, op: Append) -> bytes:
+async def edit_at_once(op: Operation, following: Perform) -> Any:
+    """Perform an operation; make of several edits one, so that all are made or none."""
+    if not isinstance(op, Edit) or not op.more:
+        return await following(op)
+    before = _as_text(op.path, await _fetch(following, op))
+    if not before:
+        raise BackendError("file_not_found", f"File {op.path!r} not found, or there is nothing in it.")
+    after, count = replace_each(before, op.edits)
+    old, new = find_change(before, after)
+    one = replace(op, old=old, new=new, replace_all=False, more=())
+    edited: EditResult = await following(one)
+    return replace(edited, occurrences=count)
+
+
+async def _fetch(following: Perform, op: Append | Edit) -> bytes:
     try:
         found = (await following(Download([op.path], allowed=op.allowed)))[0]
     except BackendError as error:
@@ -76,5 +92,6 @@ def _as_text(path: str, whole: bytes) -> str:
         return whole.decode()
     except UnicodeDecodeError as error:
         raise BackendError(
-            "invalid_encoding", f"File {path!r} would hold bytes, and its backend takes text alone."
+            "invalid_encoding",
+            f"File {path!r} has or would have bytes that are not text, and its backend takes text alone.",
         ) from error

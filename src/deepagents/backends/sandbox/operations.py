@@ -13,7 +13,7 @@ from typing import Any, Final
 from deepagents._async import IOCall
 from deepagents._globs import EVERY_FILE, parse_glob
 from deepagents._paths import normalise, parent
-from deepagents._text import EMPTY_OLD_STRING_ERROR
+from deepagents._text import EMPTY_OLD_STRING_ERROR, name_edit
 from deepagents.backends import operations as ops
 from deepagents.backends._bytes import temporary_name
 from deepagents.backends._failures import transfer_failure
@@ -118,14 +118,16 @@ class Operations:
     async def edit(self, op: ops.Edit) -> EditResult:
         """Replace exact text in a file."""
         shown, what = _check_file_path(op.path, "editing")
-        if not op.old:
-            raise BackendError("invalid_argument", EMPTY_OLD_STRING_ERROR)
-        encode_text(op.old)
-        encode_text(op.new)
+        texts: dict[str, str] = {}
+        for at, edit in enumerate(op.edits):
+            if not edit.old:
+                raise name_edit(BackendError("invalid_argument", EMPTY_OLD_STRING_ERROR), at, op.edits)
+            encode_text(edit.old + edit.new)
+            texts |= {f"old{at}": edit.old, f"new{at}": edit.new}
         expected = await self._check_target(shown, what, "editing", op)
         answer = await self._change(
-            "edit", what, shown, {"old": op.old, "new": op.new},
-            expected=expected, expected_version=op.expected_version, replace_all=op.replace_all,
+            "edit", what, shown, texts, replace_all=[each.replace_all for each in op.edits],
+            expected=expected, expected_version=op.expected_version,
             media=file_kind(shown) != "text",
         )  # fmt: skip
         end = results.check_edit(answer, what, op).end

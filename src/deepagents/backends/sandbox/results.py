@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from deepagents._text import past_end, replace_exact, to_lf
+from deepagents._text import name_edit, past_end, replace_each, to_lf
 from deepagents.backends._bytes import whole_characters
 from deepagents.backends._query import make_match, too_slow
 from deepagents.backends._refusals import not_a_file, not_listable, not_text, stale_version
@@ -175,15 +175,17 @@ def check_edit(answer: Answer, what: str, op: Edit) -> Answer:
         return check(answer, what, "editing")
     # A short file comes along, and our own code explains the miss as for files on disk.
     if "data" in end:
-        replace_exact(unpack(end["data"]).decode("utf-8", "surrogateescape"), op.old, op.new, op.replace_all)
+        replace_each(unpack(end["data"]).decode("utf-8", "surrogateescape"), op.edits)
+    at: int = end["at"]
     if code == "no_match":
-        shown = to_lf(op.old)[:200]
-        raise BackendError(code, f"String not found in file: '{shown}'. Copy the text of the file exactly.")
-    raise BackendError(
-        code,
-        f"old_string appears {end['count']} times in the file, in multiple places. Add surrounding "
-        "context to name one place, or set replace_all to change them all.",
-    )
+        shown = to_lf(op.edits[at].old)[:200]
+        text = f"String not found in file: '{shown}'. Copy the text of the file exactly."
+    else:
+        text = (
+            f"old_string appears {end['count']} times in the file, in multiple places. Add surrounding "
+            "context to name one place, or set replace_all to change them all."
+        )
+    raise name_edit(BackendError(code, text), at, op.edits)
 
 
 def glob_result(answer: Answer, path: str, is_visible: IsVisible) -> GlobResult:

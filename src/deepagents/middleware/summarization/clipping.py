@@ -204,11 +204,11 @@ class Clipping:
         for call, spec in _find_written(messages, at, specs):
             note = self._note(call, spec)
             long = {
-                name: value[:_SHOWN_OF_ARGUMENT] + note
+                name: _shorten(value, note)
                 for name, value in call["args"].items()
-                if name in spec.clipped_arguments and isinstance(value, str) and len(value) > self.max_length
+                if name in spec.clipped_arguments and _size(value) > self.max_length
             }
-            saved = sum(len(call["args"][name]) - len(value) for name, value in long.items())
+            saved = sum(_size(call["args"][name]) - _size(value) for name, value in long.items())
             if saved > 0:
                 clipped[call["id"]] = {**call["args"], **long}, saved
         return clipped
@@ -218,6 +218,21 @@ class Clipping:
             return self.text
         path = spec.paths.show(spec.path_in(call["args"]) or "")
         return _POINTER.format(path=path) if path and len(path) <= self.max_length else _NO_POINTER
+
+
+def _size(value: object) -> int:
+    return len(value) if isinstance(value, str) else len(json.dumps(value))
+
+
+def _shorten(value: Any, note: str) -> Any:
+    """Return the beginning of a text, and the note; of a list of texts by name the first, so shortened."""
+    if isinstance(value, str):
+        return value[:_SHOWN_OF_ARGUMENT] + note if len(value) > _SHOWN_OF_ARGUMENT else value
+    match value:
+        case [{**first}, *_]:
+            return [{name: _shorten(text, note) for name, text in first.items()}]
+        case _:
+            return value
 
 
 def _find_written(

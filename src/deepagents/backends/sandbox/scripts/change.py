@@ -217,7 +217,7 @@ def make_parents(target: bytes) -> int:
 
 
 def edit(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
-    """Replace one occurrence, or all; where that fails, return the text so that it can be explained."""
+    """Replace one text after the other; where that fails, return the file's so that it can be explained."""
     root = Root(params["root"])
     texts = take_texts(root, params)
     target = root.find(params["path"], params.get("expected"))
@@ -229,18 +229,21 @@ def edit(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
         data = content_of(target)
         if params.get("media") or is_binary(data):
             raise Refused("invalid_encoding")
-        content, count = replace_text(data.decode("utf-8", "surrogateescape"), texts["old"], texts["new"])
-        if count != 1 and not (count and params["replace_all"]):
-            raise unclear(data, count)
+        content, total = data.decode("utf-8", "surrogateescape"), 0
+        for at, replace_all in enumerate(params["replace_all"]):
+            content, count = replace_text(content, texts[f"old{at}"], texts[f"new{at}"])
+            if count != 1 and not (count and replace_all):
+                raise unclear(data, count, at)
+            total += count
         version = change.replace(content.encode("utf-8", "surrogateescape"))
-    return [], {"count": count, "version": version}
+    return [], {"count": total, "version": version}
 
 
-def unclear(data: bytes, count: int) -> Refused:
+def unclear(data: bytes, count: int, at: int) -> Refused:
     """Report no occurrence, or more than one, with the text if it is not too long."""
     shown = pack(data)
     more = {"data": shown} if len(shown) <= MOST_EXPLAINED else {}
-    return Refused("ambiguous_match" if count else "no_match", count=count, **more)
+    return Refused("ambiguous_match" if count else "no_match", count=count, at=at, **more)
 
 
 def append(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
