@@ -76,8 +76,10 @@ def _plain(tool: Mapping[str, Any], habits: Habits) -> Mapping[str, Any]:
         name: {"const": value} for name, value in habits.fixed.get(name_of(tool), {}).items() if name in known
     }
     kept = {name: value for name, value in known.items() if name in names} | fixed
-    required = [name for name in schema.get("required", ()) if name in kept]
-    required += [name for name in fixed if name not in required]
+    # What may be left out for another form of the call is needed where that is not offered.
+    is_plain = name_of(tool) in habits.plain_tools
+    also = [name for name in kept if name in fixed or (is_plain and "default" not in kept[name])]
+    required = [name for name in kept if name in schema.get("required", ()) or name in also]
     function = {**tool["function"], "parameters": {**schema, "properties": kept, "required": required}}
     return {**tool, "function": function}
 
