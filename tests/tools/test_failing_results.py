@@ -98,6 +98,18 @@ def test_misnamed_tools_and_arguments_are_told_apart(
     assert told in bench.use(tool, **arguments).text
 
 
+def test_a_repeated_look_and_a_repeated_failure_are_told(bench: Bench) -> None:
+    bench.place("/a.txt", "x")
+    look, other = call("read_file", file_path="/a.txt"), call("ls", path="/")
+
+    first, second, third = bench.run(look, look, look)
+    assert "Same call" not in first.text
+    assert second.text == third.text == f"{first.text}\n[Same call and same result as just before.]"
+    failed = call("read_file", file_path="/b.txt")
+    assert [each.text.endswith("just before.]") for each in bench.run(failed, failed)] == [False, True]
+    assert [each.text.endswith("just before.]") for each in bench.run(look, other, look)] == [False] * 3
+
+
 def test_arguments_that_are_not_json_show_where() -> None:
     broken = InvalidToolCall(
         type="invalid_tool_call", name="ls", args='{"path": "/a" "/b"}', id="1", error="not JSON"

@@ -16,7 +16,7 @@ from benchmarks.outcome.faults.tables import render
 from benchmarks.outcome.faults.tasks import TASKS
 from benchmarks.outcome.faults.trial import Attempt, Job, attempts
 
-ARMS = ("ours", "checked", "peer", "bare")
+ARMS = ("ours", "checked", "reference", "bare")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -26,21 +26,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
     made: list[Attempt] = []
     for arm in chosen.arms:
         print(f"Running {arm}", file=sys.stderr, flush=True)
-        made += _of_the_peer(job) if arm == "peer" else attempts(arm, job)
+        made += _of_the_reference(job) if arm == "reference" else attempts(arm, job)
     print(render(made))
 
 
-def _of_the_peer(job: Job) -> Iterator[Attempt]:
+def _of_the_reference(job: Job) -> Iterator[Attempt]:
     """Run the reference implementation as a black box, in its own environment."""
     install_reference()
-    command = [python_of(REFERENCE), "-m", "benchmarks.outcome.faults.trial", "peer", json.dumps(asdict(job))]
+    command = [
+        python_of(REFERENCE),
+        "-m",
+        "benchmarks.outcome.faults.trial",
+        "reference",
+        json.dumps(asdict(job)),
+    ]
     with subprocess.Popen(
         command, cwd=ROOT, env=child_environment(), stdout=subprocess.PIPE, text=True
     ) as child:
         assert child.stdout is not None
         yield from (Attempt(**json.loads(line)) for line in child.stdout)
     if child.returncode:
-        raise SystemExit(f"the peer's process ended with {child.returncode}")
+        raise SystemExit(f"the reference's process ended with {child.returncode}")
 
 
 def _options(arguments: Sequence[str] | None) -> Namespace:

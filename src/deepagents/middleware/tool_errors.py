@@ -9,15 +9,15 @@ the caller as well.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
 from traceback import walk_tb
 from types import CodeType
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, cast
 
 from langchain.agents.middleware.types import ToolCallRequest
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.errors import GraphBubbleUp
@@ -41,6 +41,7 @@ from deepagents.tools._tool import (
 
 _ORIGIN: Final = "raised_by_tool"
 _MOST_CHARACTERS: Final = 4_000
+_REPEATED: Final = "\n[Same call and same result as just before.]"
 _log = logging.getLogger(__name__)
 
 
@@ -66,7 +67,7 @@ class ToolErrorMiddleware(BaseMiddleware):
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]
     ) -> ToolResult:
         try:
-            return _explain_result(await inner(handler, request), request)
+            return _note_repeat(_explain_result(await inner(handler, request), request), request)
         except (GraphBubbleUp, RunConfigError):
             raise
         except Exception as error:
@@ -160,10 +161,40 @@ def _explain_result(result: ToolResult, request: ToolCallRequest) -> ToolResult:
     return result.model_copy(update={"content": content, "additional_kwargs": kwargs})
 
 
+def _note_repeat(result: ToolResult, request: ToolCallRequest) -> ToolResult:
+    """Say that a call which only looks, or failed, repeats the one before it and brought the same."""
+    looks = isinstance(request.tool, SpecTool) and request.tool.spec.effect in ("read", "search")
+    if not isinstance(result, ToolMessage) or not (looks or result.status == "error"):
+        return result
+    before = _result_before(request)
+    # Its own note apart: a third call is the same again.
+    if before is None or not result.text or before.text.removesuffix(_REPEATED) != result.text:
+        return result
+    return result.model_copy(update={"content": f"{result.text}{_REPEATED}"})
+
+
+def _result_before(request: ToolCallRequest) -> ToolMessage | None:
+    """Return the result of the same call in the turn before; `None` where there was none."""
+    state = cast("Mapping[str, Any]", request.state)
+    messages: Sequence[BaseMessage] = state.get("messages", ())
+    turns = [at for at, each in enumerate(messages) if isinstance(each, AIMessage)][-2:]
+    if len(turns) < 2 or not isinstance(said := messages[turns[0]], AIMessage):
+        return None
+    call = request.tool_call
+    same = {
+        each["id"] for each in said.tool_calls if (each["name"], each["args"]) == (call["name"], call["args"])
+    }
+    between = messages[turns[0] + 1 : turns[1]]
+    return next(
+        (each for each in between if isinstance(each, ToolMessage) and each.tool_call_id in same), None
+    )
+
+
 def _name_nearest(request: ToolCallRequest) -> str:
     """Name the tools whose names are like the one that was called."""
-    runtime: Any = request.runtime
-    names = names_of_tools(getattr(runtime, "tools", ()))
+    # Its type is generic, and not written out by LangChain.
+    untyped: Any = request
+    names = names_of_tools(getattr(untyped.runtime, "tools", ()))
     near = get_close_matches(request.tool_call["name"], sorted(names), n=2)
     return f" Nearest in name: {' and '.join(near)}." if near else ""
 
