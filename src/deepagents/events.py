@@ -271,6 +271,22 @@ class ContextCompacted(_OfAgent):
 
 
 @dataclass(frozen=True, slots=True)
+class CacheBroken(_OfAgent):
+    """A request does not begin with all of the one before, so a provider's cache serves less of it.
+
+    `index` counts the tools, the blocks of the system prompt, or the messages. `reason` is "compaction",
+    "clipping", "memory" or "skills", and `None` for what the library did not do. About `lost_tokens` of the
+    request before are no longer of use.
+    """
+
+    type: ClassVar[str] = "cache_broken"
+    region: Literal["tools", "system", "messages"]
+    index: int
+    reason: str | None
+    lost_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
 class LimitNear(_OfLimit):
     """A limit is nearly used up, and the model was warned."""
 
@@ -347,7 +363,7 @@ class RunFailed(_Event):
 
 _OfRuns: TypeAlias = RunStarted | RunStopped | RunFailed | FinalAnswer
 _OfModels: TypeAlias = Token | Reasoning | ModelFailed | ModelRetry | AnswerBroken | Usage
-_OfContexts: TypeAlias = ContextCompacted | LimitNear | LimitReached
+_OfContexts: TypeAlias = ContextCompacted | CacheBroken | LimitNear | LimitReached
 _OfTools: TypeAlias = ToolCalled | ToolFinished | PlanChanged | Custom
 _OfCommands: TypeAlias = CommandOutput | CommandEnded | HostRefused
 _OfOthers: TypeAlias = SubagentStarted | SubagentFinished | TaskChanged

@@ -18,7 +18,7 @@ from deepagents.middleware._base import Middleware, join_layers
 from deepagents.middleware.limits import ReservationMiddleware
 from deepagents.middleware.patch_tool_calls.broken import BrokenAnswerMiddleware
 from deepagents.middleware.patch_tool_calls.middleware import PatchToolCallsMiddleware
-from deepagents.middleware.prompt_caching import STAND_INS
+from deepagents.middleware.prompt_caching import STAND_INS, CacheBreakMiddleware
 from deepagents.middleware.tool_errors import ToolErrorMiddleware, ToolOriginMiddleware
 from deepagents.middleware.unsupported_content import UnsupportedContentMiddleware
 
@@ -137,6 +137,11 @@ STACK: Final[tuple[Slot | Position, ...]] = (
         "ReservationMiddleware",
         factories.always(ReservationMiddleware),
         "keeps from others what the request may cost, which it sees as it is sent",
+    ),
+    Slot(
+        "CacheBreakMiddleware",
+        factories.always(CacheBreakMiddleware),
+        "compares requests that are sent, so it stands behind what may hold one back",
     ),
     Slot(
         "ToolOriginMiddleware",

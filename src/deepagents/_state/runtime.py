@@ -169,6 +169,12 @@ def step_under_way() -> Step | None:
     return Step(cast("BaseCheckpointSaver[Any]", saver), {"configurable": place}, task.rpartition(":")[2])
 
 
+def place_of_agent() -> tuple[str | None, str]:
+    """Return the thread of this run, if it has one, and the namespace of the running agent in it."""
+    given: Mapping[str, Any] = _configurable() if in_graph() else {}
+    return given.get("thread_id"), str(given.get("checkpoint_ns", "")).rpartition("|")[0]
+
+
 @contextmanager
 def answers_to_questions() -> Generator[Callable[[], object]]:
     """Yield what returns the answer to the question that this task asked last; `None` before the first."""
@@ -239,6 +245,7 @@ def reducers_of(channels: Channels) -> Mapping[str, Callable[..., Any]]:
 
 
 EmittedType: TypeAlias = Literal[
+    "cache_broken",
     "command_ended",
     "command_output",
     "context_compacted",

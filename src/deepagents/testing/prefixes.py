@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from os.path import commonprefix
-from typing import Any, Final, TypeAlias, cast
+from typing import Final
 
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import BaseMessage
 
+from deepagents.middleware.prompt_caching.prefix import Part, Region, blocks_sent, serialise
 from deepagents.testing.scripted import Asked
 
-_MARK: Final = "cache_control"
 _SHOWN: Final = 60
+_REGIONS: Final[Mapping[str, Region]] = {"tool": "tools", "system": "system", "message": "messages"}
+"""In the order in which providers cache them, by how a part is called here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,8 @@ class SharedPrefix:
 
     Providers cache tools first, then the system prompt, then messages. `characters` and `lost` count what of
     the earlier request is shared and what is not; `difference` shows where they part, `None` when the later
-    one starts with all of the earlier one.
+    one starts with all of the earlier one. `region` and `index` say so as a `CacheBroken` of
+    `deepagents.events` does: messages are counted without the system prompt.
     """
 
     parts: int
@@ -31,6 +34,8 @@ class SharedPrefix:
     characters: int
     lost: int
     difference: str | None
+    region: Region | None = None
+    index: int | None = None
 
     @property
     def whole(self) -> bool:
@@ -61,17 +66,23 @@ def shared_prefix(before: Asked, after: Asked) -> SharedPrefix:
     """
     earlier, later = _parts(before), _parts(after)
     parts = messages = characters = 0
+    seen: Counter[Region] = Counter()
     for name, one in earlier:
         other = next(later, None)
+        # A part that is added stands in an earlier region than the part that it replaces.
+        kinds = [each.split()[0] for each in (name, other[0] if other else name)]
+        region = _REGIONS[min(kinds, key=[*_REGIONS].index)]
         if (
             other is None
             or other[0] != name
-            or (one is not other[1] and _serialise(one) != _serialise(other[1]))
+            or (one is not other[1] and serialise(one) != serialise(other[1]))
         ):
-            return SharedPrefix(parts, messages, *_measure_loss(characters, name, one, other, earlier))
+            loss = _measure_loss(characters, name, one, other, earlier)
+            return SharedPrefix(parts, messages, *loss, region, seen[region])
         parts += 1
+        seen[region] += 1
         messages += isinstance(one, BaseMessage)
-        characters += len(_serialise(one))
+        characters += len(serialise(one))
     return SharedPrefix(parts, messages, characters, 0, None)
 
 
@@ -103,56 +114,25 @@ def assert_prefix_kept(
         raise AssertionError("\n".join(map(str, found)))
 
 
-_Part: TypeAlias = "BaseMessage | dict[str, Any]"
-
-
-def _parts(asked: Asked) -> Iterator[tuple[str, _Part]]:
+def _parts(asked: Asked) -> Iterator[tuple[str, Part]]:
     for tool in asked.tools:
         yield "tool", tool
     for message in asked.messages:
         if message.type == "system":
-            yield from (("system", block) for block in _blocks(message))
+            yield from (("system", block) for block in blocks_sent(message))
     for at, message in enumerate(asked.messages):
         if message.type != "system":
             yield f"message {at} ({message.type})", message
 
 
-def _serialise(part: _Part) -> str:
-    """Write a part as a provider is sent it, without marks."""
-    shown = _message(part) if isinstance(part, BaseMessage) else _without_marks(part)
-    return json.dumps(shown, ensure_ascii=False, default=str)
-
-
-def _message(message: BaseMessage) -> dict[str, Any]:
-    shown: dict[str, Any] = {"role": message.type, "content": _blocks(message), "name": message.name}
-    match message:
-        case AIMessage():
-            shown["calls"] = [(call["id"], call["name"], call["args"]) for call in message.tool_calls]
-        case ToolMessage():
-            shown |= {"call": message.tool_call_id, "status": message.status}
-        case _:
-            pass
-    return shown
-
-
-def _blocks(message: BaseMessage) -> list[dict[str, Any]]:
-    content = [message.content] if isinstance(message.content, str) else message.content
-    made = [{"type": "text", "text": each} if isinstance(each, str) else each for each in content]
-    return [_without_marks(cast("dict[str, Any]", block)) for block in made]
-
-
-def _without_marks(part: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in part.items() if key != _MARK}
-
-
 def _measure_loss(
-    shared: int, name: str, one: _Part, other: tuple[str, _Part] | None, rest: Iterator[tuple[str, _Part]]
+    shared: int, name: str, one: Part, other: tuple[str, Part] | None, rest: Iterator[tuple[str, Part]]
 ) -> tuple[int, int, str]:
     """Return the characters shared and lost, and a sentence that shows where two parts differ."""
-    was = _serialise(one)
-    now = "" if other is None else _serialise(other[1])
+    was = serialise(one)
+    now = "" if other is None else serialise(other[1])
     same = len(commonprefix([was, now])) if other and other[0] == name else 0
-    lost = len(was) - same + sum(len(_serialise(each)) for _, each in rest)
+    lost = len(was) - same + sum(len(serialise(each)) for _, each in rest)
     start = max(0, same - _SHOWN // 3)
     before, after = was[start : same + _SHOWN], now[start : same + _SHOWN]
     if other is None:

@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from deepagents.events import Event, ToolFinished, Usage
+from deepagents.events import CacheBroken, Event, ToolFinished, Usage
 from deepagents.models.traits import input_window
 from deepagents_cli import protocol
 from deepagents_cli.diffs import name_in
@@ -193,6 +193,8 @@ class Conversation:
         match event:
             case Usage():
                 self.workplace.usage.count(self.workplace.model, event)
+            case CacheBroken():
+                self.workplace.usage.count_break(event)
             case ToolFinished():
                 details = self.changes.take_diff(event.call_id)
                 # What a person has seen or said is not shown to them again.

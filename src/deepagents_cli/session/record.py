@@ -24,6 +24,9 @@ _TABLES: Final = (
     "(thread_id TEXT NOT NULL, agent TEXT NOT NULL, model TEXT NOT NULL, input INTEGER NOT NULL, "
     "output INTEGER NOT NULL, cached INTEGER NOT NULL, cache_written INTEGER NOT NULL, cost REAL, "
     "PRIMARY KEY (thread_id, agent, model))",
+    "CREATE TABLE IF NOT EXISTS deepagents_breaks "
+    "(thread_id TEXT NOT NULL, reason TEXT NOT NULL, count INTEGER NOT NULL, tokens INTEGER NOT NULL, "
+    "PRIMARY KEY (thread_id, reason))",
     "CREATE TABLE IF NOT EXISTS deepagents_changes "
     "(thread_id TEXT NOT NULL, path TEXT NOT NULL, text TEXT, known INTEGER NOT NULL, "
     "PRIMARY KEY (thread_id, path))",
@@ -132,6 +135,17 @@ class Record:
             thread,
         )
         return [Used(agent, model, Tokens(*tokens), cost) for agent, model, *tokens, cost in rows]
+
+    def save_breaks(self, thread: str, reason: str, count: int, tokens: int) -> None:
+        """Keep how often the cache of a thread was broken for a reason, and how many tokens that lost."""
+        self._change(
+            "INSERT OR REPLACE INTO deepagents_breaks VALUES (?, ?, ?, ?)", (thread, reason, count, tokens)
+        )
+
+    async def breaks(self, thread: str) -> dict[str, tuple[int, int]]:
+        """Return how often the cache of a thread was broken, and how many tokens that lost, by reason."""
+        statement = "SELECT reason, count, tokens FROM deepagents_breaks WHERE thread_id = ?"
+        return {reason: (count, tokens) for reason, count, tokens in await self._read(statement, thread)}
 
     async def keep_before(self, thread: str, before: Mapping[str, Held]) -> None:
         """Keep what files held; what is kept already is older, and stays. It is saved when this returns."""

@@ -46,7 +46,13 @@ _TABLE = """CREATE TABLE IF NOT EXISTS deepagents_threads (
 _LONGEST_NAME = 80
 _OF_CHECKPOINTS = ("checkpoints", "writes")
 _VALUES = {"checkpoints": "checkpoint", "writes": "value"}
-_OF_CONVERSATIONS = ("deepagents_threads", "deepagents_queue", "deepagents_usage", "deepagents_changes")
+_OF_CONVERSATIONS = (
+    "deepagents_threads",
+    "deepagents_queue",
+    "deepagents_usage",
+    "deepagents_breaks",
+    "deepagents_changes",
+)
 
 
 @dataclass(frozen=True)

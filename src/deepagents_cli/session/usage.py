@@ -10,7 +10,7 @@ from typing import Final
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 
-from deepagents.events import Usage
+from deepagents.events import CacheBroken, Usage
 from deepagents.limits import Tokens
 from deepagents.models.prices import find_listed_price, price_of_model
 from deepagents.models.traits import model_identifier
@@ -36,6 +36,8 @@ class UsageCounter:
         self._used: dict[tuple[str, str], Used] = {}
         self.calls: list[tuple[BaseChatModel, Used]] = []
         """What was used without a thread."""
+        self.breaks: dict[str, tuple[int, int]] = {}
+        """How often the cache of the thread was broken, and how many tokens that lost, by reason."""
         self.in_context: int | None = None
 
     async def open(self, thread: str, in_context: int | None) -> None:
@@ -43,6 +45,7 @@ class UsageCounter:
         await self.finish()
         self._thread, self.in_context = thread, in_context
         self._used = {(each.agent, each.model): each for each in await self._record.usage(thread)}
+        self.breaks = await self._record.breaks(thread)
 
     @property
     def used(self) -> list[Used]:
@@ -60,6 +63,14 @@ class UsageCounter:
         task = create_task(self._add(model, used))
         self._pricing.add(task)
         task.add_done_callback(self._pricing.discard)
+
+    def count_break(self, event: CacheBroken) -> None:
+        """Count a request that a cache serves less of."""
+        if self._thread:
+            reason = event.reason or "other"
+            count, tokens = self.breaks.get(reason, (0, 0))
+            self.breaks[reason] = count + 1, tokens + event.lost_tokens
+            self._record.save_breaks(self._thread, reason, *self.breaks[reason])
 
     async def finish(self) -> None:
         """Wait until all is counted."""

@@ -58,7 +58,12 @@ async def _cost(talk: Conversation, arguments: str) -> Result:
         f"| {each.tokens.cached:,} | {each.tokens.output:,} | {_money(each.cost)} |"
         for each in sorted(used, key=lambda each: -each.tokens.input)
     ]
-    return Result(text="\n".join([*lines, "", f"In all: {_money(sum_used(used)[1])}"]))
+    lines += ["", f"In all: {_money(sum_used(used)[1])}"]
+    if breaks := talk.workplace.usage.breaks:
+        counts = ", ".join(f"{reason} {count}" for reason, (count, _) in sorted(breaks.items()))
+        lost = sum(tokens for _, tokens in breaks.values())
+        lines += ["", f"The provider's cache was broken ({counts}): about {lost:,} tokens were lost from it."]
+    return Result(text="\n".join(lines))
 
 
 async def _compact(talk: Conversation, arguments: str) -> Result:
