@@ -218,6 +218,7 @@ def test_what_the_context_holds_and_costs_is_shown_and_made_smaller(
     worker.turn("Are you still there?")
     assert "They greeted each other." in str(server.requests[-1].messages)
     assert "Change the notes." not in server.requests[-1].texts("user")
+    assert "cache was broken (compaction 1): about" in worker.command("cost").text
 
 
 def test_models_that_can_be_used_are_offered_and_others_say_what_is_missing(
