@@ -17,15 +17,17 @@ from random import Random
 from typing import Any
 
 from langchain.agents import create_agent
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, BaseCallbackHandler
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.messages.utils import count_tokens_approximately
-from langchain_core.outputs import ChatResult
+from langchain_core.outputs import ChatResult, LLMResult
+from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool, tool
 from pydantic import PrivateAttr
 
 from deepagents import Limits, Price
+from deepagents.limits import Tokens
 from deepagents.middleware.limits import LIMIT_REACHED, LimitsMiddleware, ReservationMiddleware
 from deepagents.testing import Asked, ScriptedModel, calls
 from deepagents.testing.scripted import Reply
@@ -37,42 +39,48 @@ _ROUNDING = 1e-9
 _NONE = Limits(tool_calls=10**9)
 
 
+class Bill(BaseCallbackHandler):
+    """Keeps what each answer took that arrived."""
+
+    run_inline = True
+
+    def __init__(self) -> None:
+        self.taken: list[Tokens] = []
+
+    def on_llm_end(self, response: LLMResult, **more: Any) -> None:
+        """Read what an answer took."""
+        message: Any = response.generations[0][0]
+        self.taken.append(Tokens.of(message.message.usage_metadata))
+
+    @property
+    def tokens(self) -> int:
+        """All tokens."""
+        return sum(each.input + each.output for each in self.taken)
+
+    @property
+    def money(self) -> float:
+        """What they cost."""
+        return sum(each.cost(PRICE) for each in self.taken)
+
+
 class Spender(ScriptedModel):
-    """A model that hands work on, takes some turns of the event loop, and keeps a ledger of what it took."""
+    """A model that hands work on, takes some turns of the event loop, and reports what it took."""
 
     max_tokens: int | None = None
     failures: float = 0.0
     _random: Random = PrivateAttr(default_factory=Random)
-    _taken: list[UsageMetadata] = PrivateAttr(default_factory=list[UsageMetadata])
+    _offered: list[BaseTool] = PrivateAttr(default_factory=list[BaseTool])
 
-    def begin(self, random: Random) -> None:
-        """Begin a tree, with an empty ledger."""
-        self._random, self._taken = random, []
+    def begin(self, random: Random, bill: Bill) -> None:
+        """Begin a tree, with a bill of its own."""
+        self._random, self.callbacks = random, [bill]
         self.max_tokens = random.choice((400, 2_000, 4_000, 16_000, 64_000))
         self.failures = random.choice((0, 0, 0.05))
 
-    @property
-    def tokens(self) -> int:
-        """What all calls took."""
-        return sum(each["total_tokens"] for each in self._taken)
-
-    @property
-    def money(self) -> float:
-        """What all calls cost."""
-        return sum(
-            PRICE.of(
-                each["input_tokens"],
-                each["output_tokens"],
-                each.get("input_token_details", {}).get("cache_read", 0),
-                each.get("input_token_details", {}).get("cache_creation", 0),
-            )
-            for each in self._taken
-        )
-
-    @property
-    def calls(self) -> int:
-        """How many calls were answered."""
-        return len(self._taken)
+    def bind_tools(self, tools: Sequence[Any], **options: Any) -> Runnable[Any, AIMessage]:
+        """Offer tools, which all look the same."""
+        self._offered = [*tools]
+        return super().bind_tools(tools, **options)
 
     async def _agenerate(
         self,
@@ -94,7 +102,8 @@ class Spender(ScriptedModel):
             return ConnectionError("the provider does not answer")
         most: int = asked.options.get("max_tokens") or self.max_tokens or 4_000
         written = most if random.random() < 0.5 else random.randint(1, most)
-        read = count_tokens_approximately(asked.messages, tools=asked.tools)
+        # As they are counted before: in the form that providers are sent they are a little longer.
+        read = count_tokens_approximately(asked.messages, tools=self._offered if asked.tools else [])
         cached = random.randint(0, read)
         usage = UsageMetadata(
             input_tokens=read,
@@ -102,7 +111,6 @@ class Spender(ScriptedModel):
             total_tokens=read + written,
             input_token_details={"cache_read": cached, "cache_creation": random.randint(0, read - cached)},
         )
-        self._taken.append(usage)
         several = [("spawn", {"work": "w" * random.randint(1, 4_000)})] * random.randint(1, 4)
         works = asked.tools and random.random() < 0.75
         answer = calls(*several) if works else AIMessage("Done. " * random.randint(1, 400))
@@ -137,7 +145,8 @@ class Forest:
         """Let one random tree work, and note what it took of its limits."""
         model, random = self._model, Random(seed)
         self._random = random
-        model.begin(random)
+        bill = Bill()
+        model.begin(random, bill)
         kinds = random.choice((("tokens",), ("money",), ("tokens", "money")))
         limits = Limits(
             tokens=random.randint(8_000, 120_000) if "tokens" in kinds else None,
@@ -149,11 +158,11 @@ class Forest:
             result = await self._make(limits, self._below).ainvoke({"messages": "Work"})
         found = self.found
         found.trees += 1
-        found.calls += model.calls
+        found.calls += len(bill.taken)
         found.stopped += any(LIMIT_REACHED in each.additional_kwargs for each in result["messages"][-1:])
         for kind, most, spent in (
-            ("tokens", limits.tokens, model.tokens),
-            ("money", limits.money, model.money),
+            ("tokens", limits.tokens, bill.tokens),
+            ("money", limits.money, bill.money),
         ):
             if most is not None:
                 found.shares.append(spent / most)
