@@ -66,11 +66,18 @@ def read_reply(text: str) -> AIMessage:
 
 def _turn(message: BaseMessage) -> Turn:
     if isinstance(message, ToolMessage):
-        return {"role": "user", "content": f"Result of {message.name or 'the tool'}:\n{message.text}"}
+        return {"role": "user", "content": f"Result of {message.name or 'the tool'}:\n{_shown(message)}"}
     if not isinstance(message, AIMessage):
-        return {"role": "user", "content": message.text}
+        return {"role": "user", "content": _shown(message)}
     calls = [_dump({"tool": call["name"], "arguments": call["args"]}) for call in message.tool_calls]
     return {"role": "assistant", "content": "\n".join(calls) or _dump({"answer": message.text})}
+
+
+def _shown(message: BaseMessage) -> str:
+    others = [block["type"] for block in message.content_blocks if block["type"] != "text"]
+    return "\n".join(
+        filter(None, [message.text, *(f"[{each}: this model reads text only]" for each in others)])
+    )
 
 
 def _join(turns: Sequence[Turn]) -> list[Turn]:

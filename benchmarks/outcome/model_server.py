@@ -64,6 +64,7 @@ class Adapted:
         """Say which it is. No harness has a profile for its provider."""
         room = self._settings.window - self._settings.answer
         profile = {"max_input_tokens": room, "max_output_tokens": self._settings.answer, "tool_calling": True}
+        profile |= dict.fromkeys(("image_inputs", "audio_inputs", "video_inputs", "pdf_inputs"), False)
         return {"provider": "outcome", "name": self._name, "profile": profile}
 
     def reply(self, messages: list[BaseMessage], tools: Tools, asked: Mapping[str, Any]) -> AIMessage:

@@ -41,6 +41,11 @@ At least {tasks} tasks and {seeds} seeds for each arm; temperature {temperature}
 interval is the middle 95 % of a bootstrap over the tasks that both arms have tried. The local sets count in
 no total: set A was used for tuning. Waves: {waves}."""
 
+_NOTHING = """\
+## No run yet
+
+No run of the planned size was made, so nothing is known: `make outcome` makes one and writes it here."""
+
 _LOCAL = """\
 This model writes text only. One adapter lets it call tools: the schemas that a harness gives stand in the
 prompt as they are, and a grammar makes each reply one JSON object, a call of one of these tools with any
@@ -54,7 +59,8 @@ def page(kept: Path, plan: Mapping[str, Any]) -> str:
     head = _HEAD.format(
         **{**plan, "hypothesis": plan["hypothesis"].strip(), "waves": ", ".join(plan["waves"])}
     )
-    return "\n\n".join([head, *(_run(name, found, plan) for name, found in runs if found)]) + "\n"
+    shown = [_run(name, found, plan) for name, found in runs if found]
+    return "\n\n".join([head, *(shown or [_NOTHING])]) + "\n"
 
 
 def _run(name: str, found: Sequence[Result], plan: Mapping[str, Any]) -> str:

@@ -9,9 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from langchain_core.messages import ToolMessage
 
 from benchmarks.outcome import results
 from benchmarks.outcome.__main__ import KEPT, PAGE, PLAN, main
+from benchmarks.outcome.adapter import write_turns
 from benchmarks.outcome.attempts import Result, find_destroyed, how_it_ended
 from benchmarks.outcome.box import can_box
 from benchmarks.outcome.page import page
@@ -97,6 +99,14 @@ def test_an_answer_right_after_a_failure_is_told_apart(said: list[str | tuple[st
 
     assert how_it_ended("answered", messages) == end
     assert how_it_ended("turns", messages) == "turns"
+
+
+def test_a_model_that_reads_text_only_is_told_what_it_does_not_see() -> None:
+    block = {"type": "file", "base64": "AAAA", "mime_type": "application/zip"}
+
+    (turn,) = write_turns([ToolMessage([block], tool_call_id="1", name="read_file")], [])
+
+    assert turn["content"] == "Result of read_file:\n[file: this model reads text only]"
 
 
 def test_of_the_tasks_that_are_kept_for_judging_only_the_ids_are_read(tmp_path: Path) -> None:
