@@ -329,3 +329,13 @@ def test_any_number_of_tokens_can_be_a_trigger(tokens: int) -> None:
     clipping = Clipping.of({"trigger": ("tokens", tokens), "keep": ("messages", 2)})
 
     assert batch([*wrote(write()), *tail()], clipping, Load(tokens, 4, None)) == {"ai-w"}
+
+
+def test_texts_within_lists_are_clipped_and_a_patch_points_to_all_its_files() -> None:
+    lines = write("l", tool="edit_lines", edits=[{"op": "insert", "anchor": "0", "text": LONG}], content="")
+    text = f"*** Begin Patch\n*** Add File: /a.py\n+{LONG}\n*** Delete File: /b.py\n*** End Patch"
+    patch = write("p", tool="apply_patch", patch=text, content="")
+    edits, patched = (each["args"] for each in clipped(wrote(lines, patch), "ai-l").tool_calls)
+
+    assert edits["edits"] == [{"op": "insert", "anchor": "0", "text": LONG[:20] + POINTER}]
+    assert patched["patch"] == text[:20] + POINTER.replace("/a.py", "/a.py, /b.py")

@@ -33,12 +33,12 @@ def edits_in(asked: Asked) -> set[str]:
     return EDITS & {*asked.tool_names}
 
 
-FORMS = [("replace", "edit_file"), ("anchors", "edit_lines")]
+FORMS = [("replace", "edit_file"), ("anchors", "edit_lines"), ("patch", "apply_patch")]
 
 
 @pytest.mark.parametrize(("form", "tool"), FORMS)
 def test_a_profile_chooses_the_one_form(form: Any, tool: str) -> None:
-    asked = first_request(HarnessProfile(edit_form=form), form)
+    asked = first_request(HarnessProfile(edit_form=form), form, memory=["/AGENTS.md"])
     texts = [asked.system, *(each["function"]["description"] for each in asked.tools)]
 
     assert edits_in(asked) == {tool}
@@ -67,6 +67,16 @@ def test_where_edits_are_left_out_no_form_comes_back(
     assert edits_in(first_request(profile, f"none{len(own)}", middleware=own)) == set()
 
 
+@pytest.mark.parametrize("missing", ["write_file", "delete"])
+def test_a_patch_is_no_way_to_tools_that_were_left_out(missing: str) -> None:
+    profile = HarnessProfile(edit_form="patch", excluded_tools=frozenset({missing}))
+    tools: Any = [each for each in ("read_file", "write_file", "edit_file", "delete") if each != missing]
+    own = FilesystemMiddleware(tools=tools, edit_form="patch")
+
+    assert edits_in(first_request(profile, f"no-{missing}")) == {"edit_file"}
+    assert edits_in(first_request(middleware=[own])) == {"edit_file"}
+
+
 def test_the_form_is_kept_in_files_and_the_later_profile_wins() -> None:
     config = HarnessProfileConfig.from_dict({"edit_form": "anchors"})
     register_harness_profile("forms:merged", HarnessProfile(edit_form="replace"))
@@ -77,7 +87,7 @@ def test_the_form_is_kept_in_files_and_the_later_profile_wins() -> None:
 
 
 def test_a_form_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(ProfileError, match="'replace', 'anchors'.*got 'diff'"):
+    with pytest.raises(ProfileError, match="'replace', 'anchors', 'patch'.*got 'diff'"):
         HarnessProfile(edit_form="diff")  # pyright: ignore[reportArgumentType]
     with pytest.raises(ConfigError, match="got 'diff'"):
         FilesystemMiddleware(edit_form="diff")  # pyright: ignore[reportArgumentType]

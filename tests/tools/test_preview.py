@@ -9,8 +9,10 @@ EDIT = specs_by_name()["edit_file"]
 
 
 def edit(before: bytes | None, old: str, new: str = "new") -> tuple[bytes | None, str | None]:
-    found = preview_change(EDIT, {"file_path": "/a/b.txt", "old_string": old, "new_string": new}, before)
-    return found.after, found.failure
+    path = "/a/b.txt"
+    given = {"file_path": path, "old_string": old, "new_string": new}
+    found = preview_change(EDIT, given, {path: before})
+    return found.after.get(path), found.failure
 
 
 def test_a_change_is_shown_as_the_tool_makes_it() -> None:
@@ -28,11 +30,11 @@ def test_a_failure_is_told_in_the_words_of_the_tool() -> None:
 def test_an_argument_that_the_tool_does_not_have_is_left_out_as_in_a_call() -> None:
     given = {"file_path": "/a.txt", "old_string": "old", "new_string": "new", "mode": "w"}
 
-    assert preview_change(EDIT, given, b"old").after == b"new"
+    assert preview_change(EDIT, given, {"/a.txt": b"old"}).after == {"/a.txt": b"new"}
 
 
 def test_an_argument_of_another_kind_is_named() -> None:
-    failure = preview_change(EDIT, {"file_path": "/a.txt", "old_string": 1}, b"old").failure
+    failure = preview_change(EDIT, {"file_path": "/a.txt", "old_string": 1}, {"/a.txt": b"old"}).failure
 
     assert failure is not None
     assert "old_string: Input should be a valid string" in failure
@@ -40,7 +42,14 @@ def test_an_argument_of_another_kind_is_named() -> None:
 
 
 def test_a_path_that_cannot_be_is_a_failure() -> None:
-    assert preview_change(EDIT, {"file_path": "\0"}, None).failure
+    assert preview_change(EDIT, {"file_path": "\0"}, {}).failure
+
+
+def test_a_change_of_several_files_is_shown_whole() -> None:
+    patch = "*** Begin Patch\n*** Delete File: a\n*** Update File: b\n*** Move to: c\n-x\n+y\n*** End Patch"
+    found = preview_change(specs_by_name()["apply_patch"], {"patch": patch}, {"/a": b"a\n", "/b": b"x\n"})
+
+    assert found.after == {"/a": None, "/b": None, "/c": b"y\n"}
 
 
 def test_an_edit_that_differs_in_looks_is_shown_as_it_will_be_made() -> None:

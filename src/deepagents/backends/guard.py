@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -28,15 +28,14 @@ PATHLESS_DENIED_HINT: Final = "Give a path that the rules allow."
 class CallRights:
     """The rules that bind one call of a tool, and what a person was asked about it.
 
-    `asks` says that an agent has someone to ask, `asked` that they were asked about this very call; `named`
-    is the path of this call when the model made it, and `led_to` is where that path led then.
+    `asks` says that an agent has someone to ask, `asked` that they were asked about this very call; `links`
+    is where the paths of this call led when the model made it, for those that led elsewhere.
     """
 
     rules: Rules = field(default_factory=Rules)
     asks: bool = False
     asked: bool = False
-    named: str | None = None
-    led_to: str | None = None
+    links: Mapping[str, str] = field(default_factory=dict[str, str])
     held_back: dict[str, None] = field(default_factory=dict[str, None])
 
     async def guard(self, op: Operation, following: Perform) -> Any:
@@ -114,7 +113,7 @@ class CallRights:
         if not self.asked:
             return []
         # A person approved of what the path led to then; if the link was changed since, that does not count.
-        return [path, self.led_to] if self.led_to and self.named == path else [path]
+        return [path, self.links[path]] if path in self.links else [path]
 
     async def _check_deletion(self, access: DeleteAccess, path: str, following: Perform) -> None:
         try:

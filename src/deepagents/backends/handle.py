@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from langgraph.errors import GraphBubbleUp
 
@@ -102,6 +102,10 @@ def open_backend(backend: BACKEND_TYPES | BackendHandle, seconds: float | None =
 
 async def _raise(error: BackendError, _: Operation) -> Any:
     raise error
+
+
+async def _do_nothing(_: Operation) -> None:
+    """Stand for a backend where only the rules are asked."""
 
 
 def open_layers(backend: BackendProtocol, seconds: float | None, overdue: Overdue) -> Perform:
@@ -217,6 +221,14 @@ class FileCalls:
     async def resolve(self, path: str, *, entry: bool = False) -> str:
         """Return where a path leads once links are resolved; with `entry`, all links but one at its end."""
         return await self._do(ops.Resolve(path, entry=entry))
+
+    async def check_write(self, path: str) -> None:
+        """Raise what rules have against a change at a path, or where it leads, before there is one."""
+        for each in dict.fromkeys((path, await self.resolve(path))) if self.rights else ():
+            try:
+                await cast("CallRights", self.rights).guard(ops.Write(each, ""), _do_nothing)
+            except ToolFailure as failure:
+                raise ToolFailure(failure.code, failure.text.replace(each, path)) from failure
 
     async def ls(self, path: str) -> LsResult:
         """List a directory; entries that could be read may come with an error."""

@@ -37,6 +37,7 @@ from deepagents.middleware._requests import (
 )
 from deepagents.middleware.approval import find_executed_call
 from deepagents.middleware.prompt_caching import is_chat_anthropic, with_own_mark
+from deepagents.tools import find_edit_name
 
 __all__ = ["MEMORY_SYSTEM_PROMPT", "MemoryMiddleware", "MemoryState", "MemoryStateUpdate"]
 
@@ -148,7 +149,8 @@ class MemoryMiddleware(BaseMiddleware):
             state = cast("Mapping[str, Any]", request.state)
             contents: Mapping[str, str] = state.get(_CONTENTS) or {}
             problems: Mapping[str, str] = state.get(_PROBLEMS) or {}
-            text = _format_memory(self.system_prompt, self.sources, contents, problems)
+            prompt = self.system_prompt.replace("edit_file", find_edit_name(request.tools))
+            text = _format_memory(prompt, self.sources, contents, problems)
             request = add_section(request, text)
         return request
 
@@ -192,12 +194,13 @@ class MemoryMiddleware(BaseMiddleware):
         if shows_delegated_work(call, specs) and has_channel(_CHANGED):
             write_channel(_CHANGED, True)
         spec = specs.get(call["name"])
-        path = spec.path_in(call["args"]) if spec and spec.changes_files else None
-        if path is not None and has_channel(_CONTENTS):
+        paths = spec.paths_in(call["args"]) if spec and spec.changes_files else ()
+        if paths and has_channel(_CONTENTS):
             runtime = cast(Any, request).runtime
             files = self._handle.files(runtime)
-            changed = await _real_path(files, path)
-            touched = [each for each in self.sources if is_within(await _real_path(files, each), changed)]
+            changed = [await _real_path(files, path) for path in paths]
+            real = {each: await _real_path(files, each) for each in self.sources}
+            touched = [each for each in self.sources if any(is_within(real[each], path) for path in changed)]
             if touched:
                 _write(await self._read(cast("Mapping[str, Any]", request.state), touched, runtime))
         return result

@@ -7,6 +7,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from deepagents.tools._tool import SpecTool, ToolSpec, names_of_tools
 from deepagents.tools._video import video_dependencies_available
+from deepagents.tools.apply_patch import APPLY_PATCH
 from deepagents.tools.background import READ_COMMAND, STOP_COMMAND, WRITE_COMMAND
 from deepagents.tools.change import DELETE, EDIT_FILE, WRITE_FILE
 from deepagents.tools.edit_lines import EDIT_LINES
@@ -31,9 +32,9 @@ FILE_TOOLS: Final[tuple[ToolSpec, ...]] = (
     WRITE_COMMAND,
     STOP_COMMAND,
 )
-EditForm: TypeAlias = Literal["replace", "anchors"]
+EditForm: TypeAlias = Literal["replace", "anchors", "patch"]
 EDIT_TOOLS: Final[Mapping[EditForm, ToolSpec]] = MappingProxyType(
-    {"replace": EDIT_FILE, "anchors": EDIT_LINES}
+    {"replace": EDIT_FILE, "anchors": EDIT_LINES, "patch": APPLY_PATCH}
 )
 """The tools that change a part of a file, by the form in which a model says what to change."""
 _BY_NAME: Final[Mapping[str, ToolSpec]] = MappingProxyType(
@@ -50,6 +51,7 @@ __all__ = [
     "FsToolName",
     "ToolSpec",
     "file_tools",
+    "find_edit_name",
     "specs_by_name",
     "with_edit_tool",
 ]
@@ -78,6 +80,13 @@ def specs_by_name(tools: Iterable[Any] = ()) -> Mapping[str, ToolSpec]:
     others = names_of_tools(given) - own.keys()
     known = {name: spec for name, spec in _BY_NAME.items() if not (spec.instead_of and name in others)}
     return {**known, **own}
+
+
+def find_edit_name(tools: Iterable[Any]) -> str:
+    """Return the name of the tool that changes a part of a file, `edit_file` where there is no other."""
+    edits = {spec.name for spec in EDIT_TOOLS.values()}
+    own = (tool.spec.name for tool in tools if isinstance(tool, SpecTool))
+    return next((name for name in own if name in edits), EDIT_FILE.name)
 
 
 def with_edit_tool(specs: Iterable[ToolSpec], edit: ToolSpec) -> tuple[ToolSpec, ...]:

@@ -3,8 +3,8 @@
 # Annotations here are objects, not text: LangChain resolves those of a tool's functions at every call.
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import new_class
 from typing import Any, Final, Literal, TypeAlias, cast
@@ -19,8 +19,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from deepagents._async import Coro, arun, run
-from deepagents._paths import CommandPaths, is_within, normalise
-from deepagents._state.runtime import in_graph, read_channel, write_channel
+from deepagents._paths import CommandPaths, normalise
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.filedata import looks_binary
 from deepagents.backends.handle import FileCalls
@@ -28,9 +27,9 @@ from deepagents.errors import BackendError, ErrorCode, ToolFailure
 from deepagents.permissions import FilesystemOperation
 from deepagents.tools._command_events import CommandEvents
 from deepagents.tools._missing import SAME_NAME, describe_instead
+from deepagents.tools._versions import FileVersions
 
 CHARACTERS_PER_TOKEN: Final = 4
-VERSIONS_CHANNEL: Final = "file_versions"
 _RESULT_TOKENS: Final = 20_000
 READ_ON: Final = (
     "Read it in parts with read_file, for example with offset=0 and limit=100, or search it with grep."
@@ -42,6 +41,7 @@ _NOT_TEXT: Final = (
 Runtime: TypeAlias = ToolRuntime[Any, Any]
 Content: TypeAlias = str | list[str | dict[Any, Any]]
 Answer: TypeAlias = ToolMessage | Command[Any]
+Part: TypeAlias = "tuple[ToolSpec, Mapping[str, Any]]"
 Effect: TypeAlias = Literal["read", "search", "write", "delete", "run"]
 
 
@@ -87,6 +87,7 @@ class ToolSpec:
         about_background: whether it is about commands in the background.
         creates_files: whether it makes a file that is not there.
         shows_delegated_work: whether its result tells of other agents' work, who may have changed any file.
+        split: finds the calls of other tools, on one path each, that a call of several paths amounts to.
         instead_of: tools whose place it takes; where a person is asked about these, they are about it too.
         paths: translates the paths that the model writes into those of the backend.
     """
@@ -104,6 +105,7 @@ class ToolSpec:
     about_background: bool = False
     creates_files: bool = False
     shows_delegated_work: bool = False
+    split: Callable[[Mapping[str, Any]], Sequence[Part]] | None = None
     instead_of: tuple[str, ...] = ()
     paths: CommandPaths = CommandPaths()
 
@@ -131,9 +133,20 @@ class ToolSpec:
     @property
     def operation(self) -> FilesystemOperation | None:
         """Which rules about paths bind it, if any."""
-        if self.path_argument is None:
+        if self.path_argument is None and self.split is None:
             return None
         return "write" if self.changes_files else "read"
+
+    def parts(self, arguments: Mapping[str, Any]) -> Sequence[Part]:
+        """Return the calls on one path each that a call amounts to: for most tools, itself."""
+        if self.split is None:
+            return [(self, arguments)]
+        return [(replace(spec, paths=self.paths), given) for spec, given in self.split(arguments)]
+
+    def paths_in(self, arguments: Mapping[str, Any]) -> list[str]:
+        """Return the paths that a call names, as `path_in` does for one."""
+        found = (spec.path_in(given) for spec, given in self.parts(arguments))
+        return list(dict.fromkeys(path for path in found if path is not None))
 
     def path_in(self, arguments: Mapping[str, Any]) -> str | None:
         """Return the path that a call names, normalised; `None` where it names none, or none that can be.
@@ -154,10 +167,10 @@ class ToolSpec:
         Raises:
             BackendError: `invalid_path`, for one that the backend does not have.
         """
-        path = arguments.get(self.path_argument) if self.path_argument else None
-        if self.path_argument is None or path is None:
+        at = self.path_argument
+        if at is None or arguments.get(at) is None:
             return arguments
-        return {**arguments, self.path_argument: self.paths.own(path)}
+        return {**arguments, at: self.paths.own(arguments[at])}
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,44 +190,6 @@ class ToolLimits:
     def listing_characters(self) -> int:
         """The most characters of a list, which has a bound even where other results have none."""
         return self.result_characters or _RESULT_TOKENS * CHARACTERS_PER_TOKEN
-
-
-class FileVersions:
-    """The versions of files as this agent last read or wrote them, kept in its own state.
-
-    A write or an edit names the version it builds on, so that a backend can refuse to overwrite a change
-    that the agent has not seen.
-    """
-
-    # Made anew for each call of a tool, whose own notes are all that can change the channel meanwhile.
-    _read: Mapping[str, str] | None = None
-
-    def recall(self, path: str) -> str | None:
-        """Return the version last seen, if any."""
-        return self._read_versions().get(path)
-
-    def remember(self, path: str, version: str | None) -> None:
-        """Note the version just seen; a backend that knows none leaves nothing."""
-        # Each note is a write to the channel, and so to the checkpoint.
-        if version is not None and self.recall(path) != version:
-            self._note({path: version})
-
-    def forget_below(self, path: str) -> None:
-        """Drop what was known of a path and of everything below it."""
-        gone = {known: None for known in self._read_versions() if is_within(known, path)}
-        if gone:
-            self._note(gone)
-
-    def _read_versions(self) -> Mapping[str, str]:
-        if self._read is None:
-            known: Mapping[str, str] | None = read_channel(VERSIONS_CHANNEL) if in_graph() else None
-            self._read = known or {}
-        return self._read
-
-    def _note(self, changes: dict[str, str] | dict[str, None]) -> None:
-        self._read = None
-        if in_graph():
-            write_channel(VERSIONS_CHANNEL, changes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,7 +291,9 @@ async def _answer(
         output = await spec.run(open_context(runtime), **arguments)
     # Only these: anything else is a mistake in code and must reach the developer.
     except (ToolFailure, BackendError) as failure:
-        text = spec.paths.reword(failure.text, spec.path_in(arguments) or "/")
+        text = failure.text
+        for path in spec.paths_in(arguments):
+            text = spec.paths.reword(text, path)
         if failure.code == "file_not_found":
             text = await _point_on(text, spec, arguments, open_context(runtime), runtime)
         return failure_message(spec.name, call_id, failure.code, text)
@@ -342,19 +319,16 @@ async def _answer(
     return Command(update={**(output.update or {}), "messages": messages})
 
 
-async def _point_on(
-    text: str, spec: ToolSpec, arguments: dict[str, Any], context: Any, runtime: Runtime
-) -> str:
+async def _point_on(text: str, spec: ToolSpec, arguments: dict[str, Any], context: Any, runtime: Any) -> str:
     """Add to a failure what is there instead of the path, or how a file comes to be there."""
-    path = spec.path_in(arguments)
+    paths = spec.paths_in(arguments)
+    path = next((each for each in paths if len(paths) == 1 or f"'{spec.paths.show(each)}'" in text), None)
     if path is None or not isinstance(context, ToolContext):
         return text
     files = context.files
     instead = await describe_instead(files, context.paths, path)
-    offered: Iterable[Any] = getattr(runtime, "tools", ())
-    creator = next(
-        (each.name for each in offered if isinstance(each, SpecTool) and each.spec.creates_files), ""
-    )
+    offered = [each for each in getattr(runtime, "tools", ()) if isinstance(each, SpecTool)]
+    creator = next((each.name for each in offered if each.spec.creates_files), "")
     wants_file = spec.effect in ("read", "write")
     may_write = files.rights is None or files.rights.rules.decide("write", path) != "deny"
     makes_it = f"It does not exist yet; {creator} creates it." if creator and wants_file and may_write else ""

@@ -35,9 +35,12 @@ async def _edit_lines(context: ToolContext, file_path: str, edits: Sequence[Any]
     content, version = await read_whole(context.files, path)
     seen = context.versions.recall(real_path)
     changes = [LineChange(**LineEdit.model_validate(each).model_dump()) for each in edits]
-    changed, shown = change_lines(content, changes, stale=seen is not None and seen != version)
+    stale = seen is not None and seen != version
+    changed, shown = change_lines(content, changes, stale=stale)
     written = await context.files.write(path, changed, version)
-    context.versions.remember(real_path, written.version)
+    # Of a file that somebody else changed, this agent has still not seen all.
+    if not stale:
+        context.versions.remember(real_path, written.version)
     return ToolOutput(
         f"Made {len(changes)} edit(s) in '{context.paths.show(path)}'. It reads there now:\n{shown}"
     )

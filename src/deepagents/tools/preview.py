@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,38 +15,40 @@ from deepagents.backends.filesystem import FilesystemBackend
 from deepagents.backends.handle import open_backend
 from deepagents.errors import BackendError, ToolFailure
 from deepagents.tools._tool import (
-    FileVersions,
     ToolContext,
     ToolLimits,
     ToolSpec,
     describe_misfit,
     failure_text,
 )
+from deepagents.tools._versions import FileVersions
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """The content that a call would leave, or the sentence with which it would fail."""
+    """The content by path that a call would leave, or the sentence with which it would fail."""
 
-    after: bytes | None = None
+    after: Mapping[str, bytes | None] = field(default_factory=dict[str, "bytes | None"])
     failure: str | None = None
 
 
-def preview_change(spec: ToolSpec, arguments: Mapping[str, Any], before: bytes | None) -> Preview:
-    """Run a tool that writes a file on a copy of it; `before` is what the file holds, `None` without one.
+def preview_change(
+    spec: ToolSpec, arguments: Mapping[str, Any], before: Mapping[str, bytes | None]
+) -> Preview:
+    """Run a tool that changes files on copies of them; `before` is what each holds, `None` without one.
 
     The tool's own code runs, so a further tool is shown as rightly as those of the library.
     """
-    path = spec.path_in(arguments)
-    if path is None:
+    if spec.path_argument and spec.path_in(arguments) is None:
         return Preview(failure=failure_text("invalid_path", f"{spec.name} was given no usable path"))
     with TemporaryDirectory(prefix="deepagents-") as scratch:
-        copy = Path(scratch, path.lstrip("/"))
-        if before is not None:
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_bytes(before)
+        copies = {path: Path(scratch, path.lstrip("/")) for path in spec.paths_in(arguments)}
+        for path, copy in copies.items():
+            if (content := before.get(path)) is not None:
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                copy.write_bytes(content)
         files = open_backend(FilesystemBackend(root_dir=scratch, virtual_mode=True)).files(None)
-        context = ToolContext(files, FileVersions(), ToolLimits())
+        context = ToolContext(files, FileVersions(), ToolLimits(), paths=spec.paths)
         # As where the tool is called: what it has no argument for is left out.
         known = {name: arguments[name] for name in spec.args.model_fields if name in arguments}
         try:
@@ -60,4 +62,4 @@ def preview_change(spec: ToolSpec, arguments: Mapping[str, Any], before: bytes |
             return Preview(failure=failure_text(failure.code, failure.text))
         if output.code is not None:
             return Preview(failure=str(output.content))
-        return Preview(after=copy.read_bytes() if copy.is_file() else None)
+        return Preview({path: copy.read_bytes() if copy.is_file() else None for path, copy in copies.items()})

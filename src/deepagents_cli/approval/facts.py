@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, cast
@@ -68,8 +68,17 @@ class Reach:
         """The rules about what this program obeys and keeps."""
         return self.own.rules(self.places) if self.own else ()
 
-    def find_facts(self, spec: ToolSpec, args: Mapping[str, Any], led_to: str | None = None) -> Facts:
-        """Find what is known of a call now; `led_to` is where its path led when it was made."""
+    def find_facts(
+        self, spec: ToolSpec, args: Mapping[str, Any], links: Mapping[str, str]
+    ) -> Sequence[Facts]:
+        """Find what is known of a call now, for each path that it names.
+
+        `links` is where these led when the call was made, for those that led elsewhere.
+        """
+        found = [self._find_facts(part, given, links) for part, given in spec.parts(args)]
+        return found or [Facts(action_of(spec))]
+
+    def _find_facts(self, spec: ToolSpec, args: Mapping[str, Any], links: Mapping[str, str]) -> Facts:
         action, harmless = action_of(spec), self.confined and not self.network
         if spec.effect == "run":
             texts = [str(args.get(each, "")) for each in spec.summary_arguments]
@@ -78,7 +87,7 @@ class Reach:
         path = self.path_of(spec, args)
         if path is None:
             return Facts(action)
-        named = tuple(dict.fromkeys([path, led_to or path, self._leads_to(spec, path)]))
+        named = tuple(dict.fromkeys([path, links.get(path, path), self._leads_to(spec, path)]))
         paths = tuple(map(self._machine, named))
         guarded = kinds_at(named, paths, action, self.places, self.own_rules)
         return Facts(action, paths, guarded, self.confined)
@@ -101,41 +110,46 @@ class Reach:
                 commands.poll_command(str(args["command_id"]))
             elif spec.effect == "run" and self.sandbox:
                 self.sandbox.check_program(program_of(str(args[spec.summary_arguments[0]])))
-            named = args.get(spec.path_argument) if spec.path_argument else None
-            if isinstance(named, str):
-                self._check_path(spec, args, named)
+            for part, given in spec.parts(args):
+                if isinstance(named := given.get(part.path_argument or ""), str):
+                    self._check_path(part, given, named)
         except BackendError as error:
             return f"Error: {error.text} [{error.code}]"
         preview = self.preview(request) if looks else None
         return preview[1].failure if preview else None
 
-    def preview(self, request: ApprovalRequest) -> tuple[bytes | None, Preview] | None:
-        """Return what a file holds, and what a call would make of it; `None` for what changes no content."""
-        spec = self.specs.get(request.name)
-        path = None if spec is None else self.path_of(spec, request.args)
-        if spec is None or path is None or not spec.changes_files:
+    def preview(self, request: ApprovalRequest) -> tuple[Mapping[str, bytes | None], Preview] | None:
+        """Return what files hold, and what a call would make of them; `None` for what changes no content."""
+        spec, paths = self.specs.get(request.name), self.paths_of(request)
+        if spec is None or not spec.changes_files or (spec.path_argument and not paths):
             return None
         if spec.effect == "delete":
-            there = os.path.lexists(self._machine(path))
-            problem = None if there else f"Error: File '{path}' not found [file_not_found]"
-            return None, Preview(failure=problem)
+            there = os.path.lexists(self._machine(paths[0]))
+            problem = None if there else f"Error: File '{paths[0]}' not found [file_not_found]"
+            return {}, Preview(failure=problem)
+        held: dict[str, bytes | None] = {}
         try:
-            found = self.backend.read(path, 0, 1)
-            (held,) = self.backend.download_files([path])
+            for path in paths:
+                found = self.backend.read(path, 0, 1)
+                if found.error and found.code != "file_not_found":
+                    return {}, Preview(failure=f"Error: {found.error} [{found.code}]")
+                held[path] = self.backend.download_files([path])[0].content
         except BackendError as error:
-            return None, Preview(failure=f"Error: {error.text} [{error.code}]")
-        if found.error and found.code != "file_not_found":
-            return None, Preview(failure=f"Error: {found.error} [{found.code}]")
-        arguments = {**request.args, cast("str", spec.path_argument): path}
-        preview = preview_change(spec, arguments, held.content)
-        is_shown = len(held.content or b"") <= _LARGEST_PREVIEW or preview.failure
-        return (held.content, preview) if is_shown else None
+            return {}, Preview(failure=f"Error: {error.text} [{error.code}]")
+        preview = preview_change(self._with_paths(spec), request.args, held)
+        size = sum(len(content or b"") for content in held.values())
+        return (held, preview) if size <= _LARGEST_PREVIEW or preview.failure else None
 
-    def place_of(self, request: ApprovalRequest) -> str | None:
-        """Return where on this machine the file of a call is."""
+    def places_of(self, request: ApprovalRequest) -> list[str]:
+        """Return where on this machine the files of a call are."""
+        return [*map(self._machine, self.paths_of(request))]
+
+    def paths_of(self, request: ApprovalRequest) -> list[str]:
+        """Return the paths that a call names, as the backend calls them."""
         spec = self.specs.get(request.name)
-        path = None if spec is None else self.path_of(spec, request.args)
-        return None if path is None else self._machine(path)
+        parts = spec.parts(request.args) if spec else ()
+        found = (self.path_of(part, given) for part, given in parts)
+        return [*dict.fromkeys(path for path in found if path is not None)]
 
     def path_of(self, spec: ToolSpec, args: Mapping[str, Any]) -> str | None:
         """Return the path that a call names, as the backend calls it."""
@@ -180,8 +194,12 @@ class Reach:
             self.sandbox.check_change(real)
 
     def _as_own(self, spec: ToolSpec, args: Mapping[str, Any], named: str) -> str | None:
-        own = self.backend.capabilities().command_paths.own(named)
-        return spec.path_in({**args, cast("str", spec.path_argument): own})
+        # A path that cannot be is told apart from one of commands alone, which raises.
+        self.backend.capabilities().command_paths.own(named)
+        return self._with_paths(spec).path_in(args)
+
+    def _with_paths(self, spec: ToolSpec) -> ToolSpec:
+        return replace(spec, paths=self.backend.capabilities().command_paths)
 
     def _leads_to(self, spec: ToolSpec, path: str) -> str:
         try:

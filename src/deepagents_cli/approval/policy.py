@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from deepagents import FilesystemPermission
 from deepagents.events import ApprovalRequest
-from deepagents.middleware.approval import link_of
+from deepagents.middleware.approval import links_of
 from deepagents.permissions import CommandAccess, Rules
 from deepagents.tools import ToolSpec
 from deepagents_cli.approval.facts import Reach
@@ -26,7 +26,7 @@ from deepagents_cli.approval.rules import (
     read_rule,
     remember,
 )
-from deepagents_cli.approval.verdicts import ALLOW, ASK, Facts, Verdict, decide, offers_for
+from deepagents_cli.approval.verdicts import ALLOW, ASK, Facts, Verdict, decide, merge_facts, offers_for
 from deepagents_cli.values import Mode, Scope
 from deepagents_sandbox.backend import PROTECTED
 
@@ -42,10 +42,10 @@ _DECISIONS: Final = ("approve", "edit", "reject", "respond")
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A call that an agent made: what the agent may do at most, where its path led then, whether it waits."""
+    """A call that an agent made: what the agent may do at most, where its paths led, whether it waits."""
 
     most: Mode = "full"
-    led_to: str | None = None
+    links: Mapping[str, str] = field(default_factory=dict[str, str])
     waits: bool = False
 
 
@@ -112,8 +112,7 @@ class Policy(Reach):
             return False
         if call_id in self._seen and self._seen[call_id].waits:
             return True
-        named, led_to = link_of(request.state, call_id)
-        seen = _Seen(most, led_to if named == self.path_of(spec, call["args"]) else None)
+        seen = _Seen(most, links_of(request.state, call_id))
         waits = self._decide(spec, call["args"], seen)[0].kind != "allow"
         self._seen[call_id] = replace(seen, waits=waits)
         return waits
@@ -137,7 +136,7 @@ class Policy(Reach):
         """Find what is known of a call that waits; `None` for one of a tool that is not known."""
         spec = self.specs.get(request.name)
         seen = self._seen.get(request.tool_call_id, _Seen())
-        return None if spec is None else self.find_facts(spec, request.args, seen.led_to)
+        return None if spec is None else merge_facts(self.find_facts(spec, request.args, seen.links))
 
     def offers(self, facts: Facts | None) -> dict[str, str]:
         """Return what "always" can mean for a call of which this is known: rules, and what they mean."""
@@ -184,11 +183,18 @@ class Policy(Reach):
         if spec.effect == "run" and isinstance(command := args.get("command"), str):
             # A command keeps the rights of the mode in which it was let through.
             self._begun[command] = mode
-        facts = self.find_facts(spec, args, seen.led_to)
+        found = self.find_facts(spec, args, seen.links)
+        facts, rules = merge_facts(found), [each.rule for each in self.remembered]
         if self.watched and spec.asks_by_default and mode != "plan":
-            return decide(facts, "ask", ()), facts
-        granted = () if facts.guarded else self._granted
-        return decide(facts, mode, [*(each.rule for each in self.remembered), *granted]), facts
+            mode, rules = "ask", []
+        elif not facts.guarded:
+            rules += self._granted
+        # Of several paths, the strictest verdict is that of the call.
+        return max((decide(each, mode, rules) for each in found), key=_strictness), facts
+
+
+def _strictness(verdict: Verdict) -> int:
+    return ("allow", "ask", "refuse").index(verdict.kind)
 
 
 def _is_valid(spec: ToolSpec, args: Mapping[str, Any]) -> bool:

@@ -57,10 +57,9 @@ def _title(request: ApprovalRequest, spec: ToolSpec | None, policy: Policy, guar
             where += f", for up to {one_line(str(seconds))} seconds"
         return ", that ".join([f"wants to run a command{where}", *(_NEEDED[each] for each in guarded)])
     marks = f" ({', '.join(_GUARDED[each] for each in guarded)})" if guarded else ""
-    if spec and spec.operation and spec.path_argument:
-        verb = request.name.partition("_")[0]
-        path = name_in(str(request.args.get(spec.path_argument, "")), str(policy.directory))
-        return f"wants to {one_line(verb)} {one_line(path)}{marks}"
+    if spec and spec.operation and (names := _names(request, spec, policy)):
+        verb = "change" if spec.split else request.name.partition("_")[0]
+        return f"wants to {one_line(verb)} {', '.join(map(one_line, names.values()))}{marks}"
     return f"wants to call {one_line(request.name)}{marks}"
 
 
@@ -80,10 +79,23 @@ def _details(
         before, preview = found
         if preview.failure:
             return [f"This cannot be done now: {one_line(preview.failure)}"], "text"
-        path = name_in(str(request.args.get(spec.path_argument or "", "")), str(policy.directory))
-        diff = text_diff(_text(before), _text(preview.after), path)
+        names = _names(request, spec, policy)
+        diff = [
+            line
+            for path, after in preview.after.items()
+            for line in text_diff(_text(before.get(path)), _text(after), names.get(path, path))
+        ]
         return [clean(each) for each in diff] or ["(no line changes, at most how lines end)"], "diff"
     return clean(json.dumps(request.args, indent=2, ensure_ascii=False)).split("\n"), "json"
+
+
+def _names(request: ApprovalRequest, spec: ToolSpec, policy: Policy) -> dict[str | None, str]:
+    """Return what a person reads of the paths that a call names, by what the backend calls them."""
+    return {
+        policy.path_of(part, given): name_in(str(given.get(part.path_argument, "")), str(policy.directory))
+        for part, given in spec.parts(request.args)
+        if part.path_argument
+    }
 
 
 def _find_missing(command: str, policy: Policy) -> list[str]:
@@ -105,7 +117,7 @@ def _text(content: bytes | None) -> str | None:
 
 def _describe_deletion(request: ApprovalRequest, policy: Policy) -> list[str]:
     """Name what would be gone."""
-    path = policy.place_of(request)
+    path = next(iter(policy.places_of(request)), None)
     if path is None or Path(path).is_symlink() or not Path(path).is_dir():
         return []
     names: list[str] = []

@@ -56,6 +56,14 @@ class Facts(NamedTuple):
         return bool(self.guarded)
 
 
+def merge_facts(found: Sequence[Facts]) -> Facts:
+    """Return what is known of a call on several paths: all of them, and what is the most about any."""
+    first = next((each for each in found if each.action == "delete"), found[0])
+    about = dict.fromkeys(path for each in found for path in each.about)
+    guarded = frozenset[Kind]().union(*(each.guarded for each in found))
+    return Facts(first.action, (*about,), guarded, first.confined, first.harmless)
+
+
 def decide(facts: Facts, mode: Mode, rules: Sequence[Rule]) -> Verdict:
     """Decide about a call with these facts."""
     action, about = facts.action, facts.about

@@ -19,6 +19,7 @@ _ALL_TOOLS: Final = ("", "*", ".*")
 _CALLED: Final = {
     "read_file": "Read", "edit_file": "Edit", "write_file": "Write", "execute": "Bash", "grep": "Grep",
     "glob": "Glob", "ls": "LS", "write_todos": "TodoWrite", "task": "Task", "edit_lines": "Edit",
+    "apply_patch": "Edit",
 }  # fmt: skip
 """What Claude Code calls our tools."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from asyncio import to_thread
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -47,12 +47,12 @@ class Changes(AgentMiddleware[Any, Any, Any]):
         """Keep what the files of a call hold, and compare once it has run."""
         call = request.tool_call
         spec = self._policy.specs.get(call["name"])
-        path = None
+        places: list[str] = []
         if spec and spec.changes_files:
-            path = self._policy.place_of(ApprovalRequest("", call["name"], call["args"]))
-        if path is None:
+            places = self._policy.places_of(ApprovalRequest("", call["name"], call["args"]))
+        if not places:
             return await handler(request)
-        before = await to_thread(self._hold_all, path)
+        before = await to_thread(self._hold_all, places)
         # Saved before the tool runs, so that no crash leaves a change of which nothing is known.
         await self._record.keep_before(self._thread, before)
         result = await handler(request)
@@ -75,8 +75,12 @@ class Changes(AgentMiddleware[Any, Any, Any]):
         shown = [clean(each) for each in (lines[:most] if left > 0 else lines)]
         return [*shown, f"... {left:,} more lines"] if left > 0 else shown
 
-    def _hold_all(self, path: str) -> dict[str, Held]:
-        """Return what the files of a call hold: one, or those below a directory that is to be deleted."""
+    def _hold_all(self, paths: Sequence[str]) -> dict[str, Held]:
+        """Return what the files of a call hold."""
+        return {place: held for path in paths for place, held in self._hold_below(path).items()}
+
+    def _hold_below(self, path: str) -> dict[str, Held]:
+        """Return what a file holds, or those below a directory that is to be deleted."""
         if Path(path).is_symlink() or not Path(path).is_dir():
             return {path: self._hold(path)}
         found: dict[str, Held] = {}

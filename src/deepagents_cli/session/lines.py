@@ -43,6 +43,8 @@ def call_line(
     shown = [
         name_in(str(args[key]), directory) if key == path else str(args[key]) for key in keys if args.get(key)
     ]
+    if spec and spec.split:
+        shown = [name_in(path, directory) for path in spec.paths_in(args)]
     return " ".join(map(one_line, [name, *shown]))
 
 

@@ -7,8 +7,8 @@ from deepagents.decisions import RememberedDecision
 from deepagents.middleware.approval.files import ASKED as ASKED
 from deepagents.middleware.approval.files import LINKS as LINKS
 from deepagents.middleware.approval.files import find_links as find_links
-from deepagents.middleware.approval.files import find_named_path as find_named_path
-from deepagents.middleware.approval.files import link_of as link_of
+from deepagents.middleware.approval.files import find_named_paths as find_named_paths
+from deepagents.middleware.approval.files import links_of as links_of
 from deepagents.middleware.approval.files import was_asked as was_asked
 from deepagents.middleware.approval.memory import REMEMBERED as REMEMBERED
 from deepagents.middleware.approval.memory import RememberedDecisions

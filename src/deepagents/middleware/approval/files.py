@@ -28,17 +28,16 @@ Specs: TypeAlias = Mapping[str, ToolSpec]
 
 def waits(rules: Rules, call: Call, state: Any, specs: Specs, *, binds_commands: bool = False) -> bool:
     """Return whether a call waits for a person; the same answer each time for the same state."""
-    spec, path = specs.get(call["name"]), find_named_path(call, specs)
-    if binds_commands and spec is not None and spec.effect == "run":
-        return True
-    if spec is None or spec.operation is None or path is None:
-        return False
-    named, leads_to = link_of(state, call.get("id"))
-    paths = [path, leads_to] if leads_to is not None and named == path else [path]
+    spec = specs.get(call["name"])
+    if spec is None or spec.operation is None:
+        return binds_commands and spec is not None and spec.effect == "run"
+    links = links_of(state, call.get("id"))
+    found = [(each, path) for each, args in spec.parts(call["args"]) if (path := each.path_in(args))]
+    paths = [(each, led) for each, path in found for led in {path: None, links.get(path, path): None}]
     # The tool refuses a denied call anyway, so a question about it would be in vain.
-    if any(rules.decide(spec.operation, each) == "deny" for each in paths):
+    if any(rules.decide(each.operation or "read", path) == "deny" for each, path in paths):
         return False
-    return any(_waits_at(rules, spec, each) for each in paths)
+    return any(_waits_at(rules, each, path) for each, path in paths)
 
 
 def _waits_at(rules: Rules, spec: ToolSpec, path: str) -> bool:
@@ -49,11 +48,11 @@ def _waits_at(rules: Rules, spec: ToolSpec, path: str) -> bool:
     return spec.effect == "delete" and rules.waiting_below("write", path) is not None
 
 
-def link_of(state: Any, call_id: str | None) -> tuple[str | None, str | None]:
-    """Return the path that a call named when it was made, and where that led then."""
+def links_of(state: Any, call_id: str | None) -> Mapping[str, str]:
+    """Return where the paths that a call named led when it was made, for those that led elsewhere."""
     links = cast("Mapping[str, Any]", state).get(LINKS) if isinstance(state, Mapping) else None
-    found = cast("Mapping[str, Sequence[str]]", links or {}).get(call_id or "")
-    return (found[0], found[1]) if found else (None, None)
+    found = cast("Mapping[str, Sequence[str]]", links or {}).get(call_id or "", ())
+    return dict(zip(found[::2], found[1::2], strict=True))
 
 
 def was_asked(state: Any, call_id: str | None) -> bool | None:
@@ -62,22 +61,24 @@ def was_asked(state: Any, call_id: str | None) -> bool | None:
     return None if asked is None else call_id in asked
 
 
-def find_named_path(call: Call, specs: Specs) -> str | None:
-    """Return the path that a call of a file tool names; `None` where it names none."""
+def find_named_paths(call: Call, specs: Specs) -> Sequence[str]:
+    """Return the paths that a call of a file tool names."""
     spec = specs.get(call["name"])
-    return None if spec is None else spec.path_in(call["args"])
+    return spec.paths_in(call["args"]) if spec else ()
 
 
 async def find_links(files: FileCalls, calls: Sequence[Call], specs: Specs) -> dict[str, list[str]]:
-    """Find where the paths that calls name lead, by the call's id, for those that lead elsewhere."""
+    """Find where the paths that calls name lead, by the call's id, for those that lead elsewhere.
+
+    Of each such path, the list has the path itself and the one that it leads to.
+    """
     found: dict[str, list[str]] = {}
     for call in calls:
-        path = find_named_path(call, specs)
-        if not call["id"] or path is None:
-            continue
-        real = await _resolve(files, specs[call["name"]], path)
-        if real != path:
-            found[call["id"]] = [path, real]
+        spec = specs.get(call["name"])
+        for part, args in spec.parts(call["args"]) if spec and call["id"] else ():
+            path = part.path_in(args)
+            if path is not None and (real := await _resolve(files, part, path)) != path:
+                found.setdefault(call["id"], []).extend((path, real))
     return found
 
 
@@ -92,8 +93,8 @@ async def _resolve(files: FileCalls, spec: ToolSpec, path: str) -> str:
 async def note_versions(files: FileCalls, calls: Sequence[Call], specs: Specs) -> dict[str, str]:
     """Return by path what calls would change, as it is now."""
     found: dict[str, str] = {}
-    for path in dict.fromkeys(_find_changed_path(call, specs) for call in calls):
-        if path is not None and (version := await _version(files, path)) is not None:
+    for path in dict.fromkeys(path for call in calls for path in _find_changed_paths(call, specs)):
+        if (version := await _version(files, path)) is not None:
             found[path] = version
     return found
 
@@ -102,19 +103,19 @@ async def refuse_stale(
     files: FileCalls, call: Call, specs: Specs, seen: Mapping[str, str]
 ) -> ToolMessage | None:
     """Answer a call whose file is not as the person saw it; `None` where it may run."""
-    path = _find_changed_path(call, specs)
-    if path is None or path not in seen or seen[path] == await _version(files, path):
-        return None
-    text = (
-        f"'{path}' changed while a person was asked about this call, so nothing was done. Look at it again, "
-        "then make the call that fits it now."
-    )
-    return failure_message(call["name"], call["id"] or "", "stale_version", text)
+    for path in _find_changed_paths(call, specs):
+        if path in seen and seen[path] != await _version(files, path):
+            text = (
+                f"'{path}' changed while a person was asked about this call, so nothing was done. Look at it "
+                "again, then make the call that fits it now."
+            )
+            return failure_message(call["name"], call["id"] or "", "stale_version", text)
+    return None
 
 
-def _find_changed_path(call: Call, specs: Specs) -> str | None:
+def _find_changed_paths(call: Call, specs: Specs) -> Sequence[str]:
     spec = specs.get(call["name"])
-    return find_named_path(call, specs) if spec is not None and spec.changes_files else None
+    return spec.paths_in(call["args"]) if spec is not None and spec.changes_files else ()
 
 
 async def _version(files: FileCalls, path: str) -> str | None:

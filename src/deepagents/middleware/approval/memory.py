@@ -25,7 +25,7 @@ from deepagents._async import IOCall, sync_and_async
 from deepagents._globs import anchor
 from deepagents.decisions import RememberedDecision, are_equal, canonical
 from deepagents.errors import ConfigError
-from deepagents.middleware.approval.files import Call, Specs, find_named_path, link_of, waits
+from deepagents.middleware.approval.files import Call, Specs, find_named_paths, links_of, waits
 from deepagents.permissions import FilesystemPermission, Rules
 from deepagents.tools._tool import failure_message
 
@@ -168,7 +168,7 @@ def _check_pattern(call: Call, name: str, pattern: object, specs: Specs) -> None
         return
     if not isinstance(pattern, str):
         raise ValueError(f"the pattern for {name!r} must be text, got {pattern!r}")
-    if spec and spec.effect == "run" and name in spec.summary_arguments:
+    if spec and (spec.split or (spec.effect == "run" and name in spec.summary_arguments)):
         raise ValueError(f"{name!r} of {tool!r} can be remembered only as it is; leave it out of 'remember'")
     try:
         fits = _is_like(call, specs, name, pattern, arguments[name])
@@ -231,8 +231,7 @@ def _lifts_rules(decision: RememberedDecision, call: Call, rules: Rules, state: 
     spec = specs.get(call["name"])
     if spec is None or spec.operation is None or not waits(rules, call, state, specs):
         return True
-    named, leads_to = link_of(state, call.get("id"))
-    if leads_to is not None and named == find_named_path(call, specs):
+    if not links_of(state, call.get("id")).keys().isdisjoint(find_named_paths(call, specs)):
         return False
     pattern = decision.patterns.get(spec.path_argument or "")
     return pattern is None or (pattern != _ANYTHING and rules.waits(spec.operation, anchor(pattern)))

@@ -24,7 +24,7 @@ from deepagents.middleware.approval.files import (
     SEEN,
     Call,
     Specs,
-    find_named_path,
+    find_named_paths,
     note_versions,
     refuse_stale,
     waits,
@@ -242,7 +242,7 @@ class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]
         if state.get(HELD):
             finished[HELD] = None
         if seen := state.get(SEEN):
-            paths = {find_named_path(call, self._specs) for call in asked}
+            paths = {path for call in asked for path in find_named_paths(call, self._specs)}
             finished[SEEN] = {path: version for path, version in seen.items() if path in paths}
         if self.rules.has("interrupt"):
             finished[ASKED] = [call["id"] for call in calls if self._waits(call, state)]

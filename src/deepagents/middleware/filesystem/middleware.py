@@ -31,7 +31,7 @@ from deepagents.middleware.approval import (
     ApprovalMiddleware,
     InterruptOn,
     find_links,
-    link_of,
+    links_of,
     was_asked,
 )
 from deepagents.middleware.filesystem.blobs import Blobs, keeps_out_of_state, lands_in_state
@@ -46,7 +46,6 @@ from deepagents.tools import EditForm, FsToolName, file_tools
 from deepagents.tools._command_events import CommandEvents
 from deepagents.tools._tool import (
     CHARACTERS_PER_TOKEN,
-    FileVersions,
     Runtime,
     SpecTool,
     ToolContext,
@@ -55,6 +54,7 @@ from deepagents.tools._tool import (
     failure_message,
     make_tool,
 )
+from deepagents.tools._versions import FileVersions
 from deepagents.tools.change import EDIT_FILE
 from deepagents.tools.edit_lines import EDIT_LINES
 
@@ -86,9 +86,9 @@ class FilesystemMiddleware(BaseMiddleware):
         permissions: rules about paths that bind these tools; those that make a call wait for a person need
             `approval()` in the same agent, and refuse the call without it.
         read_format: `numbered` lines, or the text under a `header` that says which lines it holds.
-        edit_form: how the model changes a part of a file: `replace` with `edit_file`, or `anchors` with
-            `edit_lines`, for which `read_file` shows a short hash of each line. It holds where `tools` has
-            what the form stands for.
+        edit_form: how the model changes a part of a file: `replace` with `edit_file`, `anchors` with
+            `edit_lines`, for which `read_file` shows a short hash of each line, or `patch` with
+            `apply_patch`. It holds where `tools` has what the form stands for.
         backend_timeout: seconds that a backend may take for one operation (`glob` has ten of its own, and a
             command its own limit); `None` waits for ever.
 
@@ -246,9 +246,9 @@ class FilesystemMiddleware(BaseMiddleware):
     def _guard_files(self, runtime: Runtime) -> FileCalls:
         if not self._rules.given:
             return self._handle.files(runtime)
-        named, led_to = link_of(runtime.state, runtime.tool_call_id)
+        links = links_of(runtime.state, runtime.tool_call_id)
         asked = was_asked(runtime.state, runtime.tool_call_id)
-        rights = CallRights(self._rules, asked is not None, bool(asked), named, led_to)
+        rights = CallRights(self._rules, asked is not None, bool(asked), links)
         return self._handle.files(runtime, rights)
 
     def _may_read(self, path: str) -> bool:
@@ -337,8 +337,8 @@ class FilesystemMiddleware(BaseMiddleware):
 
     def _repeats_a_change(self, call: Mapping[str, Any], state: Any) -> bool:
         """Return whether an unfinished call before this one, in the same turn, changes the same path."""
-        path = self._find_changed_path(call)
-        if path is None or not isinstance(state, Mapping):
+        paths = self._find_changed_paths(call)
+        if not paths or not isinstance(state, Mapping):
             return False
         messages: Sequence[Any] = cast("Mapping[str, Any]", state).get("messages") or ()
         answered: set[str] = set()
@@ -349,14 +349,13 @@ class FilesystemMiddleware(BaseMiddleware):
                 ids = [each["id"] for each in message.tool_calls]
                 before = message.tool_calls[: ids.index(call["id"])] if call["id"] in ids else []
                 running = [each for each in before if each["id"] not in answered]
-                return any(
-                    (other := self._find_changed_path(each)) and overlap(path, other) for each in running
-                )
+                others = [path for each in running for path in self._find_changed_paths(each)]
+                return any(overlap(path, other) for path in paths for other in others)
         return False
 
-    def _find_changed_path(self, call: Mapping[str, Any]) -> str | None:
+    def _find_changed_paths(self, call: Mapping[str, Any]) -> Sequence[str]:
         spec = self._specs.get(call["name"])
-        return spec.path_in(call["args"]) if spec and spec.changes_files else None
+        return spec.paths_in(call["args"]) if spec and spec.changes_files else ()
 
 
 def _effect(tool: Any) -> str | None:

@@ -285,8 +285,8 @@ def _find_changed(turn: Sequence[AnyMessage], specs: Mapping[str, ToolSpec]) -> 
     for message in turn:
         for call in message.tool_calls if isinstance(message, AIMessage) else ():
             spec = specs.get(call["name"])
-            if call["id"] in done and spec and spec.changes_files and (path := spec.path_in(call["args"])):
-                yield spec.paths.show(path)
+            if call["id"] in done and spec and spec.changes_files:
+                yield from map(spec.paths.show, spec.paths_in(call["args"]))
 
 
 def _this_turn(messages: Sequence[AnyMessage]) -> Iterator[AnyMessage]:

@@ -241,14 +241,14 @@ class SkillsMiddleware(BaseMiddleware):
         """Note that a call opened a skill, or may have changed the list."""
         call, specs = find_executed_call(request), specs_of_call(request)
         spec = specs.get(call["name"])
-        path = spec.path_in(call["args"]) if spec else None
+        paths = spec.paths_in(call["args"]) if spec else []
         if spec and spec.effect == "read":
             state = cast("Mapping[str, Any]", request.state)
-            if path is not None and (update := self._note_opened(state, [path])):
+            if paths and (update := self._note_opened(state, paths)):
                 write_channel("_skills_opened", update["_skills_opened"])
             return
-        changed = path if spec and spec.changes_files else None
-        was_changed = changed and any(each.overlaps(changed) for each in self._sources)
+        changed = paths if spec and spec.changes_files else ()
+        was_changed = any(each.overlaps(path) for each in self._sources for path in changed)
         if was_changed or shows_delegated_work(call, specs):
             write_channel("_skills_changed", True)
 

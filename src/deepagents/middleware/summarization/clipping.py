@@ -216,7 +216,7 @@ class Clipping:
     def _note(self, call: ToolCall, spec: ToolSpec) -> str:
         if self.text is not None:
             return self.text
-        path = spec.paths.show(spec.path_in(call["args"]) or "")
+        path = ", ".join(map(spec.paths.show, spec.paths_in(call["args"])))
         return _POINTER.format(path=path) if path and len(path) <= self.max_length else _NO_POINTER
 
 

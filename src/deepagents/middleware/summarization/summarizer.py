@@ -316,8 +316,8 @@ def _find_named_files(messages: Sequence[AnyMessage], specs: Specs) -> Iterator[
     for message in messages:
         for call in message.tool_calls if isinstance(message, AIMessage) else ():
             arguments: dict[str, Any] = call["args"]
-            spec = specs.get(call["name"])
-            keys = (spec.path_argument or "",) if spec else _PATHS
-            path = next((arguments[key] for key in keys if isinstance(arguments.get(key), str)), None)
-            if path:
-                yield f"{call['name']} {shorten(path, 200)}"
+            if spec := specs.get(call["name"]):
+                paths = [given.get(part.path_argument or "") for part, given in spec.parts(arguments)]
+            else:
+                paths = [arguments[key] for key in _PATHS if isinstance(arguments.get(key), str)][:1]
+            yield from (f"{call['name']} {shorten(path, 200)}" for path in paths if path)

@@ -60,7 +60,7 @@ class HarnessProfile:
         excluded_middleware: names of middleware, or exact classes, that the agent goes without.
         extra_middleware: further middleware, or a function that makes it anew for each agent.
         general_purpose_subagent: changes to the general-purpose subagent.
-        edit_form: how the model changes a part of a file, `replace` or `anchors`; `None` leaves it.
+        edit_form: how the model changes a part of a file: `replace`, `anchors` or `patch`; `None` leaves it.
 
     Raises:
         ProfileError: when excluded middleware is required, or named in a form that names nothing; for an
@@ -105,7 +105,7 @@ class HarnessProfileConfig:
         excluded_tools: names of tools that the model is not offered.
         excluded_middleware: names of middleware that the agent goes without.
         general_purpose_subagent: changes to the general-purpose subagent.
-        edit_form: how the model changes a part of a file, `replace` or `anchors`; `None` leaves it.
+        edit_form: how the model changes a part of a file: `replace`, `anchors` or `patch`; `None` leaves it.
 
     Raises:
         ProfileError: when excluded middleware is required, or named in a form that names nothing; for an

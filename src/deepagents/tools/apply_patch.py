@@ -1,0 +1,173 @@
+"""Change, add, move and delete files by one patch: all of it is made, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import BaseModel, Field
+
+from deepagents._paths import normalise
+from deepagents._text.patch import FilePatch, apply_hunks, parse_patch
+from deepagents.errors import BackendError, ToolFailure
+from deepagents.tools._tool import Part, ToolContext, ToolOutput, ToolSpec
+from deepagents.tools._whole import read_whole
+from deepagents.tools.change import DELETE, EDIT_FILE, WRITE_FILE
+
+_UNDONE: Final = "Nothing was changed."
+
+
+class ApplyPatchSchema(BaseModel):
+    """The arguments of `apply_patch`."""
+
+    patch: str = Field(description="The patch, from *** Begin Patch to *** End Patch.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What a file holds and what it shall hold; `None` where there is or shall be no file."""
+
+    path: str
+    before: bytes | None
+    after: str | None
+    version: str | None = None
+
+
+async def _apply_patch(context: ToolContext, patch: str) -> ToolOutput:
+    files = parse_patch(patch)
+    steps: list[_Step] = []
+    problems: list[ToolFailure] = []
+    for each in files:
+        try:
+            steps += await _find_steps(context, each)
+        except (BackendError, ToolFailure) as problem:
+            which = "" if len(files) == 1 or each.path in problem.text else f"{each.path}: "
+            problems.append(ToolFailure(problem.code, f"{which}{problem.text}"))
+    paths = [each.path for each in steps]
+    if twice := next((path for path in paths if paths.count(path) > 1), None):
+        problems.append(ToolFailure("invalid_argument", f"'{twice}' is in the patch twice."))
+    if problems:
+        raise ToolFailure(problems[0].code, "\n".join([*(each.text for each in problems), _UNDONE]))
+    await _make(context, steps)
+    return ToolOutput("; ".join(_describe(context, each) for each in files))
+
+
+async def _find_steps(context: ToolContext, file: FilePatch) -> list[_Step]:
+    """Return what becomes of each path, once it is known that it can."""
+    path = normalise(context.paths.own(file.path))
+    await context.files.check_write(path)
+    if file.action == "add":
+        return [await _new_file(context, path, file.text)]
+    if (file.action == "delete" or file.move_to) and not context.files.capabilities(path).delete:
+        raise ToolFailure("not_supported", f"'{path}' cannot be deleted or moved here")
+    if file.action == "delete":
+        await context.files.read(path, 0, 1)
+        return [_Step(path, await context.files.download(path), None)]
+    text, version = await read_whole(context.files, path)
+    changed, before = apply_hunks(text, file.hunks) if file.hunks else text, text.encode()
+    target = normalise(context.paths.own(file.move_to)) if file.move_to else path
+    if target == path:
+        return [_Step(path, before, changed, version)]
+    await context.files.check_write(target)
+    return [await _new_file(context, target, changed), _Step(path, before, None)]
+
+
+async def _new_file(context: ToolContext, path: str, text: str) -> _Step:
+    try:
+        await context.files.read(path, 0, 1)
+    except ToolFailure as failure:
+        if failure.code == "file_not_found":
+            return _Step(path, None, text)
+        raise
+    raise ToolFailure("already_exists", f"'{path}' exists already. Change it with *** Update File: {path}")
+
+
+async def _make(context: ToolContext, steps: Sequence[_Step]) -> None:
+    """Write and then delete; if a step fails, take back the ones before it."""
+    made: list[_Step] = []
+    versions: list[tuple[str, str | None]] = []
+    try:
+        for step in sorted(steps, key=lambda each: each.after is None):
+            versions.append(await _make_step(context, step))
+            made.append(step)
+    except ToolFailure as failure:
+        left = [each.path for each in reversed(made) if not await _take_back(context, each)]
+        undone = f"These files are changed all the same: {', '.join(left)}" if left else _UNDONE
+        raise ToolFailure(failure.code, f"{failure.text.rstrip('.')}. {undone}") from failure
+    for path, version in versions:
+        if version is None:
+            context.versions.forget_below(path)
+        context.versions.remember(path, version)
+
+
+async def _make_step(context: ToolContext, step: _Step) -> tuple[str, str | None]:
+    """Write or delete; return the path with the version that this agent has seen of it, if it has."""
+    real_path = await context.files.real_path(step.path)
+    if step.after is None:
+        await context.files.delete(step.path)
+        return real_path, None
+    known = context.versions.recall(real_path)
+    written = await context.files.write(step.path, step.after, step.version)
+    # Of a file that somebody else changed, this agent has still not seen all.
+    return real_path, written.version if known in (None, step.version) else known
+
+
+async def _take_back(context: ToolContext, step: _Step) -> bool:
+    try:
+        if step.before is None:
+            await context.files.delete(step.path)
+        else:
+            await context.files.upload(step.path, step.before)
+    except ToolFailure:
+        return False
+    return True
+
+
+def _describe(context: ToolContext, file: FilePatch) -> str:
+    shown = context.paths.show(normalise(context.paths.own(file.path)))
+    match file.action:
+        case "add":
+            return f"Added {shown}"
+        case "delete":
+            return f"Deleted {shown}"
+        case "update" if file.move_to:
+            return f"Moved {shown} to {context.paths.show(normalise(context.paths.own(file.move_to)))}"
+        case "update":
+            return f"Updated {shown}"
+
+
+def _split(arguments: Mapping[str, Any]) -> list[Part]:
+    """Return the calls of other tools that would do the same; none for what is not a patch."""
+    try:
+        files = parse_patch(str(arguments.get("patch", "")))
+    except BackendError:
+        return []
+    parts: list[Part] = []
+    for each in files:
+        at = {"file_path": each.path}
+        if each.action == "add":
+            parts.append((WRITE_FILE, {**at, "content": each.text}))
+        elif each.action == "delete":
+            parts.append((DELETE, at))
+        elif each.move_to:
+            parts += [(DELETE, at), (WRITE_FILE, {"file_path": each.move_to})]
+        else:
+            parts.append((EDIT_FILE, at))
+    return parts
+
+
+APPLY_PATCH = ToolSpec(
+    "apply_patch",
+    "Change, add, move or delete files by a patch, all at once or not at all:\n"
+    "*** Begin Patch\n*** Update File: /a.py\n*** Move to: /b.py (only to move it)\n@@ class or function\n"
+    " context\n-old line\n+new line\n*** Add File: /c.py\n+each line\n*** Delete File: /d.py\n*** End Patch\n"
+    "Lines that stay begin with a space; show 3 before and after each change.",
+    ApplyPatchSchema,
+    _apply_patch,
+    effect="write",
+    offload_result=False,
+    clipped_arguments=("patch",),
+    split=_split,
+    instead_of=("edit_file", "write_file", "delete"),
+)

@@ -1,0 +1,312 @@
+"""Changing files by a patch: what lands, what a refusal says to do next, and that nothing lands by halves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+
+from deepagents import FilesystemMiddleware, FilesystemPermission, create_deep_agent
+from deepagents.backends import FilesystemBackend
+from deepagents.testing import ScriptedModel, call, calls
+from tests.conftest import CallMode
+from tests.tools.bench import Bench, code_of, meddling
+
+CLASSES = (
+    "import os\n\nclass A:\n    def f(self):\n        x = 1\n        return x\n\n    def g(self):\n"
+    "        x = 1\n        return x\n\nclass B:\n    def f(self):\n        x = 1\n        return x\n"
+)
+
+
+def patch(*body: str) -> str:
+    return "\n".join(["*** Begin Patch", *body, "*** End Patch"])
+
+
+def apply(bench: Bench, *body: str, **options: Any) -> Any:
+    return bench.run(call("apply_patch", patch=patch(*body)), edit_form="patch", **options)[0]
+
+
+@pytest.fixture
+def classes(bench: Bench) -> Bench:
+    bench.place("/a.py", CLASSES)
+    return bench
+
+
+def test_one_patch_changes_adds_moves_and_deletes(classes: Bench) -> None:
+    classes.place("/old.md", "one\ntwo\n")
+    classes.place("/gone.txt", "x\n")
+    done = apply(
+        classes,
+        "*** Update File: /a.py",
+        "@@",
+        "-import os",
+        "+import sys",
+        "@@ class B:",
+        "     def f(self):",
+        "-        x = 1",
+        "+        x = 2",
+        "         return x",
+        "*** End of File",
+        "*** Add File: docs/new.md",
+        "+# New",
+        "+",
+        "*** Update File: old.md",
+        "*** Move to: kept/new name.md",
+        " one",
+        "+and a half",
+        "",
+        "*** Delete File: /gone.txt",
+    )
+
+    expected = CLASSES.replace("import os", "import sys")
+    assert done.text == (
+        "Updated /a.py; Added /docs/new.md; Moved /old.md to /kept/new name.md; Deleted /gone.txt"
+    )
+    assert classes.content("/a.py") == expected[::-1].replace("1 = x", "2 = x", 1)[::-1]
+    assert classes.content("/docs/new.md") == "# New\n\n"
+    assert classes.content("/kept/new name.md") == "one\nand a half\ntwo\n"
+    assert (classes.content("/old.md"), classes.content("/gone.txt")) == (None, None)
+
+
+PLACED = {
+    "class and method": (["@@ class A:", "@@     def g(self):"], 2),
+    "the end of the file": ([], 3),
+    "a header cut short": (["@@ class B"], 3),
+    "numbers as in other patches": (["@@ -8,3 +8,3 @@ def g(self):"], 2),
+}
+
+
+@pytest.mark.parametrize(("headers", "which"), PLACED.values(), ids=PLACED)
+def test_a_header_names_one_place_of_several(classes: Bench, headers: list[str], which: int) -> None:
+    end = [] if headers else ["*** End of File"]
+    apply(
+        classes,
+        "*** Update File: /a.py",
+        *headers,
+        "-        x = 1",
+        "+        x = 2",
+        "         return x",
+        *end,
+    )
+
+    parts = CLASSES.split("x = 1")
+    assert classes.content("/a.py") == "x = 1".join(parts[:which]) + "x = 2" + "x = 1".join(parts[which:])
+
+
+HUNK = ["-        x = 1", "+        x = 2", "         return x"]
+FAULTS: dict[str, tuple[list[str], str, str]] = {
+    "several places": (["*** Update File: /a.py", *HUNK], "ambiguous_match", "lines 5-6, 9-10, 14-15"),
+    "not below the header": (
+        ["*** Update File: /a.py", "@@ class B", "-    def g(self):", "+    def h(self):"],
+        "no_match",
+        "not below 'class B'. The text that begins with '    def g(self):' is in lines 8-8",
+    ),
+    "other text there": (
+        ["*** Update File: /a.py", "@@", "-import oss", "+import sys"],
+        "no_match",
+        "Nearest place: line 1:",
+    ),
+    "no place at all": (
+        ["*** Update File: /a.py", "@@ class A:", "+import sys"],
+        "no_match",
+        "nothing says where",
+    ),
+    "a line without a sign": (
+        ["*** Update File: /a.py", "import os"],
+        "invalid_argument",
+        "Line 3 of the patch",
+    ),
+    "nothing changes": (["*** Update File: /a.py", " import os"], "invalid_argument", "nothing changes"),
+    "a new file that exists": (["*** Add File: /a.py", "+x"], "already_exists", "*** Update File: /a.py"),
+    "text that is not new": (["*** Add File: /b.py", "x"], "invalid_argument", "begins with '+', got 'x'"),
+    "no such file": (["*** Update File: /b.py", "-x"], "file_not_found", "/b.py"),
+    "a file twice": (["*** Delete File: a.py", "*** Delete File: a.py"], "invalid_argument", "twice"),
+    "two names of a file": (["*** Delete File: a.py", "*** Delete File: /a.py"], "invalid_argument", "twice"),
+    "a directory": (["*** Delete File: /sub"], "is_directory", "/sub"),
+    "a path out of the root": (["*** Delete File: ../x"], "invalid_path", "'..'"),
+    "no file": ([], "invalid_argument", "names no file. A patch looks like this:"),
+    "the same lines": (
+        ["*** Update File: /a.py", "-import os", "+x", "@@", "-import os", "+y"],
+        "invalid_argument",
+        "Hunks 1 and 2 change the same lines",
+    ),
+}
+
+
+def test_a_fault_is_refused_with_what_to_do_next(classes: Bench) -> None:
+    classes.place("/sub/b.txt", "b")
+    good = ["*** Add File: /good.py", "+x"]
+    script = [
+        call("apply_patch", patch=patch(*good, *body) if body else patch()) for body, _, _ in FAULTS.values()
+    ]
+    refused = dict(zip(FAULTS, classes.run(*script, edit_form="patch"), strict=True))
+
+    assert {fault: code_of(each) for fault, each in refused.items()} == {
+        fault: code for fault, (_, code, _) in FAULTS.items()
+    }
+    for fault, (_, _, said) in FAULTS.items():
+        assert said.replace("Line 3", "Line 5") in refused[fault].text, fault
+    assert (classes.content("/a.py"), classes.content("/good.py")) == (CLASSES, None)
+
+
+@pytest.mark.parametrize("text", ["--- a/x\n+++ b/x\n", "*** Begin Patch\n*** Delete File: /a.py\n"])
+def test_what_is_no_whole_patch_is_not_applied(classes: Bench, text: str) -> None:
+    refused = classes.run(call("apply_patch", patch=text), edit_form="patch")[0]
+
+    assert code_of(refused) == "invalid_argument"
+    assert "has no line '*** " in refused.text
+    assert classes.content("/a.py") == CLASSES
+
+
+def test_a_fence_around_a_patch_is_none_of_it(classes: Bench) -> None:
+    fenced = f"```\n{patch('*** Delete File: /a.py')}\n```"
+    classes.run(call("apply_patch", patch=fenced), edit_form="patch")
+
+    assert classes.content("/a.py") is None
+
+
+def test_blanks_at_ends_of_lines_do_not_count_and_are_kept(bench: Bench) -> None:
+    bench.place("/a.txt", "one  \r\ntwo\r\nthree")
+    apply(bench, "*** Update File: /a.txt", " one", "-two", "+2", "+2.5", "three".rjust(6))
+
+    assert bench.content("/a.txt") == "one  \r\n2\r\n2.5\r\nthree"
+
+
+def test_a_file_that_changed_takes_what_still_fits(tmp_path: Path, call_mode: CallMode) -> None:
+    disk = Bench("disk", tmp_path, call_mode)
+    disk.place("/a.py", CLASSES)
+    read = call("read_file", file_path="/a.py")
+    change = call("apply_patch", patch=patch("*** Update File: /a.py", "-import os", "+import sys"))
+    _, landed = disk.run(read, meddling(disk, "/a.py", f"# theirs\n{CLASSES}", change), edit_form="patch")
+
+    assert landed.status == "success"
+    assert disk.content("/a.py") == f"# theirs\n{CLASSES}".replace("import os", "import sys")
+
+
+def test_a_rule_about_one_file_keeps_all_as_they_are(classes: Bench) -> None:
+    classes.place("/kept/b.txt", "b\n")
+    rules = [FilesystemPermission(["write"], ["/kept/**"], "deny")]
+    add = ["*** Add File: /new.txt", "+x"]
+    for body in (
+        ["*** Update File: /kept/b.txt", "-b", "+c"],
+        ["*** Delete File: /kept/b.txt"],
+        ["*** Add File: /kept/c.txt", "+c"],
+        ["*** Update File: /a.py", "*** Move to: /kept/a.py"],
+    ):
+        refused = apply(classes, *add, *body, permissions=rules)
+        assert code_of(refused) == "permission_denied", body
+    assert (classes.content("/new.txt"), classes.content("/kept/b.txt")) == (None, "b\n")
+    assert classes.content("/a.py") == CLASSES
+
+
+def test_text_that_rules_keep_from_being_read_is_not_shown(classes: Bench) -> None:
+    rules = [FilesystemPermission(["read"], ["/a.py"], "deny")]
+    refused = apply(classes, "*** Update File: /a.py", "-import oss", permissions=rules)
+
+    assert code_of(refused) == "permission_denied"
+    assert "import os\n" not in refused.text
+
+
+def test_what_was_written_is_taken_back_when_a_later_step_fails(tmp_path: Path, call_mode: CallMode) -> None:
+    disk = Bench("disk", tmp_path, call_mode)
+    disk.place("/a.txt", "a\n")
+    refused = apply(
+        disk,
+        "*** Update File: /a.txt",
+        "-a",
+        "+b",
+        "*** Add File: /new",
+        "+x",
+        "*** Add File: /new/c.txt",
+        "+c",
+    )
+
+    assert refused.status == "error"
+    assert "Nothing was changed" in refused.text
+    assert (disk.content("/a.txt"), disk.content("/new")) == ("a\n", None)
+
+
+def test_of_two_changes_to_one_file_in_a_turn_the_second_is_refused(bench: Bench) -> None:
+    bench.place("/a.txt", "a\n")
+    both = calls(
+        (
+            "apply_patch",
+            {"patch": patch("*** Add File: /b.txt", "+b", "*** Update File: /a.txt", "-a", "+c")},
+        ),
+        ("write_file", {"file_path": "/a.txt", "content": "mine"}),
+    )
+    first, second = bench.run(both, edit_form="patch")
+
+    assert first.status == "success"
+    assert code_of(second) == "parallel_mutation"
+    assert bench.content("/a.txt") == "c\n"
+
+
+@pytest.mark.parametrize(
+    ("waits", "body"),
+    [
+        ({"interrupt_on": {"edit_file": True}}, ["*** Add File: /b.txt", "+b"]),
+        ({"interrupt_on": {"delete": True}}, ["*** Add File: /b.txt", "+b"]),
+        (
+            {"permissions": [FilesystemPermission(["write"], ["/b.txt"], "interrupt")]},
+            ["*** Add File: b.txt", "+b"],
+        ),
+    ],
+    ids=["edits wait", "deletions wait", "a path waits"],
+)
+def test_a_person_is_asked_about_the_whole_patch(
+    tmp_path: Path, call_mode: CallMode, waits: dict[str, Any], body: list[str]
+) -> None:
+    (tmp_path / "a.txt").write_text("a\n")
+    change = call("apply_patch", patch=patch("*** Update File: /a.txt", "-a", "+c", *body))
+    backend = FilesystemBackend(root_dir=tmp_path)
+    with ScriptedModel(change, "Done.") as model:
+        agent = create_deep_agent(
+            model,
+            backend=backend,
+            middleware=[FilesystemMiddleware(backend=backend, edit_form="patch")],
+            checkpointer=InMemorySaver(),
+            **waits,
+        )
+        config: Any = {"configurable": {"thread_id": "1"}}
+        asked = call_mode.invoke(agent, {"messages": "Go"}, config)["__interrupt__"][0].value
+        assert [each["name"] for each in asked["action_requests"]] == ["apply_patch"]
+        assert (tmp_path / "a.txt").read_text() == "a\n"
+        call_mode.invoke(agent, Command(resume={"decisions": [{"type": "approve"}]}), config)
+
+    assert (tmp_path / "a.txt").read_text() == "c\n"
+    assert (tmp_path / "b.txt").read_text() == "b\n"
+
+
+def test_a_patch_that_no_waiting_path_is_in_runs_unasked(tmp_path: Path, call_mode: CallMode) -> None:
+    rules = [FilesystemPermission(["write"], ["/b.txt"], "interrupt")]
+    backend = FilesystemBackend(root_dir=tmp_path)
+    with ScriptedModel(call("apply_patch", patch=patch("*** Add File: /a.txt", "+a")), "Done.") as model:
+        agent = create_deep_agent(
+            model,
+            backend=backend,
+            middleware=[FilesystemMiddleware(backend=backend, edit_form="patch")],
+            permissions=rules,
+            checkpointer=InMemorySaver(),
+        )
+        call_mode.invoke(agent, {"messages": "Go"}, {"configurable": {"thread_id": "1"}})
+
+    assert (tmp_path / "a.txt").read_text() == "a\n"
+
+
+def test_memory_that_a_patch_changed_is_read_again(call_mode: CallMode) -> None:
+    change = call(
+        "apply_patch", patch=patch("*** Add File: /b.txt", "+b", "*** Update File: /M.md", "-tabs", "+spaces")
+    )
+    with ScriptedModel(change, "Done.") as model:
+        agent = create_deep_agent(
+            model, memory=["/M.md"], middleware=[FilesystemMiddleware(edit_form="patch")]
+        )
+        files = {"/M.md": {"content": "tabs\n", "encoding": "utf-8"}}
+        call_mode.invoke(agent, {"messages": "Go", "files": files})
+
+    assert "tabs" in model.asked[0].system
+    assert "spaces" in model.asked[1].system
