@@ -69,7 +69,7 @@ def _was_asked(messages: Sequence[AnyMessage]) -> bool:
 
 
 def _doubt(messages: Sequence[AnyMessage], todos: Iterable[Any]) -> str | None:
-    """Return why the last words may be no end; `None` where they look like one."""
+    """Return why the work may not be done; `None` where the last words look like an end."""
     last = messages[-1]
     if not isinstance(last, AIMessage) or last.tool_calls:
         return None

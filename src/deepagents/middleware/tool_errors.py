@@ -178,11 +178,13 @@ def _result_before(request: ToolCallRequest) -> ToolMessage | None:
     state = cast("Mapping[str, Any]", request.state)
     messages: Sequence[BaseMessage] = state.get("messages", ())
     turns = [at for at, each in enumerate(messages) if isinstance(each, AIMessage)][-2:]
-    if len(turns) < 2 or not isinstance(said := messages[turns[0]], AIMessage):
+    if len(turns) < 2 or not isinstance(asked := messages[turns[0]], AIMessage):
         return None
     call = request.tool_call
     same = {
-        each["id"] for each in said.tool_calls if (each["name"], each["args"]) == (call["name"], call["args"])
+        each["id"]
+        for each in asked.tool_calls
+        if (each["name"], each["args"]) == (call["name"], call["args"])
     }
     between = messages[turns[0] + 1 : turns[1]]
     return next(
@@ -203,8 +205,10 @@ def _name_ignored(result: ToolMessage, request: ToolCallRequest) -> ToolMessage:
     """Name arguments that one of our tools does not take, and so has passed over."""
     if not isinstance(request.tool, SpecTool) or not isinstance(result.content, str):
         return result
-    takes = request.tool.spec.args.model_fields
-    ignored = describe_unknown(request.tool.name, request.tool_call["args"], takes)
+    takes, given = request.tool.spec.args.model_fields, request.tool_call["args"]
+    if given.keys() <= takes.keys():
+        return result
+    ignored = describe_unknown(request.tool.name, given, takes)
     return result.model_copy(update={"content": f"{result.content}\n[{ignored}]"}) if ignored else result
 
 

@@ -91,7 +91,7 @@ class Workplace:
             add_trusted(user_file(Path.home()), self.setup.trust())
             self.setup = load_setup(self.project)
         settings = self.setup.settings
-        # In a conversation a person reads the answer, and says so if it was no end.
+        # In a conversation a person reads the answer, and says so where work is left.
         self._checks_end = model is not None
         self.access = replace(Access.of(self.options, settings), asks_hosts=model is None)
         self.limits: Limits | None = limits_of(self.options, settings.limits)
