@@ -157,6 +157,12 @@ def part_number(path: str, first: str) -> int | None:
     return number if known == first else None
 
 
+def find_parts(path: str) -> list[str]:
+    """Return the paths of a part and of all before it, the oldest first."""
+    first, number = _parse_part(path)
+    return [part_path(first, each) for each in range(1, number + 1)]
+
+
 def describe_parts(path: str) -> str:
     """Describe a part and the parts that were written before it."""
     first, number = _parse_part(path)

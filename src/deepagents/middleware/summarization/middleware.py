@@ -59,6 +59,12 @@ from deepagents.middleware.summarization.policy import (
     parse_size,
     parse_trigger,
 )
+from deepagents.middleware.summarization.search import (
+    SEARCH_DESCRIPTION,
+    SEARCH_NAME,
+    SearchHistorySchema,
+    search_archive,
+)
 from deepagents.middleware.summarization.summarizer import (
     DEEPAGENTS_DEFAULT_SUMMARY_PROMPT,
     INTERNAL,
@@ -69,7 +75,7 @@ from deepagents.middleware.summarization.summarizer import (
 from deepagents.models.failures import as_overflow, is_overflow
 from deepagents.models.traits import input_window, is_chat_model
 from deepagents.permissions import FilesystemPermission, Rules
-from deepagents.tools._tool import Runtime, ToolOutput, ToolSpec, make_tool
+from deepagents.tools._tool import Runtime, SpecTool, ToolOutput, ToolSpec, make_tool, names_of_tools
 
 COMPACT_NAME: Final = "compact_conversation"
 _log = logging.getLogger(__name__)
@@ -151,6 +157,7 @@ class SummarizationMiddleware(BaseMiddleware):
             Rules(permissions),
         )
         _require_known_window(self.model, self._compactor.trigger, self._compactor.keep)
+        self.tools = [_make_search(self)]
 
     def with_permissions(self, permissions: Sequence[FilesystemPermission]) -> Self:
         """Return a copy whose summaries name no archive that these rules forbid to read."""
@@ -159,6 +166,7 @@ class SummarizationMiddleware(BaseMiddleware):
         vars(clone)["_compactor"] = replace(
             self._compactor, rules=self._compactor.rules or Rules(permissions)
         )
+        vars(clone)["tools"] = [_make_search(clone)]
         return clone
 
     async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
@@ -166,6 +174,8 @@ class SummarizationMiddleware(BaseMiddleware):
         await compactor.summarizer.check_driver()
         request = with_messages(request)
         state = cast("Mapping[str, Any]", request.state)
+        tools = request.tools
+        request = self._offer_search(request, state, tools)
         with writes_undone_on_failure():
             context = compactor.read(
                 request.messages, state, request.model, request.system_message, request.tools
@@ -174,6 +184,7 @@ class SummarizationMiddleware(BaseMiddleware):
             # As the model saw it: what is clipped now would be a beginning that no cache has.
             in_place = partial(self._find_in_place, request, handler, context)
             context = await compactor.compact_if_due(compactor.clip(context), open_files, in_place)
+            request = self._offer_search(request, context.state, tools)
             response, context = await self._answer(request, handler, context)
         return keeping(response, [], context.update)
 
@@ -206,6 +217,27 @@ class SummarizationMiddleware(BaseMiddleware):
         if isinstance(response, Exception):
             raise as_overflow(response)
         return response, context
+
+    def _offer_search(self, request: Request, state: Mapping[str, Any], tools: Sequence[Any]) -> Request:
+        """Return the request with the search as its last tool, if there is something to search."""
+        own = self.tools[0]
+        others = [each for each in tools if each is not own]
+        # A tool of the caller's of that name stands; one that a profile excludes is not among them.
+        is_offered = len(others) < len(tools) and SEARCH_NAME not in names_of_tools(others)
+        offered = [*others, own] if is_offered and self.find_searched(state) else others
+        return with_changes(request, tools=offered)
+
+    def find_searched(self, state: Mapping[str, Any]) -> str | None:
+        """Return the newest part of the archive, if there is one and the rules let the agent read it."""
+        path = CompactionState.of(state).file_path
+        return path if path is not None and self._compactor.rules.decide("read", path) == "allow" else None
+
+    async def search(self, runtime: Runtime, query: str) -> ToolOutput:
+        """Search what is no longer in the context."""
+        path = self.find_searched(runtime.state)
+        if path is None:
+            return ToolOutput("There is nothing to search: nothing of this conversation was summarized.")
+        return ToolOutput(await search_archive(self._handle.files(runtime), path, query))
 
     def show_messages(self, state: Mapping[str, Any]) -> Sequence[AnyMessage]:
         """Return the messages of a state as the model is shown them."""
@@ -338,6 +370,18 @@ def create_summarization_tool_middleware(
         _models.resolve_model(model), backend, permissions=permissions
     )
     return SummarizationToolMiddleware(summarization, system_prompt=system_prompt)
+
+
+def _make_search(summarization: SummarizationMiddleware) -> SpecTool:
+    spec = ToolSpec(
+        SEARCH_NAME,
+        SEARCH_DESCRIPTION,
+        SearchHistorySchema,
+        summarization.search,
+        offload_result=False,
+        summary_arguments=("query",),
+    )
+    return make_tool(spec, lambda runtime: runtime)
 
 
 async def _send(

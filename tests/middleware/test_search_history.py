@@ -1,0 +1,95 @@
+"""What was summarized away is found again by words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from langgraph.checkpoint.memory import InMemorySaver
+
+from deepagents import FilesystemPermission, create_deep_agent
+from deepagents.backends import FilesystemBackend, StateBackend
+from deepagents.testing import Asked, WindowedModel, assert_prefix_kept, call
+from tests.conftest import CallMode
+from tests.middleware.voyages import ARCHIVE, THREAD
+
+MANY = 40
+
+
+def read_log(day: int) -> str:
+    """Read a page of the log."""
+    return (
+        f"Day {day}. " + "Nothing but waves. " * 40 + f"The ship met captain Name{day}x7. " + "Rain. " * 250
+    )
+
+
+def reading(**settings: Any) -> WindowedModel:
+    days = [call("read_log", day=n) for n in range(MANY)]
+    asking = [call("search_history", query=f"Which captain on day {n}: name{n}x7?") for n in range(MANY)]
+    return WindowedModel(*days, "Read.", *asking, "Done.", window=8_000, **settings)
+
+
+def found(messages: list[Any]) -> list[str]:
+    return [each.text for each in messages if each.type == "tool" and each.name == "search_history"]
+
+
+def test_every_fact_is_found_after_five_compactions_and_in_another_process(
+    call_mode: CallMode, tmp_path: Path
+) -> None:
+    model, saver = reading(), InMemorySaver()
+
+    def agent() -> Any:
+        backend = FilesystemBackend(root_dir=tmp_path, virtual_mode=True)
+        return create_deep_agent(model, tools=[read_log], backend=backend, checkpointer=saver)
+
+    call_mode.invoke(agent(), {"messages": "Read the log."}, THREAD)
+    summaries = {each.messages[1].id for each in model.turns if "<summary>" in each.messages[1].text}
+    result = call_mode.invoke(agent(), {"messages": "Whom did we meet?"}, THREAD)
+    answers = found(result["messages"])
+    compacted = ["<summary>" in each.messages[1].text for each in model.turns]
+
+    assert len(summaries) >= 5
+    assert len(answers) == MANY
+    # The last pages may still stand in the context.
+    assert sum(f"captain Name{n}x7" in each for n, each in enumerate(answers)) >= MANY - 5
+    assert all(f"{ARCHIVE}, line " in each and len(each) < 8_000 for each in answers[: MANY - 5])
+    assert ["search_history" in each.tool_names for each in model.turns] == compacted
+    assert_prefix_kept(model.turns, is_compaction)
+
+
+def is_compaction(broken: Any) -> bool:
+    after: Asked = broken.after
+    return "<summary>" in after.messages[1].text
+
+
+def test_an_archive_that_may_not_be_read_is_not_searched() -> None:
+    denied = FilesystemPermission(["read"], ["/conversation_history/**"], "deny")
+    model = WindowedModel(
+        *[call("read_log", day=n) for n in range(12)],
+        call("search_history", query="captain"),
+        "Done.",
+        window=8_000,
+    )
+    agent = create_deep_agent(model, tools=[read_log], backend=StateBackend(), permissions=[denied])
+    result = agent.invoke({"messages": "Read the log."}, THREAD)
+
+    assert any("<summary>" in each.messages[1].text for each in model.turns)
+    assert not any("search_history" in each.tool_names for each in model.turns)
+    assert "Name0x7" not in "".join(found(result["messages"]))
+
+
+def test_a_tool_of_the_callers_of_that_name_stands() -> None:
+    def search_history(query: str) -> str:
+        """Search the history of whaling."""
+        return f"whaling: {query}"
+
+    model = WindowedModel(
+        *[call("read_log", day=n) for n in range(12)],
+        call("search_history", query="captain"),
+        "Done.",
+        window=8_000,
+    )
+    result = create_deep_agent(model, tools=[read_log, search_history]).invoke({"messages": "Go."}, THREAD)
+
+    assert found(result["messages"]) == ["whaling: captain"]
+    assert {each.tool_names.count("search_history") for each in model.turns} == {1}
