@@ -6,14 +6,13 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from operator import is_
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from deepagents.middleware.prompt_caching.marks import remove_mark
+from deepagents.middleware.prompt_caching.marks import MARK, remove_mark
 
 Region: TypeAlias = Literal["tools", "system", "messages"]
 """A part of a request, in the order in which providers cache them."""
@@ -31,7 +30,7 @@ def blocks_sent(message: BaseMessage | None) -> list[dict[str, Any]]:
     given: Any = message.content if message else []
     content: list[Any] = [given] if isinstance(given, str) else given
     made = [{"type": "text", "text": each} if isinstance(each, str) else each for each in content]
-    return [remove_mark(cast("dict[str, Any]", block)) for block in made]
+    return [remove_mark(block) if MARK in block else block for block in made]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,8 @@ class Sent:
 
 def _first_other(before: Sequence[Any], after: Sequence[Any]) -> int | None:
     """Return where two lists of tools or blocks part; a part that is added parts them too."""
-    if len(before) == len(after) and all(map(is_, before, after)):
+    # Compared in C where nothing has changed, which is nearly always.
+    if before == after:
         return None
     pairs = enumerate(zip_longest(map(_look_of, before), map(_look_of, after)))
     return next((at for at, (one, other) in pairs if one != other), None)
