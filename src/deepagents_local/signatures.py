@@ -108,7 +108,7 @@ def form_with_text(tool: Mapping[str, Any], paths: Sequence[str]) -> dict[str, A
 
 
 def can_stand_below(text: str) -> bool:
-    """Whether a text can be told from the end of itself."""
+    """Whether a text cannot be mistaken for its end."""
     return not any(line.startswith("`") for line in text.split("\n"))
 
 

@@ -227,7 +227,7 @@ VERBS = frozenset(
     Give Group Guide Handle Hide Hold Join Keep Know Let Limit List Listen Load Lock Look Make Map Mark
     Match Measure Merge Move Note Notice Offer Open Parse Perform Post Prepare Print Put Queue Reach Read
     Receive Recognize Record Recover Refuse Register Remember Remove Render Repair Replace Report Resolve
-    Return Review Run Save Say See Send Serve Set Shape Share Show Speak Split Stand Start Stop Stream
+    Return Review Run Save Say Search See Send Serve Set Shape Share Show Speak Split Stand Start Stop Stream
     Summarize Take Tell Test Track Translate Turn Understand Undo Use Validate Visit Wait Walk Warn Watch
     Work Wrap Write
     """,

@@ -1,7 +1,7 @@
-"""Mend a quote that differs from a text in looks alone, and in the same way what is to stand in its place.
+"""Repair a quote that differs from a text in looks alone, and in the same way what is to stand in its place.
 
-Only what is certain is mended: the quote fits one place, and its difference there says how the new text has
-to change. A difference in words, however small, is no difference in looks.
+Only what is certain is repaired: the quote fits one place, and its difference there says how the new text has
+to change. A difference in words, however small, is more than that.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class _UnsureError(Exception):
 
 
 def mend(content: str, old: str, new: str) -> Mended | None:
-    """Mend a quote that is not in the content, and the text to put there; `None` where that is unsure."""
+    """Repair a quote that is not in the content, and the text to put there; `None` where that is unsure."""
     plain = to_lf(content)
     if len(plain) > MAX_LENGTH or plain.count("\n") > _MAX_LINES or old.count("\n") > _MAX_QUOTED:
         return None

@@ -76,8 +76,8 @@ def _describe_nearest(content: str, old: str) -> str:
         found = find_places(evened, even_out(wanted))
         places = [_with_blank_lines(each, evened, wanted) for each in dict.fromkeys(found)]
         if places:
-            said = _describe_fit(lines, places, wanted, reading.spoilt)
-            return f"{_SPOILT[reading.spoilt]} {said}" if reading.spoilt else said
+            fit = _describe_fit(lines, places, wanted, reading.spoilt)
+            return f"{_SPOILT[reading.spoilt]} {fit}" if reading.spoilt else fit
     wanted = split_lines(old[:MAX_LENGTH])
     if len(wanted) > _MAX_OLD_LINES:
         return _NOTHING_ALIKE
@@ -110,8 +110,8 @@ def _describe_fit(lines: Sequence[str], places: Sequence[_Place], wanted: Sequen
         apart = apart or " apart from the blank lines around them"
         return f"{len(places)} places {fit}{apart}: {_name_all(lines, places)}. Quote more lines, exactly."
     if spoilt:
-        said = f"{_MEANT[spoilt]} {_name(*places[0])}{apart}"
-        return f"{said}." if is_exact else f"{said}. {_show(lines, places[0])}"
+        fit = f"{_MEANT[spoilt]} {_name(*places[0])}{apart}"
+        return f"{fit}." if is_exact else f"{fit}. {_show(lines, places[0])}"
     if is_exact:
         return _describe_blank_lines(lines, places[0], wanted)
     pairs = [pair for pair in zip_longest(there, key.split("\n"), fillvalue="") if pair[0] != pair[1]]

@@ -155,7 +155,7 @@ def page_result(file: FileData | None, page: Window, version: str | None = None)
 class WriteResult:
     """The outcome of a write; `version` names the new content.
 
-    `created` is `None` where nobody knows whether the file was there, and `new_folders` counts the folders
+    `created` is `None` where it is not known whether the file was there, and `new_folders` counts the folders
     above it that were made.
     """
 

@@ -141,12 +141,12 @@ def largest_answer(model: BaseChatModel, settings: Mapping[str, Any]) -> int | N
     """Return how many tokens an answer may have: by the settings of the call, the model or its profile."""
     names = (ANSWER_SETTING, "max_completion_tokens", "max_output_tokens")
     found: tuple[object, ...] = (*map(settings.get, names), *(getattr(model, each, None) for each in names))
-    told = next((each for each in found if isinstance(each, int) and each > 0), None)
-    return told or _number_in_profile(model, "max_output_tokens")
+    given = next((each for each in found if isinstance(each, int) and each > 0), None)
+    return given or _number_in_profile(model, "max_output_tokens")
 
 
 def takes_answer_bound(model: BaseChatModel) -> bool:
-    """Return whether a call of the model can be told `max_tokens`."""
+    """Return whether a call of the model takes `max_tokens`."""
     return ANSWER_SETTING in type(model).model_fields
 
 

@@ -25,11 +25,11 @@ async def describe_instead(files: FileCalls, paths: CommandPaths, path: str) -> 
         return ""
     if same := await _find_same_name(files, path):
         return _sentence(SAME_NAME, same, paths)
-    beside = await _list(files, parent(path))
-    if near := get_close_matches(path, beside, n=_SHOWN):
+    siblings = await _list(files, parent(path))
+    if near := get_close_matches(path, siblings, n=_SHOWN):
         return _sentence("Near it in name:", near, paths)
-    directory = parent(path) if beside else "/"
-    around = beside or await _list(files, directory)
+    directory = parent(path) if siblings else "/"
+    around = siblings or await _list(files, directory)
     return _sentence(f"In {paths.show(directory)!r}:", around, paths) if around else ""
 
 

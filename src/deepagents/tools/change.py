@@ -64,7 +64,7 @@ WRITE_FILE = ToolSpec(
 )
 
 
-class _Edit(TypedDict):
+class _Replacement(TypedDict):
     old_string: str
     new_string: str
     replace_all: NotRequired[bool]
@@ -93,7 +93,7 @@ class EditFileSchema(BaseModel):
     old_string: _Text = Field(default=None, description="Exact text of the file, without line numbers.")
     new_string: _Text = Field(default=None, description="Text to put there.")
     replace_all: bool = False
-    edits: Annotated[list[_Edit] | None, WithJsonSchema(_EDITS)] = Field(
+    edits: Annotated[list[_Replacement] | None, WithJsonSchema(_EDITS)] = Field(
         default=None, description="Instead, several in order, all or none."
     )
 
@@ -104,7 +104,7 @@ async def _edit_file(
     old_string: str | None = None,
     new_string: str | None = None,
     replace_all: bool = False,
-    edits: Sequence[_Edit] | None = None,
+    edits: Sequence[_Replacement] | None = None,
 ) -> ToolOutput:
     given = _read_edits(old_string, new_string, replace_all, edits)
     path = normalise(file_path)
@@ -122,7 +122,7 @@ async def _edit_file(
 
 
 def _read_edits(
-    old: str | None, new: str | None, replace_all: bool, edits: Sequence[_Edit] | None
+    old: str | None, new: str | None, replace_all: bool, edits: Sequence[_Replacement] | None
 ) -> Sequence[Replacement]:
     """Return what a call replaces, in whichever of the two forms it says so."""
     # Some models fill in what they do not use, with nothing.
