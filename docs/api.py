@@ -194,6 +194,9 @@ def _annotation(given: Any) -> str:
 def _short(value: Any) -> str:
     if inspect.isclass(value) or inspect.isroutine(value):
         return value.__name__
+    if isinstance(value, frozenset):
+        # Its own order changes from one process to the next.
+        value = f"frozenset({sorted(value)})"
     shown = _ADDRESS.sub(
         "", inspect.formatannotation(value) if "typing" in type(value).__module__ else repr(value)
     )

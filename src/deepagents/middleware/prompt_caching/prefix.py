@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.tools import BaseTool
@@ -16,13 +16,15 @@ from deepagents.middleware.prompt_caching.marks import MARK, remove_mark
 
 Region: TypeAlias = Literal["tools", "system", "messages"]
 """A part of a request, in the order in which providers cache them."""
+# `json.dumps` would make an encoder for each message.
+_write: Final = json.JSONEncoder(ensure_ascii=False, default=str).encode
 Part: TypeAlias = "BaseMessage | Mapping[str, Any]"
 
 
 def serialise(part: Part) -> str:
     """Write a part of a request as a provider is sent it: without marks of a cache, ids and notes."""
     shown = _as_sent(part) if isinstance(part, BaseMessage) else remove_mark(part)
-    return json.dumps(shown, ensure_ascii=False, default=str)
+    return _write(shown)
 
 
 def blocks_sent(message: BaseMessage | None) -> list[dict[str, Any]]:
