@@ -194,12 +194,12 @@ def _annotation(given: Any) -> str:
 def _short(value: Any) -> str:
     if inspect.isclass(value) or inspect.isroutine(value):
         return value.__name__
-    if isinstance(value, frozenset):
+    if isinstance(value, frozenset) and value:
         # Its own order changes from one process to the next.
-        value = f"frozenset({sorted(value)})"
-    shown = _ADDRESS.sub(
-        "", inspect.formatannotation(value) if "typing" in type(value).__module__ else repr(value)
-    )
+        shown = f"frozenset({sorted(value, key=str)})"
+    else:
+        shown = inspect.formatannotation(value) if "typing" in type(value).__module__ else repr(value)
+    shown = _ADDRESS.sub("", shown)
     shown = " ".join(shown.split()).replace("|", "\\|").replace("`", "'")
     return shown if len(shown) <= _MOST else f"{shown[: _MOST - 4]} ..."
 
