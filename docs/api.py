@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import Any, Final, Generic, NotRequired, get_args, get_origin
+from typing import Any, Final, Generic, NotRequired, cast, get_args, get_origin
 
 from typing_extensions import is_typeddict
 
@@ -191,14 +191,14 @@ def _annotation(given: Any) -> str:
     return (f"NotRequired[{text}]" if optional else text).replace("typing.", "")
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     if inspect.isclass(value) or inspect.isroutine(value):
         return value.__name__
+    shown = inspect.formatannotation(value) if "typing" in type(value).__module__ else repr(value)
     if isinstance(value, frozenset) and value:
         # Its own order changes from one process to the next.
-        shown = f"frozenset({sorted(value, key=str)})"
-    else:
-        shown = inspect.formatannotation(value) if "typing" in type(value).__module__ else repr(value)
+        names: list[object] = sorted(cast("frozenset[object]", value), key=str)
+        shown = f"frozenset({names})"
     shown = _ADDRESS.sub("", shown)
     shown = " ".join(shown.split()).replace("|", "\\|").replace("`", "'")
     return shown if len(shown) <= _MOST else f"{shown[: _MOST - 4]} ..."
