@@ -38,7 +38,6 @@ def refused(content: str, old: str, code: ErrorCode) -> str:
         ("\u017fadd", "", ""),
         ("DEF greet(NAME):", "line 6:", "in case"),
         ("Return  None", "line 8:", "in case and whitespace"),
-        ("\n\n\n\ndef greet(name):\n", "lines 4-6:", "in the blank lines before or after"),
     ],
 )
 def test_a_near_miss_names_the_place_and_the_difference(old: str, place: str, kinds: str) -> None:
@@ -46,6 +45,35 @@ def test_a_near_miss_names_the_place_and_the_difference(old: str, place: str, ki
 
     assert f"Nearest place: {place}" in text or not place
     assert f"differs {kinds}" in text or not kinds
+
+
+@pytest.mark.parametrize(
+    ("old", "shown"),
+    [
+        ("greet(NAME):\n    print", ["greet(name):", "    print"]),
+        ("a  +  b", ["a + b"]),
+        ("    # Adds.\n    return A", ["    # Adds.", "    return a"]),
+        ("    # Adds.\n    # See above.\n    return a +", ["    # Adds.", "    return a +"]),
+        (
+            "greet(name):\n    # See above.\n    return None",
+            ["greet(name):", CODE.split("\n")[6], "    return None"],
+        ),
+    ],
+)
+def test_a_place_is_shown_as_far_as_the_quote_goes(old: str, shown: list[str]) -> None:
+    """Who copies it whole replaces nothing that the new text does not have."""
+    text = refused(CODE, old, "no_match")
+
+    assert [row.partition("\t")[2] for row in text.split("\n") if "\t" in row] == shown
+    assert "(as much of it as old_string has)" in text
+    assert "\n".join(shown) in CODE
+
+
+@pytest.mark.parametrize("old", ["\n\n\n\ndef greet(name):\n", "def greet(name):\n\n\n"])
+def test_blank_lines_that_the_file_has_not_are_not_shown_to_be_copied(old: str) -> None:
+    text = refused(CODE, old, "no_match")
+
+    assert "Without the blank lines at its ends it fits line 6. Leave them out, or read lines 4-8" in text
 
 
 def test_a_near_miss_shows_both_sides() -> None:

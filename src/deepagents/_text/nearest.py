@@ -23,6 +23,7 @@ _MAX_OLD_LINES: Final = 400
 # A place that is shown in part would be copied in part, so one that is longer is only named.
 _MAX_SHOWN_LINES: Final = 60
 _MAX_SHOWN: Final = 6000
+_MAX_PART: Final = 1000
 _MAX_ROWS: Final = 12
 _MAX_WIDTH: Final = 200
 _CANDIDATES: Final = 20
@@ -111,27 +112,20 @@ def _describe_fit(lines: Sequence[str], places: Sequence[_Place], wanted: Sequen
         return f"{len(places)} places {fit}{apart}: {_name_all(lines, places)}. Quote more lines, exactly."
     if spoilt:
         fit = f"{_MEANT[spoilt]} {_name(*places[0])}{apart}"
-        return f"{fit}." if is_exact else f"{fit}. {_show(lines, places[0])}"
+        return f"{fit}." if is_exact else f"{fit}. {_show(lines, places[0], key)}"
     if is_exact:
-        return _describe_blank_lines(lines, places[0], wanted)
+        # Whoever copies blank lines that the new text has not would lose them.
+        start, end = find_places(lines, wanted)[0]
+        return (
+            f"Without the blank lines at its ends it fits {_name(start, end)}. Leave them out, or read "
+            f"{_name(max(start - 2, 0), min(end + 2, len(lines)))} and quote what stands there."
+        )
     pairs = [pair for pair in zip_longest(there, key.split("\n"), fillvalue="") if pair[0] != pair[1]]
     in_file, in_old = next((pair for pair in pairs if pair[1] not in pair[0]), pairs[-1])
     return (
-        f"{_show(lines, places[0])}\nIt differs in {kinds}: the file has {ascii(in_file[:_MAX_WIDTH])}, "
+        f"{_show(lines, places[0], key)}\nIt differs in {kinds}: the file has {ascii(in_file[:_MAX_WIDTH])}, "
         f"old_string has {ascii(in_old[:_MAX_WIDTH])}. Copy the file's text exactly."
     )
-
-
-def _describe_blank_lines(lines: Sequence[str], place: _Place, wanted: Sequence[str]) -> str:
-    start, end = place
-    # Where the file has none at all, a line may be left out before them: who copies the place would lose it.
-    if any(not one and other for one, other in ((wanted[0], lines[start]), (wanted[-1], lines[end - 1]))):
-        around = _name(max(start - 2, 0), min(end + 2, len(lines)))
-        return (
-            f"Without the blank lines at its ends it fits {_name(start, end)}. Leave them out, or read "
-            f"{around} and quote what stands there."
-        )
-    return f"{_show(lines, place)}\nIt differs in the blank lines before or after."
 
 
 def _kinds_of_difference(there: Sequence[str], key: str) -> list[str]:
@@ -149,13 +143,13 @@ def _describe_alike(lines: Sequence[str], evened: Sequence[str], wanted: Sequenc
     elided = f"{left_out!r} in old_string stands for lines of the file: quote them too, or fewer."
     if left_out and not places:
         return elided
-    places = places or _find_alike(lines, evened, wanted, even_wanted)
+    places = places or _find_alike(lines, evened, wanted, _complete(evened, even_wanted))
     if not places:
         return _NOTHING_ALIKE
     if len(places) > 1:
         near = "fit" if left_out else "are equally near"
         return f"{len(places)} places {near}: {_name_all(lines, places)}. Quote more lines, exactly."
-    shown, there = _show(lines, places[0]), lines[slice(*places[0])]
+    shown, there = _show(lines, places[0], "\n".join(wanted).strip("\n")), lines[slice(*places[0])]
     if left_out:
         return f"{shown}\n{elided}"
     cut_there, cut_wanted = ([line[:_MAX_WIDTH] for line in each] for each in (there, wanted))
@@ -285,12 +279,37 @@ def _find_most_alike_lines(lines: Sequence[str], wanted: Sequence[str]) -> list[
     return [(at, key_at) for at in sorted(ratios) if best > _ALIKE and ratios[at] == best]
 
 
-def _show(lines: Sequence[str], place: _Place) -> str:
+def _complete(lines: Sequence[str], wanted: Sequence[str]) -> list[str]:
+    """Return a text whose first and last line, where they are a part of one line alone, are all of it."""
+    whole = list(wanted)
+    for at, is_part in ((-1, str.startswith), (0, str.endswith)) if len(wanted) > 1 else ():
+        found = [line for line in lines if wanted[at] and is_part(line, wanted[at])]
+        whole[at] = found[0] if len(found) == 1 else whole[at]
+    return whole
+
+
+def _cut(there: Sequence[str], key: str) -> list[str]:
+    """Cut the first and the last line of a place to what a text has of them."""
+    cut, wanted = list(there), even_out(key.split("\n"))
+    if even_out(there[-1:]) != wanted[-1:] and len(there[-1]) <= _MAX_PART:
+        fits = str.__eq__ if len(there) > 1 else str.endswith
+        ends = (at for at in range(1, len(cut[-1])) if fits(even_out([cut[-1][:at]])[0], wanted[-1]))
+        cut[-1] = cut[-1][: next(ends, None)]
+    if even_out(cut[:1]) != wanted[:1] and len(cut[0]) <= _MAX_PART:
+        begins = (at for at in range(len(cut[0]) - 1, 0, -1) if even_out([cut[0][at:]]) == wanted[:1])
+        cut[0] = cut[0][next(begins, 0) :]
+    return cut
+
+
+def _show(lines: Sequence[str], place: _Place, key: str) -> str:
     start, end = place
-    text = "\n".join(lines[start:end])
+    # A line that is shown whole would be copied whole, and what the new text has not of it be lost.
+    there = _cut(lines[start:end], key)
+    text = "\n".join(there)
+    part = " (as much of it as old_string has)" * (there != lines[start:end])
     if end - start > _MAX_SHOWN_LINES or len(text) > _MAX_SHOWN:
         return f"Nearest place: {_name(start, end)}, too long to show here: read it, and quote less."
-    return f"Nearest place: {_name(start, end)}:\n{number_lines(text + chr(10), start + 1)}"
+    return f"Nearest place: {_name(start, end)}{part}:\n{number_lines(text + chr(10), start + 1)}"
 
 
 def _name(start: int, end: int) -> str:
