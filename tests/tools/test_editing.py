@@ -205,3 +205,12 @@ def test_every_kind_of_backend_takes_several_edits(make: Any, tmp_path: Path) ->
     assert "replaced 3 instance(s)" in second
     file: Any = backend.read(path).file_data
     assert file["content"].lower() == "def plus(x, b):\n    # sums.\n    return a + b\n"
+
+
+def test_several_edits_land_where_lines_repeat(tmp_path: Path) -> None:
+    backend = Foreign(tmp_path)
+    backend.file.write_text("x\n" * 3)
+    with ScriptedModel(several(("x\nx\nx", "x\nx\nz"), ("x\nz", "y\nz")), "Done.") as model:
+        create_deep_agent(model, backend=backend).invoke({"messages": "Go"})
+
+    assert backend.file.read_text() == "x\ny\nz\n"

@@ -82,12 +82,15 @@ def find_change(before: str, after: str) -> tuple[str, str]:
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
     start = _count_equal(old, new)
     end = _count_equal(old[start:][::-1], new[start:][::-1])
+    more = 1
     while True:
         last = len(old) - end
         quote = "".join(old[start:last])
-        if quote and before.count(quote) == 1 or (not start and not end):
+        # From both ends, as places that overlap are two, and count as one.
+        if quote and before.find(quote) == before.rfind(quote) or (not start and not end):
             return quote, "".join(new[start : len(new) - end])
-        start, end = max(start - 1, 0), max(end - 1, 0)
+        # Twice as much each time: a long text may be the same line over and over.
+        start, end, more = max(start - more, 0), max(end - more, 0), 2 * more
 
 
 def _count_equal(one: Sequence[str], other: Sequence[str]) -> int:
