@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain.tools import ToolRuntime
+from langchain.tools import tool as langchain_tool
 from langchain_core.messages import AIMessage, InvalidToolCall, ToolMessage
 
 from deepagents import FilesystemPermission, create_deep_agent
@@ -28,6 +30,13 @@ def test_a_name_that_is_near_is_named(bench: Bench) -> None:
     bench.place("/src/settings.py", "x")
 
     assert "Near it in name: '/src/settings.py'." in bench.use("read_file", file_path="/src/setings.py").text
+
+
+def test_a_long_directory_makes_no_names_alike(bench: Bench) -> None:
+    bench.place("/packages/component/source/settings.py", "x")
+
+    told = bench.use("read_file", file_path="/packages/component/source/zoo.txt").text
+    assert "In '/packages/component/source': '/packages/component/source/settings.py'." in told
 
 
 @pytest.mark.parametrize("bench", [("disk", "sync"), ("disk", "async")], indirect=True)
@@ -108,6 +117,23 @@ def test_a_repeated_look_and_a_repeated_failure_are_told(bench: Bench) -> None:
     failed = call("read_file", file_path="/b.txt")
     assert [each.text.endswith("just before.]") for each in bench.run(failed, failed)] == [False, True]
     assert [each.text.endswith("just before.]") for each in bench.run(look, other, look)] == [False] * 3
+
+
+def test_a_repeated_failure_keeps_its_picture(call_mode: CallMode) -> None:
+    blocks: list[str | dict[str, Any]] = [
+        {"type": "text", "text": "Failed."},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
+    ]
+
+    @langchain_tool
+    def look(runtime: ToolRuntime[Any, Any]) -> ToolMessage:
+        """Take a picture."""
+        return ToolMessage(blocks, status="error", tool_call_id=runtime.tool_call_id, name="look")
+
+    with ScriptedModel(call("look"), call("look"), "Done.") as model:
+        told = call_mode.invoke(create_deep_agent(model, tools=[look]), {"messages": "Look."})["messages"]
+
+    assert [each.content for each in told if each.type == "tool"] == [blocks, blocks]
 
 
 def test_arguments_that_are_not_json_show_where() -> None:

@@ -166,11 +166,14 @@ def _note_repeat(result: ToolResult, request: ToolCallRequest) -> ToolResult:
     looks = isinstance(request.tool, SpecTool) and request.tool.spec.effect in ("read", "search")
     if not isinstance(result, ToolMessage) or not (looks or result.status == "error"):
         return result
+    # Blocks may hold more than text, which a note must not replace.
+    if not result.content or not isinstance(result.content, str):
+        return result
     before = _result_before(request)
     # Its own note apart: a third call is the same again.
-    if before is None or not result.text or before.text.removesuffix(_REPEATED) != result.text:
+    if before is None or before.text.removesuffix(_REPEATED) != result.content:
         return result
-    return result.model_copy(update={"content": f"{result.text}{_REPEATED}"})
+    return result.model_copy(update={"content": f"{result.content}{_REPEATED}"})
 
 
 def _result_before(request: ToolCallRequest) -> ToolMessage | None:
