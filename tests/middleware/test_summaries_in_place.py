@@ -88,13 +88,18 @@ class Whale(BaseModel):
     name: str
 
 
-@pytest.mark.parametrize("why", ["another model", "a form of answers", "no room"])
+@pytest.mark.parametrize("why", ["another model", "a form of answers", "no room", "less may be read"])
 def test_elsewhere_the_messages_are_quoted(why: str) -> None:
     jump = call("research", topic="krill. " * 2_200) if why == "no room" else steps(1)[0]
     end: Any = call("Whale", name="Moby") if why == "a form of answers" else "Done."
     model = WindowedModel(*steps(10), jump, *steps(2 if why == "no room" else 6, 10), end, window=12_000)
     writer = WindowedModel(window=12_000, model_name="another") if why == "another model" else model
-    own = [create_summarization_middleware(model, StateBackend(), summarizer=writer)]
+    most = 3_000 if why == "less may be read" else None
+    own = [
+        create_summarization_middleware(
+            model, StateBackend(), summarizer=writer, trim_tokens_to_summarize=most
+        )
+    ]
     form = Whale if why == "a form of answers" else None
     agent = create_deep_agent(model, tools=[research], middleware=own, response_format=form)
     agent.invoke({"messages": "Whales."}, THREAD)

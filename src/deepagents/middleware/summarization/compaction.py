@@ -119,7 +119,9 @@ class ContextCompactor:
     def can_ask_in_place(self, context: Context, model: BaseChatModel) -> bool:
         """Return whether the conversation's own model writes its summary, and has room for that."""
         has_room = context.window is None or context.tokens < FULL_SHARE * context.window
-        return has_room and self.summarizer.is_written_by(model)
+        # The whole conversation may be more than a caller lets the summarizer read.
+        most = self.summarizer.most_tokens
+        return has_room and (most is None or context.tokens <= most) and self.summarizer.is_written_by(model)
 
     async def compact_if_due(
         self,
