@@ -93,3 +93,34 @@ def test_a_tool_of_the_callers_of_that_name_stands() -> None:
 
     assert found(result["messages"]) == ["whaling: captain"]
     assert {each.tool_names.count("search_history") for each in model.turns} == {1}
+
+
+def test_an_archive_that_is_gone_is_not_said_to_hold_nothing(tmp_path: Path) -> None:
+    days = [call("read_log", day=n) for n in range(12)]
+    model = WindowedModel(*days, "Read.", call("search_history", query="waves"), "Done.", window=8_000)
+    backend = FilesystemBackend(root_dir=tmp_path, virtual_mode=True)
+    agent = create_deep_agent(model, tools=[read_log], backend=backend, checkpointer=InMemorySaver())
+    agent.invoke({"messages": "Read the log."}, THREAD)
+    (tmp_path / ARCHIVE[1:]).unlink()
+    (answer,) = found(agent.invoke({"messages": "Search."}, THREAD)["messages"])
+
+    assert "Nothing was found" not in answer
+    assert ARCHIVE in answer
+
+
+def test_scripts_without_spaces_are_searched_by_parts_of_sentences() -> None:
+    def decide() -> str:
+        """Decide."""
+        return "我们决定把端口改为八千零八十，然后重启服务。"
+
+    model = WindowedModel(
+        call("decide"),
+        *[call("read_log", day=n) for n in range(12)],
+        call("search_history", query="端口"),
+        call("search_history", query="口端"),
+        "Done.",
+        window=8_000,
+    )
+    result = create_deep_agent(model, tools=[read_log, decide]).invoke({"messages": "Go."}, THREAD)
+
+    assert ["端口改为" in each for each in found(result["messages"])] == [True, False]

@@ -28,6 +28,8 @@ _MOST_FOUND: Final = 8
 _PIECE: Final = 800
 """Characters of one piece of the archive, which is what is found."""
 _WORD: Final = re.compile(r"\w+")
+# Thai to Khmer, kana, Han: written without spaces, so that SQLite takes a whole sentence for one word.
+_UNSPACED: Final = re.compile(r"([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff])")
 
 
 class SearchHistorySchema(BaseModel):
@@ -40,22 +42,25 @@ async def search_archive(files: FileCalls, newest: str, query: str) -> str:
     """Describe the pieces of an archive that fit a query best; `newest` is its last part.
 
     Raises:
-        ToolFailure: for a query without words.
+        ToolFailure: for a query without words, and when no part of the archive can be read.
     """
     words = list(dict.fromkeys(_WORD.findall(query.lower())))
     if not words:
         raise ToolFailure("invalid_argument", f"the query {query!r} has no words; give some")
     parts: list[tuple[str, str]] = []
-    room = _MOST_BYTES
+    room, failure = _MOST_BYTES, None
     for path in reversed(find_parts(newest)):
         try:
             data = await files.download(path)
-        except ToolFailure:
+        except ToolFailure as error:
+            failure = failure or error
             continue
         room -= len(data)
         parts.append((path, data.decode(errors="replace")))
         if room <= 0:
             break
+    if failure and not parts:
+        raise failure
     return await in_thread(lambda: _search(parts, words))
 
 
@@ -65,10 +70,10 @@ def _search(parts: Sequence[tuple[str, str]], words: Sequence[str]) -> str:
         database.execute("CREATE VIRTUAL TABLE pieces USING fts5(text)")
         database.executemany(
             "INSERT INTO pieces(rowid, text) VALUES (?, ?)",
-            ((at, text) for at, (_, _, text) in enumerate(pieces, 1)),
+            ((at, _space(text)) for at, (_, _, text) in enumerate(pieces, 1)),
         )
         # Each word in quotes: nothing of a query is read as a sign of the query language.
-        asked = " OR ".join(f'"{each}"' for each in words)
+        asked = " OR ".join(f'"{_space(each)}"' for each in words)
         found: list[tuple[int]] = database.execute(
             "SELECT rowid FROM pieces WHERE pieces MATCH ? ORDER BY rank, rowid DESC LIMIT ?",
             (asked, _MOST_FOUND),
@@ -77,6 +82,11 @@ def _search(parts: Sequence[tuple[str, str]], words: Sequence[str]) -> str:
         return "Nothing was found. Try other words."
     shown = (pieces[at - 1] for (at,) in found)
     return "\n\n".join(f"{path}, line {line}:\n{text}" for path, line, text in shown)
+
+
+def _space(text: str) -> str:
+    """Return a text in which each letter of a script without spaces is a word."""
+    return _UNSPACED.sub(r" \1 ", text)
 
 
 def _cut_into_pieces(whole: str) -> Iterator[tuple[int, str]]:
