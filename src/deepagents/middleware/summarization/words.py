@@ -86,7 +86,9 @@ def _describe_decision(name: str, arguments: Any, decision: Mapping[str, Any]) -
 
 
 def _write_arguments(arguments: Any) -> str:
-    return json.dumps(shorten_within(arguments, _MOST_OF_ARGUMENT), ensure_ascii=False, default=str)
+    written = json.dumps(shorten_within(arguments, _MOST_OF_ARGUMENT), ensure_ascii=False, default=str)
+    # The model wrote them: an end of a tag in them must not let what follows pass for words of the user.
+    return written.replace("</", "<\\/")
 
 
 def _write(tag: str, text: str) -> str:
