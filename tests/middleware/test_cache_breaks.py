@@ -114,6 +114,21 @@ def test_a_note_for_one_request_is_no_break() -> None:
     assert any(asked.last.startswith("[Limits]") for asked in model.asked)
 
 
+class Noting(AgentMiddleware[Any, Any]):
+    """Adds two notes to each request."""
+
+    def wrap_model_call(self, request: Any, handler: Any) -> Any:
+        notes = [HumanMessage("It is noon."), HumanMessage("It rains.")]
+        return handler(request.override(messages=[*request.messages, *notes]))
+
+
+def test_several_notes_for_one_request_are_no_break_either() -> None:
+    model = ScriptedModel(call("ls", path="/"), "Done.")
+
+    assert breaks(create_deep_agent(model, middleware=[Noting()]), config=None) == []
+    assert [asked.last for asked in model.asked] == ["It rains."] * 2
+
+
 def test_threads_are_not_mixed_up() -> None:
     agent = create_deep_agent(ScriptedModel("1", "2", "3", "4"), checkpointer=InMemorySaver())
     for _ in range(2):

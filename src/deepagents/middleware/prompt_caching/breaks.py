@@ -46,7 +46,7 @@ class CacheBreakMiddleware(BaseMiddleware):
     def _compare(self, request: Request) -> None:
         messages: Sequence[AnyMessage] = request.messages
         # What has no id is a note that is in no state, and in this request alone.
-        if messages and messages[-1].id is None:
+        while messages and messages[-1].id is None:
             messages = messages[:-1]
         hashes, lengths = self._hashed.of(messages, lambda: ([], []), _add)
         now = Sent(request.tools, blocks_sent(request.system_message), hashes, lengths)
