@@ -14,6 +14,8 @@ __all__ = ["Limits", "Price"]
 
 Kind: TypeAlias = Literal["tokens", "money", "seconds", "model_calls", "tool_calls", "repeats"]
 
+LEAST_ANSWER: Final = 1_024
+"""The tokens of the shortest answer that is worth a request to a model."""
 COUNTED: Final[tuple[Kind, ...]] = ("tokens", "money", "seconds", "model_calls", "tool_calls")
 """The kinds that are added up over the whole tree; `repeats` is looked at within each agent."""
 _WHOLE: Final[tuple[Kind, ...]] = ("tokens", "model_calls", "tool_calls", "repeats")

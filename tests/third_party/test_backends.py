@@ -58,7 +58,7 @@ def check(results: list[ToolMessage], home: str) -> None:
     assert [each.status for each in results] == [
         "error" if each in (missed, absent) else "success" for each in results
     ]
-    assert wrote.text.endswith(f"file {tides}")
+    assert wrote.text.removesuffix(f", in the new folder {home}sea").endswith(f"file {tides}")
     assert rewrote.text.endswith(f"file {tides}")
     assert "low tide" in read.text
     assert edited.text == f"Successfully replaced 1 instance(s) of the string in '{tides}'"

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from deepagents import Limits
+from deepagents.limits import LEAST_ANSWER
 from deepagents_server.database.engine import Database, Row
 from deepagents_server.database.runs import ACTIVE, add
 from deepagents_server.database.tables import crons, quotas, runs
@@ -186,7 +187,8 @@ def describe_used(quota: Mapping[str, Any]) -> Iterator[str]:
 def _describe_used_up(quota: Mapping[str, Any]) -> Iterator[str]:
     limited = (kind for kind in ("tokens", "money") if quota[kind] is not None)
     for kind, used in zip(limited, describe_used(quota), strict=True):
-        if (_count_left(quota, kind) or 0) <= _LEAST:
+        # With less no model is asked, so that a run would end before it began.
+        if (_count_left(quota, kind) or 0) < (LEAST_ANSWER if kind == "tokens" else _LEAST):
             yield used
 
 

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from math import inf
 from typing import Final
 
-from deepagents.limits import Kind, Price
+from deepagents.limits import LEAST_ANSWER, Kind, Price
 
 HELD: Final[tuple[Kind, ...]] = ("tokens", "money")
-LEAST_ANSWER: Final = 1_024
-"""The tokens of the shortest answer that is worth a request."""
 AMPLE_ANSWER: Final = 8_192
 """The tokens of an answer that is seldom too short, so that no call waits for more."""
 
