@@ -103,6 +103,26 @@ def land(old: str, new: str, content: str = FILE) -> tuple[str, str]:
             "            self.box(item)",
             "lines 5-6 apart from double escapes",
         ),
+        # all of it in a code fence, or with HTML entities, or with its quotation marks escaped
+        (
+            "```python\n        if item.gift:\n            self.wrap(item)\n```",
+            "```python\n        if item.gift:\n            self.box(item)\n```",
+            "            self.box(item)",
+            "lines 5-6 apart from a code fence",
+        ),
+        (
+            "```\nself.wrap(item)\n```\n",
+            "self.box(item)",
+            "            self.box(item)",
+            "line 6 apart from a code fence",
+        ),
+        # the line ends of another system
+        (
+            "        if item.gift:\r\n            self.wrap(item)",
+            "        if item.gift:\r\n            self.box(item)",
+            "            self.box(item)",
+            "lines 5-6 apart from the line ends",
+        ),
         # the new text is right already
         (
             "if item.gift:\nself.wrap(item)",
@@ -151,6 +171,57 @@ def test_two_places_that_fit_are_one_too_many() -> None:
         "        stop()",
         "lines 3-4 apart from indentation",
     )
+
+
+def test_of_two_places_the_one_that_is_indented_like_the_quote_is_meant() -> None:
+    content = "if a:\n    go(1, 2)\nif b:\n        go(1, 2)\n"
+
+    assert land("        go(1,  2)", "        stop()", content) == (
+        "        stop()",
+        "line 4 apart from blank space",
+    )
+    assert mend(content, "  go(1,  2)", "  stop()") is None
+    assert mend(content * 2, "        go(1,  2)", "        stop()") is None
+
+
+@pytest.mark.parametrize(
+    ("content", "old", "new", "line", "kind"),
+    [
+        (
+            "if a < b && c:\n",
+            "a &lt; b &amp;&amp; c",
+            "a &lt; c &amp;&amp; b",
+            "if a < c && b:",
+            "HTML entities",
+        ),
+        ("if a < b:\n", "a &lt; b", "a == b", "if a == b:", "HTML entities"),
+        ('x = ["a",\n  "b"]\n', '[\\"a\\",\n  \\"b\\"]', '[\\"a\\",\n  \\"c\\"]', '  "c"]', "double escapes"),
+    ],
+)
+def test_what_was_written_in_another_code_as_a_whole_lands(
+    content: str, old: str, new: str, line: str, kind: str
+) -> None:
+    done, how = land(old, new, content)
+
+    assert done.split("\n")[-1] == line
+    assert how.endswith(f"apart from {kind}")
+
+
+@pytest.mark.parametrize(
+    ("content", "old", "new"),
+    [
+        # a fence that may be meant
+        ("~~~\nx = 1\n~~~\n```\ny\n```\n", "```\nx = 1\n```", "```js\nx = 1\n```"),
+        ("x = 1\n", "```\nx = 1\n```", "Write:\n```\nx = 2\n```"),
+        # in part, or of another kind
+        ("<a> & b\n", "<a> &amp; b", "<a> &amp; c"),
+        ("a < b\n", "a &lt; b", "a &lt; <b>"),
+        ("a < b\n", "a &lt; b", "a &lt; b &amp; c"),
+        ('say("a")\nsay("b")\n', 'say(\\"a\\")\nsay(\\"b\\")', 'say("c")\nsay(\\"d\\")'),
+    ],
+)
+def test_a_code_that_may_be_meant_does_not_land(content: str, old: str, new: str) -> None:
+    assert mend(content, old, new) is None
 
 
 def test_what_may_be_a_number_of_the_file_is_no_line_number() -> None:

@@ -69,6 +69,20 @@ def test_a_place_is_shown_as_far_as_the_quote_goes(old: str, shown: list[str]) -
     assert "\n".join(shown) in CODE
 
 
+@pytest.mark.parametrize(
+    ("old", "said"),
+    [
+        ("```\nreturn a + b\n```", "stands in a code fence; leave it out. Without it the text fits line 3."),
+        (
+            "Hello, {name}!&quot;",
+            "is written with HTML entities; write the characters. With them it fits line 7.",
+        ),
+    ],
+)
+def test_a_quote_in_another_code_is_told_so(old: str, said: str) -> None:
+    assert said in refused(CODE, old, "no_match")
+
+
 @pytest.mark.parametrize("old", ["\n\n\n\ndef greet(name):\n", "def greet(name):\n\n\n"])
 def test_blank_lines_that_the_file_has_not_are_not_shown_to_be_copied(old: str) -> None:
     text = refused(CODE, old, "no_match")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,6 +28,10 @@ MORE_MARKS: Final = regex.compile(r"([\p{M}\uff9e\uff9f]{8})[\p{M}\uff9e\uff9f]+
 _BLANKS = re.compile(r"[ \t\f\v]+")
 NUMBER: Final = re.compile(r" *(\d+)(\t|: |\| ?|→)")
 _ESCAPE = re.compile(r"""\\([nrt"'\\])""")
+_FENCED = re.compile(r"```[\w+-]*\n((?:(?!```).)*)\n```\n?", re.DOTALL)
+_ENTITY = "&(?:lt|gt|amp|quot|apos|#39|#x27);"
+ENTITY: Final = re.compile(_ENTITY)
+_MARKUP = re.compile(f"[<>]|(?!{_ENTITY})&")
 _ESCAPED: Final = MappingProxyType({"n": "\n", "r": "\r", "t": "\t"})
 
 
@@ -91,15 +96,20 @@ class Reading:
 
 NUMBERED: Final = "numbered"
 ESCAPED: Final = "escaped"
+FENCED: Final = "fenced"
+ENCODED: Final = "encoded"
 
 
 def readings(text: str) -> Iterator[Reading]:
-    """Yield a quote as it is, without the line numbers that were copied along, and escaped once less."""
+    """Yield a quote as it is, and each way to read one that was spoilt as a whole."""
     yield Reading(text)
     if (plain := without_numbers(text)) is not None:
         yield Reading(plain, NUMBERED)
     if (plain := unescape(text)) != text:
         yield Reading(plain, ESCAPED)
+    for spoilt, decode in ((FENCED, without_fence), (ENCODED, without_entities)):
+        if (plain := decode(text)) != text:
+            yield Reading(plain, spoilt)
 
 
 def without_numbers(text: str) -> str | None:
@@ -114,6 +124,16 @@ def without_numbers(text: str) -> str | None:
 
 def _first(found: Sequence[re.Match[str] | None]) -> int:
     return int(found[0][1]) if found and found[0] else 0
+
+
+def without_fence(text: str) -> str:
+    """Return what stands in a code fence, if that is all of a text."""
+    return _FENCED.sub(r"\1", text) if _FENCED.fullmatch(text) else text
+
+
+def without_entities(text: str) -> str:
+    """Return a text with what its HTML entities stand for, if it is written with them as a whole."""
+    return text if _MARKUP.search(text) else html.unescape(text)
 
 
 def unescape(text: str) -> str:

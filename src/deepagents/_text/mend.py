@@ -16,7 +16,10 @@ from typing import Final, TypeAlias
 
 from deepagents._text.endings import to_lf
 from deepagents._text.looks import (
+    ENCODED,
+    ENTITY,
     ESCAPED,
+    FENCED,
     LOOK_ALIKES,
     MAX_LENGTH,
     MORE_MARKS,
@@ -26,6 +29,8 @@ from deepagents._text.looks import (
     find_places,
     readings,
     unescape,
+    without_entities,
+    without_fence,
 )
 
 _MAX_LINES: Final = 50_000
@@ -38,8 +43,15 @@ _BLANKS = re.compile(f"[{_BLANK}]+")
 _TOKEN = re.compile(rf"[{_BLANK}]+|\w+|.", re.DOTALL)
 _UNSEEN: Final = {char: even for char, even in LOOK_ALIKES.items() if even is None}
 _ODD_ESCAPE = re.compile(r"""\\[^nrt"'\\]|\\$""")
+_QUOTES_ESCAPED = re.compile(r'([^"\\]|\\")*')
 _STRINGS = re.compile(r"""[^"']|\"{3}|'{3}""")
 _WIDE = re.compile(rf"\S[{_BLANK}]{{2,}}\S")
+_SPOILT: Final = {
+    NUMBERED: "line numbers",
+    ESCAPED: "double escapes",
+    FENCED: "a code fence",
+    ENCODED: "HTML entities",
+}
 _UNITS: Final = ("\t", *(" " * size for size in (1, 2, 3, 4, 8)))
 
 _Pair: TypeAlias = tuple[str, str]
@@ -67,9 +79,13 @@ def mend(content: str, old: str, new: str) -> Mended | None:
         return None
     try:
         for reading in readings(to_lf(old)):
+            if reading.spoilt == FENCED and "```" in plain:
+                return None
+            if reading.spoilt != NUMBERED and plain.count(reading.text) == 1:
+                return _mend_exact(plain, reading, to_lf(old), to_lf(new))
             if place := _find_one(plain, reading.text):
                 _check_numbers(place, reading, old)
-                return _carry_over(place, reading, to_lf(new))
+                return _carry_over(place, reading, _read_alike(to_lf(new), to_lf(old), reading))
     except _UnsureError:
         pass
     return None
@@ -112,9 +128,20 @@ def _find_one(text: str, quote: str) -> _Place | None:
     places = find_places(evened, even_wanted)
     if not places:
         return None
-    start = places[0][0] - next(at for at, line in enumerate(even_wanted) if line)
+    before = next(at for at, line in enumerate(even_wanted) if line)
+    starts = [first - before for first, _ in places]
+    if len(starts) > 1:
+        # Those that are indented as the quote is: the others differ in that, too.
+        indents = [_indent(line.translate(_UNSEEN)) for line in wanted]
+        starts = [
+            at
+            for at in starts
+            if evened[at : at + len(wanted)] == even_wanted
+            and [_indent(line) for line in lines[at : at + len(wanted)]] == indents
+        ]
+    start = starts[0] if len(starts) == 1 else -1
     end = start + len(wanted)
-    if len(places) > 1 or start < 0 or end > len(lines):
+    if start < 0 or end > len(lines):
         raise _UnsureError
     place = _Place(lines[start:end], wanted, start, end < len(lines) or text.endswith("\n"))
     return place if evened[start:end] == even_wanted else _cut(place, quote.endswith("\n"))
@@ -152,7 +179,6 @@ def _check_numbers(place: _Place, reading: Reading, old: str) -> None:
 
 
 def _carry_over(place: _Place, reading: Reading, new: str) -> Mended:
-    new = _read_alike(new, reading)
     there, wanted = ("\n".join(each) for each in (place.there, place.wanted))
     for form in ("NFC", "NFD"):
         if unicodedata.is_normalized(form, there) > unicodedata.is_normalized(form, wanted):
@@ -169,7 +195,15 @@ def _carry_over(place: _Place, reading: Reading, new: str) -> Mended:
     return Mended(there, then, how)
 
 
-def _read_alike(new: str, reading: Reading) -> str:
+def _mend_exact(text: str, reading: Reading, old: str, new: str) -> Mended:
+    """Repair a quote that stands in one place, exactly, when it is read so."""
+    line = text.count("\n", 0, text.index(reading.text))
+    place = _Place(reading.text.removesuffix("\n").split("\n"), (), line, True)
+    how = f"{place} apart from {_SPOILT.get(reading.spoilt, 'the line ends')}"
+    return Mended(reading.text, _read_alike(new, old, reading), how)
+
+
+def _read_alike(new: str, old: str, reading: Reading) -> str:
     """Read the new text as the quote was read, where it was spoilt in the same way.
 
     Raises:
@@ -177,8 +211,12 @@ def _read_alike(new: str, reading: Reading) -> str:
     """
     if reading.spoilt == NUMBERED:
         return _drop_numbers(new)
+    if reading.spoilt in (FENCED, ENCODED):
+        return _decode(new, old, reading.spoilt)
     if reading.spoilt != ESCAPED or "\\" not in new:
         return new
+    if all(_QUOTES_ESCAPED.fullmatch(each) for each in (old, new)):
+        return unescape(new)
     meant = unescape(new)
     added = set(meant.split("\n")).difference(reading.text.split("\n"))
     # In a text that was escaped as a whole no line ends, and nothing but an escape begins with a backslash.
@@ -186,6 +224,15 @@ def _read_alike(new: str, reading: Reading) -> str:
     if "\n" in new or _ODD_ESCAPE.search(new) or any(_has_open_string(line) for line in added):
         raise _UnsureError
     return meant
+
+
+def _decode(new: str, old: str, spoilt: str) -> str:
+    plain = without_fence(new) if spoilt == FENCED else without_entities(new)
+    entities = set(ENTITY.findall(new)) if spoilt == ENCODED else set[str]()
+    is_partly = "```" in plain if spoilt == FENCED else bool(entities) and plain == new
+    if is_partly or not entities.issubset(ENTITY.findall(old)):
+        raise _UnsureError
+    return plain
 
 
 def _has_open_string(line: str) -> bool:
@@ -208,8 +255,7 @@ def _describe(place: _Place, reading: Reading) -> list[str]:
     solid = [tuple(_BLANKS.sub("", each) for each in pair) for pair in pairs]
     inside = [tuple(each.lstrip(_BLANK) for each in pair) for pair in pairs]
     kinds = {
-        "line numbers": reading.spoilt == NUMBERED,
-        "double escapes": reading.spoilt == ESCAPED,
+        **{kind: reading.spoilt == spoilt for spoilt, kind in _SPOILT.items()},
         "indentation": any(_indent(one) != _indent(other) for one, other in pairs),
         "blank space": any(
             one != other and same == so for (one, other), (same, so) in zip(inside, solid, strict=True)

@@ -12,7 +12,17 @@ from typing import Final, TypeAlias
 
 from deepagents._text.endings import to_lf
 from deepagents._text.lines import split_lines
-from deepagents._text.looks import ESCAPED, EVENED, MAX_LENGTH, NUMBERED, even_out, find_places, readings
+from deepagents._text.looks import (
+    ENCODED,
+    ESCAPED,
+    EVENED,
+    FENCED,
+    MAX_LENGTH,
+    NUMBERED,
+    even_out,
+    find_places,
+    readings,
+)
 from deepagents._text.show import number_lines
 
 _QUOTED: Final = 200
@@ -35,8 +45,15 @@ _SPOILT: Final = {
     NUMBERED: "Each line of old_string begins with its line number; leave the numbers out.",
     ESCAPED: "old_string is escaped twice: it has the two characters \\ and n where the file has a line end, "
     "or the like.",
+    FENCED: "old_string stands in a code fence; leave it out.",
+    ENCODED: "old_string is written with HTML entities; write the characters.",
 }
-_MEANT: Final = {NUMBERED: "Without them it fits", ESCAPED: "Unescaped it fits"}
+_MEANT: Final = {
+    NUMBERED: "Without them it fits",
+    ESCAPED: "Unescaped it fits",
+    FENCED: "Without it the text fits",
+    ENCODED: "With them it fits",
+}
 
 _WORD = re.compile(r"\w+")
 _ELLIPSIS = re.compile(r"\W*(\.\.\.|…)(\W*|[^(]* (code|lines?|unchanged|rest|existing|omitted)\b.*)")
