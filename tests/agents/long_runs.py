@@ -145,6 +145,11 @@ def check_the_prefix(run: Run) -> None:
     def necessary(broken: PrefixBreak) -> bool:
         before, shared = broken.before, broken.shared
         fixed = shared.parts - shared.messages
+        if broken.number == min(compacted):
+            # From then on there is a history to search, with a tool that stands before the system prompt.
+            added = broken.after.tools[len(before.tools) :]
+            assert (fixed, len(added)) == (len(before.tools), 1), str(broken)
+            return True
         assert fixed == len(before.tools) + len(before.messages[0].content), str(broken)
         if broken.number in compacted:
             return True
