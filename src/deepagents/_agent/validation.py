@@ -23,7 +23,7 @@ from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.skills import SkillsMiddleware
 from deepagents.middleware.skills.load import source_path
 from deepagents.middleware.subagents.task import TASK, Worker
-from deepagents.middleware.summarization.middleware import COMPACT_NAME
+from deepagents.middleware.summarization.tool import COMPACT_NAME
 from deepagents.middleware.todos import READ_TODOS, WRITE_TODOS
 from deepagents.profiles.harness.profile import leaves_out
 from deepagents.tools import EDIT_TOOLS, FILE_TOOLS, ToolSpec, specs_by_name

@@ -44,7 +44,7 @@ LEGACY_NAMES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "create_agent": "langchain.agents:create_agent",
         },
         "deepagents.middleware.summarization": {
-            "SUMMARIZATION_SYSTEM_PROMPT": "deepagents.middleware.summarization.middleware:_DESCRIPTION",
+            "SUMMARIZATION_SYSTEM_PROMPT": "deepagents.middleware.summarization.tool:_DESCRIPTION",
         },
         _ASYNC: {
             "ASYNC_TASK_SYSTEM_PROMPT": f"{_ASYNC}.tools:ASYNC_TASK_SYSTEM_PROMPT",

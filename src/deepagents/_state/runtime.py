@@ -232,16 +232,11 @@ def value_after_write(channel: Channel, held: Any, update: Any) -> Any:
 
 def reducers_of(channels: Channels) -> Mapping[str, Callable[..., Any]]:
     """Return the reducer of each of these channels that has one."""
-    found: dict[str, Callable[..., Any]] = {}
-    for key, channel in channels.items():
-        match channel:
-            case BinaryOperatorAggregate():
-                found[key] = channel.operator
-            case DeltaChannel():
-                found[key] = channel.reducer
-            case _:
-                continue
-    return found
+    return {
+        key: channel.operator if isinstance(channel, BinaryOperatorAggregate) else channel.reducer
+        for key, channel in channels.items()
+        if isinstance(channel, BinaryOperatorAggregate | DeltaChannel)
+    }
 
 
 EmittedType: TypeAlias = Literal[

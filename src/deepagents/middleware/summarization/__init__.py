@@ -8,12 +8,9 @@ from deepagents.middleware.summarization.context import (
     SummarizationState,
 )
 from deepagents.middleware.summarization.middleware import (
-    CompactConversationSchema,
     SummarizationMiddleware,
-    SummarizationToolMiddleware,
     compute_summarization_defaults,
     create_summarization_middleware,
-    create_summarization_tool_middleware,
 )
 from deepagents.middleware.summarization.policy import (
     SummarizationDefaults,
@@ -21,6 +18,11 @@ from deepagents.middleware.summarization.policy import (
     TruncateArgsSettings,
 )
 from deepagents.middleware.summarization.summarizer import DEEPAGENTS_DEFAULT_SUMMARY_PROMPT
+from deepagents.middleware.summarization.tool import (
+    CompactConversationSchema,
+    SummarizationToolMiddleware,
+    create_summarization_tool_middleware,
+)
 
 __all__ = [
     "DEEPAGENTS_DEFAULT_SUMMARY_PROMPT",
