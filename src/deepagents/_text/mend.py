@@ -129,17 +129,7 @@ def _find_one(text: str, quote: str) -> _Place | None:
     if not places:
         return None
     before = next(at for at, line in enumerate(even_wanted) if line)
-    starts = [first - before for first, _ in places]
-    if len(starts) > 1:
-        # Those that are indented as the quote is: the others differ in that, too.
-        indents = [_indent(line.translate(_UNSEEN)) for line in wanted]
-        starts = [
-            at
-            for at in starts
-            if evened[at : at + len(wanted)] == even_wanted
-            and [_indent(line) for line in lines[at : at + len(wanted)]] == indents
-        ]
-    start = starts[0] if len(starts) == 1 else -1
+    start = places[0][0] - before if len(places) == 1 else -1
     end = start + len(wanted)
     if start < 0 or end > len(lines):
         raise _UnsureError
