@@ -142,6 +142,9 @@ def test_what_differs_in_looks_lands(old: str, new: str, lines: str, how: str) -
         # words, also their case
         ("Self.total += item.price", "x"),
         ("self.total  -= item.price", "x"),
+        # a minus or a quotation mark of code, next to a dash or a curly one of a comment
+        ('# It\'s a "new" item - naïve.', "# It's a \"new\" item - naïve.\ntitle = 'a'"),
+        ('# It\'s a "new" item - naïve.\n self.total', 'title = "a"\n self.total'),
         # an indentation that nothing explains, or that may be meant either way
         ("self.total  += item.price", "self.total += 1\n  x()"),
         ("     if item.gift:\n       self.wrap(item)", "    if item.gift:\n  x()"),
@@ -268,3 +271,14 @@ def test_a_text_that_is_too_long_is_left_alone() -> None:
     assert mend("a\n" * 60_000 + "b c\n", "b  c", "d") is None
     with pytest.raises(BackendError, match="Nearest place"):
         replace_exact("b c\n", "b  c", "d")
+
+
+def test_a_blank_line_shows_what_indentation_became() -> None:
+    mended = mend("first()\n    \nlast()\n", "first()\n\t\nlast()", "first()\n\t\n\tmore()\nlast()")
+
+    assert mended is not None
+    assert mended.new == "first()\n    \n    more()\nlast()"
+
+
+def test_a_minus_is_not_made_a_dash() -> None:
+    assert mend("# a — b\n", "# a - b", "# a - b\nwidth = x - 1") is None

@@ -274,7 +274,8 @@ class _Correction:
     def of(cls, place: _Place) -> _Correction:
         """Find the correction of a quote."""
         pairs = [pair for pair in zip(place.there, place.wanted, strict=True) if pair[1].strip()]
-        indented = {(_indent(other), _indent(one)) for one, other in pairs[place.is_inside :]}
+        blank = [pair for pair in zip(place.there, place.wanted, strict=True) if all(map(str.isspace, pair))]
+        indented = {(_indent(other), _indent(one)) for one, other in [*pairs[place.is_inside :], *blank]}
         indents = dict(indented)
         changes = [pair for pair in pairs if pair[0] != pair[1]]
         return cls(place, indents if len(indents) == len(indented) else {}, _find_characters(pairs), changes)
@@ -312,10 +313,7 @@ class _Correction:
                 yield self._change(self.place.there[at], self.place.wanted[at], line)
 
     def _find_like(self, line: str, among: Sequence[int]) -> int | None:
-        ratios = {
-            at: SequenceMatcher(None, line.strip(), self.place.wanted[at].strip(), False).ratio()
-            for at in among
-        }
+        ratios = {at: _ratio(line, self.place.wanted[at]) for at in among}
         best = max(ratios, key=lambda at: ratios[at], default=None)
         return best if best is not None and ratios[best] > _ALIKE else None
 
@@ -347,7 +345,7 @@ class _Correction:
         is_same = _indent(line) == _indent(wanted)
         indent = _indent(there) if is_same else self._reindent(_indent(line))
         old, quoted, new = (_TOKEN.findall(each.strip(_BLANK)) for each in (there, wanted, line))
-        if len(old) != len(quoted):
+        if len(old) != len(quoted) or _ratio(line, wanted) <= _ALIKE:
             return indent + self._rewrite("".join(new)) + self._tail(line)
         done = [indent]
         for tag, start, end, first, last in SequenceMatcher(None, quoted, new, False).get_opcodes():
@@ -391,10 +389,20 @@ class _Correction:
         differ = any(chars != frozenset(char) for char, chars in self.characters.items())
         for char in text:
             chars = self.characters.get(char, frozenset(char))
-            if len(chars) > 1 or (differ and char not in self.characters and ord(char) in LOOK_ALIKES):
+            # A hyphen that stands for a dash in a comment is a minus in code.
+            is_plain = char.isascii() and chars != frozenset(char)
+            if (
+                is_plain
+                or len(chars) > 1
+                or (differ and char not in self.characters and ord(char) in LOOK_ALIKES)
+            ):
                 raise _UnsureError
             done += chars
         return "".join(done)
+
+
+def _ratio(one: str, other: str) -> float:
+    return SequenceMatcher(None, one.strip(), other.strip(), False).ratio()
 
 
 def _is_widened(there: str, wanted: str) -> bool:
