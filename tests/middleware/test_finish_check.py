@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import process_time
 from typing import Any
 
 import pytest
@@ -40,6 +41,7 @@ def questions(messages: list[Any]) -> list[str]:
         (("Next I will write the file.",), "you announced a next step"),
         (("I see. Now I will edit /a.py.",), "you announced a next step"),
         (("I will now do this:",), "you announced a next step"),
+        (("\u5185\u5bb9\u5982\u4e0b\uff1a",), "you announced a next step"),
         (("",), "you said nothing"),
     ],
 )
@@ -75,6 +77,14 @@ def test_it_is_asked_once_for_each_request(call_mode: CallMode) -> None:
 )
 def test_an_end_is_an_end(script: tuple[Any, ...], call_mode: CallMode) -> None:
     assert questions(work(*script, call_mode=call_mode)) == []
+
+
+def test_a_long_answer_is_read_at_once(call_mode: CallMode) -> None:
+    began = process_time()
+    (*_, last) = work("Rows:" + "\n" * 8_000 + "end", call_mode=call_mode)
+
+    assert last.text.endswith("end")
+    assert process_time() - began < 2
 
 
 def test_what_a_model_cannot_mend_is_a_reason_to_stop(call_mode: CallMode) -> None:

@@ -26,8 +26,8 @@ _MENDABLE: Final = frozenset(
 """Codes of failures that another call can mend; a refusal or a broken tool is a good reason to stop."""
 # In English alone; a colon at the end announces something in any language.
 _ANNOUNCES: Final = re.compile(
-    r"(:|(\A|[.!?\n]\s*)(next,? i|now,? i|i will|i'll|i’ll|let me|let's)\b(?! (know|be)\b)"
-    r"([^.!?\n]|\.(?=\S))*[.…]*)\Z",
+    r"([:\uff1a]|(\A|[.!?\n])[ \t]*(next,? i|now,? i|i will|i'll|i’ll|let me|let's)\b(?! (know|be)\b)"
+    r"([^.!?\n]|\.(?=\S))*+[.…]*)\Z",
     re.IGNORECASE,
 )
 _QUESTION: Final = (
@@ -74,7 +74,7 @@ def _doubt(messages: Sequence[AnyMessage], todos: Iterable[Any]) -> str | None:
     if not isinstance(last, AIMessage) or last.tool_calls:
         return None
     text = last.text.strip()
-    if text.endswith("?"):
+    if text.endswith(("?", "\uff1f")):
         return None
     if failed := _failed_before(messages):
         return f"your last call, of {failed}, failed"
