@@ -22,6 +22,7 @@ TESTS = sources("tests", "typing_tests")
 LONG_FILES: dict[str, str] = {
     "src/deepagents/middleware/summarization/compaction.py": "what is tried, in order, to make a context fit",
     "src/deepagents/_text/mend.py": "each way in which a quote differs, and what that says of the new text",
+    "src/deepagents/backends/operations.py": "each operation on files, as a value",
     "src/deepagents_sandbox/backend.py": "one class, whose public methods take most of it",
     "src/deepagents/_state/channels.py": "each channel of the state of an agent",
 }

@@ -185,3 +185,16 @@ def test_requests_are_taken_to_be_as_dense_as_the_last_one_was() -> None:
 
     assert len(model.asked) == 1
     assert stopped(result)["spent"] == 20_100
+
+
+def test_a_dense_file_does_not_make_all_that_follows_as_dense() -> None:
+    @tool
+    def text() -> str:
+        """Return a long text."""
+        return "word " * 8_000
+
+    # The first request has a PDF, say, for which the provider counts far more than its characters tell.
+    model = Bounded(reporting(call("text"), 100, read=40_000), reporting(AIMessage("Done."), 10, read=50_000))
+    result = create_deep_agent(model, [text], limits=Limits(tokens=150_000)).invoke({"messages": "Go"})
+
+    assert result["messages"][-1].text == "Done."

@@ -132,6 +132,22 @@ def test_a_line_that_moved_is_named_where_it_is_now(bench: Bench, at: list[str])
     assert f"It may be 8{at[7][1:]};" in refused.text
 
 
+def test_an_anchor_of_before_does_not_change_an_equal_line_that_took_its_place(bench: Bench) -> None:
+    bench.place("/a.py", "begin\n    x = 1\nend\n" * 6)
+    old = anchors(bench)[11]
+    top = {"op": "insert", "anchor": "0", "text": "begin\n    x = 1\nend\n"}
+
+    *_, refused = bench.run(
+        call("read_file", file_path="/a.py"),
+        call("edit_lines", file_path="/a.py", edits=[top]),
+        call("edit_lines", file_path="/a.py", edits=[{"op": "replace", "anchor": old, "text": "    x = 2"}]),
+        edit_form="anchors",
+    )
+
+    assert "fits several lines, and the file has changed" in refused.text
+    assert "x = 2" not in str(bench.content("/a.py"))
+
+
 def test_an_anchor_that_still_fits_is_its_own_check(tmp_path: Path, call_mode: CallMode) -> None:
     disk = Bench("disk", tmp_path, call_mode)
     disk.place("/a.py", TEXT)

@@ -38,8 +38,9 @@ async def _edit_lines(context: ToolContext, file_path: str, edits: Sequence[Any]
     stale = seen is not None and seen != version
     changed, shown = change_lines(content, changes, stale=stale)
     written = await context.files.write(path, changed, version)
-    # Of a file that somebody else changed, this agent has still not seen all.
-    if not stale:
+    # Of a file that somebody else changed, this agent has still not seen all; and where lines moved, an
+    # anchor of before may fit an equal line now.
+    if not stale and changed.count("\n") == content.count("\n"):
         context.versions.remember(real_path, written.version)
     return ToolOutput(
         f"Made {len(changes)} edit(s) in '{context.paths.show(path)}'. It reads there now:\n{shown}"

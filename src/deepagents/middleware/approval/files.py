@@ -29,8 +29,10 @@ Specs: TypeAlias = Mapping[str, ToolSpec]
 def waits(rules: Rules, call: Call, state: Any, specs: Specs, *, binds_commands: bool = False) -> bool:
     """Return whether a call waits for a person; the same answer each time for the same state."""
     spec = specs.get(call["name"])
+    if binds_commands and spec is not None and spec.effect == "run":
+        return True
     if spec is None or spec.operation is None:
-        return binds_commands and spec is not None and spec.effect == "run"
+        return False
     links = links_of(state, call.get("id"))
     found = [(each, path) for each, args in spec.parts(call["args"]) if (path := each.path_in(args))]
     paths = [(each, led) for each, path in found for led in {path: None, links.get(path, path): None}]

@@ -25,6 +25,8 @@ _STOPS: Final[Mapping[CallKind, tuple[Kind, ...]]] = {
     "tool_calls": ("seconds", "tool_calls"),
 }
 
+_DENSEST: Final = 4.0
+"""Tokens of a provider for each one that is estimated, at most, of text that no request has had yet."""
 _UNITS: Final[Mapping[Kind, str]] = {
     "tokens": "tokens",
     "money": "in cost",
@@ -75,7 +77,7 @@ class Budget:
         self._reserved = 0
         self.holds: set[Hold] = set()
         self.waiting: list[Future[None]] = []
-        self.factors: dict[str, float] = {}
+        self.reports: dict[str, tuple[int, int]] = {}
         self._began = monotonic()
 
     @property
@@ -228,13 +230,18 @@ class Budget:
 
     def correct(self, model: str, estimate: int) -> int:
         """Return an estimate of tokens as the model's provider would count, by its last report known here."""
-        known = next((each.factors[model] for each in self.chain() if model in each.factors), 1.0)
-        return int(estimate * known)
+        known = next((each.reports[model] for each in self.chain() if model in each.reports), (1, 1))
+        before, reported = known
+        factor = max(reported / before, 1.0)
+        if estimate <= before:
+            return int(estimate * factor)
+        # What comes next is text: a file that was dense to the provider is there once.
+        return max(before, reported) + int((estimate - before) * min(factor, _DENSEST))
 
-    def learn_factor(self, model: str, factor: float) -> None:
-        """Note how many tokens the provider of a model counted for each one that was estimated."""
+    def learn_report(self, model: str, estimate: int, reported: int) -> None:
+        """Note how many tokens the provider of a model counted for those that were estimated."""
         # Kept with the agent, whose next request resembles this one; those below begin with it.
-        (self.above or self).factors[model] = max(factor, 1.0)
+        (self.above or self).reports[model] = (max(estimate, 1), reported)
 
     def _bounds(self) -> Iterator[tuple[Budget, Kind, float]]:
         for each in self.chain():

@@ -83,7 +83,7 @@ class UsageCallback(BaseCallbackHandler):
         tokens = find_tokens(response)
         if limited:
             if call.hold and tokens and tokens.input:
-                call.budget.learn_factor(call.model, tokens.input / max(call.hold.estimate, 1))
+                call.budget.learn_report(call.model, call.hold.estimate, tokens.input)
             tokens = _credible(tokens or Tokens(), response, call.estimate_input)
         if tokens is None:
             return
