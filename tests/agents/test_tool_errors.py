@@ -62,7 +62,10 @@ def test_wrong_arguments_are_named_to_the_model_and_not_repeated() -> None:
     said = [each.text for each in result["messages"][-4:-1]]
     codes = [each.additional_kwargs["error_code"] for each in result["messages"][-4:-1]]
     assert codes == ["invalid_argument"] * 3
-    assert said[0] == "Error: read_file cannot be called so: file_path: Field required [invalid_argument]"
+    assert said[0] == (
+        "Error: read_file cannot be called so: file_path: Field required. read_file takes no 'path'; it "
+        "takes file_path, offset, limit [invalid_argument]"
+    )
     assert "context: task takes description and subagent_type only" in said[1]
     assert (
         said[2] == "Error: greet cannot be called so: name: Input should be a valid string [invalid_argument]"

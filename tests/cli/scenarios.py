@@ -39,7 +39,7 @@ def edits_a_file() -> ScriptedModel:
 
 def writes_without_content() -> ScriptedModel:
     """Ask for a file and leave out what goes into it."""
-    return ScriptedModel(call("write_file", file_path="new.md"), "It is written.")
+    return ScriptedModel(call("write_file", file_path="new.md"), "It is written.", "It is not.")
 
 
 def writes_two_files() -> ScriptedModel:

@@ -244,7 +244,8 @@ def make_edited(
         raise not_text()
     _check_version(path, current, expected_version)
     for edit in edits:
-        encode_text(edit.old + edit.new)
+        encode_text(edit.old)
+        encode_text(edit.new)
     content, count = replace_each(_readable(path, current), edits)
     return update_file_data(current, content), count
 

@@ -36,6 +36,7 @@ TEXTS: dict[str, Any] = {
     "structured": HOSTILE,
     "kind": HOSTILE,
     "limit": 1,
+    "index": 1,
     "spent": 1,
     "seconds": 1,
     "retry": 1,
@@ -50,7 +51,8 @@ def hostile(kind: type[Any], status: str) -> Any:
         for each in fields(kind)
         if not each.name.endswith("tokens") and each.name != "resumed"
     }
-    return kind(**given, **({"input_tokens": 1, "output_tokens": 1} if kind.type == "usage" else {}))
+    counts = {"usage": {"input_tokens": 1, "output_tokens": 1}, "cache_broken": {"lost_tokens": 1}}
+    return kind(**given, **counts.get(kind.type, {}))
 
 
 def events(status: str) -> Iterator[Event]:

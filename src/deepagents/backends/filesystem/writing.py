@@ -98,7 +98,8 @@ class Writer:
     ) -> tuple[int, str]:
         """Replace exact texts; return the number of places and the new version."""
         for edit in edits:
-            encode_text(edit.old + edit.new)
+            encode_text(edit.old)
+            encode_text(edit.new)
         with self._open_to_change(path, "editing") as (entry, before):
             if before is None:
                 raise FileNotFoundError

@@ -122,7 +122,8 @@ class Operations:
         for at, edit in enumerate(op.edits):
             if not edit.old:
                 raise name_edit(BackendError("invalid_argument", EMPTY_OLD_STRING_ERROR), at, op.edits)
-            encode_text(edit.old + edit.new)
+            encode_text(edit.old)
+            encode_text(edit.new)
             texts |= {f"old{at}": edit.old, f"new{at}": edit.new}
         expected = await self._check_target(shown, what, "editing", op)
         answer = await self._change(
