@@ -91,8 +91,8 @@ def test_no_line_of_json_steers_the_terminal(status: str) -> None:
 
 
 def speaks_to_steer() -> ScriptedModel:
-    """Call a tool with a hostile path, and answer with hostile text."""
-    return ScriptedModel(call("ls", path=HOSTILE), f"{HOSTILE}\n\n{HOSTILE}")
+    """Call a tool with a hostile path, and answer with hostile text, also when asked whether that is all."""
+    return ScriptedModel(call("ls", path=HOSTILE), *[f"{HOSTILE}\n\n{HOSTILE}"] * 2)
 
 
 def test_a_terminal_that_is_drawn_on_is_steered_by_no_text(nursery: Nursery) -> None:
