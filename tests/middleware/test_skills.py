@@ -251,7 +251,8 @@ def test_a_failed_write_and_one_elsewhere_load_nothing(tmp_path: Path) -> None:
     with ScriptedModel(*script) as model:
         create_deep_agent(model, backend=backend, skills=["/skills"]).invoke({"messages": "Go"})
 
-    assert backend.asked == {"ls": 1, "download_files": 1}
+    # The second is the edit's own, which looks for what differs from its quote in looks alone.
+    assert backend.asked == {"ls": 1, "download_files": 2}
 
 
 def test_what_a_subagent_writes_is_listed_when_it_returns(tmp_path: Path) -> None:
