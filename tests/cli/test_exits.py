@@ -91,7 +91,7 @@ def test_a_task_whose_broken_call_was_made_again_is_done(cli: Command) -> None:
         update={"response_metadata": {"finish_reason": "length"}}
     )
 
-    ended = cli.run("hello", "--auto", model=ScriptedModel(half, "I did not write it."))
+    ended = cli.run("hello", "--auto", model=ScriptedModel(half, *["I did not write it."] * 2))
 
     assert (ended.code, ended.err) == (0, "")
     assert (cli.directory / "notes.md").read_text() == "first line\nsecond line\n"

@@ -15,6 +15,7 @@ from deepagents.events import (
     AnswerBroken,
     ApprovalGiven,
     ApprovalNeeded,
+    CacheBroken,
     CommandEnded,
     CommandOutput,
     ContextCompacted,
@@ -51,7 +52,7 @@ from tests.cli.scenarios import greets, writes_a_file
 EACH: tuple[Event, ...] = (
     RunStarted("t1"), RunStopped("t1"), RunFailed("OSError", "no disk"), FinalAnswer("Done."),
     Token("Hello"), Reasoning("Hm"), ModelFailed("OverloadedError", agent="helper"), ContextCompacted(),
-    LimitNear("tokens", 10, 9), LimitReached("tokens", 10, 10), Usage(1, 2),
+    CacheBroken("messages", 3, "compaction", 900), LimitNear("tokens", 10, 9), LimitReached("tokens", 10, 10), Usage(1, 2),
     ToolCalled("ls", {}, "2"), ToolFinished("1", "execute", "success", "done"),
     PlanChanged((Todo("a", "pending"),)),
     Custom({"type": "rubric_evaluation_end", "result": "satisfied"}),
