@@ -52,7 +52,8 @@ from tests.cli.scenarios import greets, writes_a_file
 EACH: tuple[Event, ...] = (
     RunStarted("t1"), RunStopped("t1"), RunFailed("OSError", "no disk"), FinalAnswer("Done."),
     Token("Hello"), Reasoning("Hm"), ModelFailed("OverloadedError", agent="helper"), ContextCompacted(),
-    CacheBroken("messages", 3, "compaction", 900), LimitNear("tokens", 10, 9), LimitReached("tokens", 10, 10), Usage(1, 2),
+    CacheBroken("messages", 3, None, 9),
+    LimitNear("tokens", 10, 9), LimitReached("tokens", 10, 10), Usage(1, 2),
     ToolCalled("ls", {}, "2"), ToolFinished("1", "execute", "success", "done"),
     PlanChanged((Todo("a", "pending"),)),
     Custom({"type": "rubric_evaluation_end", "result": "satisfied"}),
@@ -66,12 +67,14 @@ EACH: tuple[Event, ...] = (
 )  # fmt: skip
 SILENT = {
     "task": {
+        CacheBroken: "/cost has the total",
         Usage: "is added up in the last line",
         RunStopped: "the command says it", RunFailed: "the command says it",
         ApprovalNeeded: "the question shows it", QuestionAsked: "the question shows it",
         ApprovalGiven: "the question showed it", Reasoning: "would hide the answer",
     },
     "transcript": {
+        CacheBroken: "/cost has the total",
         RunStarted: "the message `Working` says it", RunStopped: "the message `Idle` says it",
         RunFailed: "the message `Failed` says it", Usage: "the status line has it",
         ApprovalNeeded: "the question shows it", QuestionAsked: "the question shows it",
