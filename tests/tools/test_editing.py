@@ -130,6 +130,7 @@ def test_an_edit_is_given_in_one_form(bench: Bench) -> None:
     both = {"old_string": "add", "new_string": "x", "edits": [{"old_string": "a", "new_string": "b"}]}
     for given, said in (
         (both, "Put all into edits, in order"),
+        ({"replace_all": True, "edits": both["edits"]}, "Put all into edits, in order"),
         ({"old_string": "add"}, "given no new_string. Give both, or edits"),
         ({"edits": [{"old_string": "add"}]}, "edits.0.new_string: Field required"),
         ({}, "given no old_string and no new_string"),

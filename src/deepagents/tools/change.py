@@ -126,10 +126,11 @@ def _read_edits(
 ) -> Sequence[Replacement]:
     """Return what a call replaces, in whichever of the two forms it says so."""
     # Some models fill in what they do not use, with nothing.
-    if edits and (old or new):
+    if edits and (old or new or replace_all):
         raise ToolFailure(
             "invalid_argument",
-            "edit_file was given old_string or new_string, and edits too. Put all into edits, in order.",
+            "edit_file was given old_string, new_string or replace_all, and edits too. Put all into edits, "
+            "in order.",
         )
     if edits:
         return [
