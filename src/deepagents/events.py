@@ -275,8 +275,8 @@ class CacheBroken(_OfAgent):
     """A request does not begin with all of the one before, so a provider's cache serves less of it.
 
     `index` counts the tools, the blocks of the system prompt, or the messages. `reason` is "compaction",
-    "clipping", "memory" or "skills", and `None` for what the library did not do. About `lost_tokens` of the
-    request before are no longer of use.
+    "clipping", "memory", "skills" or "tool_search", and `None` for what the library did not do. About
+    `lost_tokens` of the request before are no longer of use.
     """
 
     type: ClassVar[str] = "cache_broken"

@@ -35,6 +35,7 @@ from deepagents.middleware._base import Middleware
 from deepagents.middleware.approval import InterruptOn
 from deepagents.middleware.async_subagents import AsyncSubAgent
 from deepagents.middleware.subagents import CompiledSubAgent, SubAgent
+from deepagents.middleware.tool_search import ToolSearch
 from deepagents.permissions import FilesystemPermission
 from deepagents.profiles.harness.harness_profiles import profile_for
 
@@ -73,6 +74,7 @@ def create_deep_agent(
     limits: Limits | None = None,
     model_retries: int | None = None,
     fallback_models: Sequence[str | BaseChatModel] = (),
+    tool_search: ToolSearch = "auto",
 ) -> CompiledStateGraph[Any, ContextT, Any, Any]:
     """Create an agent that plans, works on files and delegates, as an ordinary compiled LangGraph graph.
 
@@ -112,6 +114,9 @@ def create_deep_agent(
         model_retries: how often a call of a model is made again when its failure may pass; subagents too
             (see `docs/concepts/models.md`). Default: `DEEPAGENTS_MODEL_RETRIES`, else 0.
         fallback_models: which models are asked, in order, when a call has failed for good; subagents too.
+        tool_search: when tools are held back until the model searches for them: `"auto"`, once they cost more
+            than a tenth of its window; a number of tokens; `True` always, `False` never; `"provider"` by the
+            search of the model's provider. Subagents too (see `docs/concepts/tool-search.md`).
 
     Raises:
         ConfigError: for what cannot be built; the message names the value.
@@ -136,6 +141,7 @@ def create_deep_agent(
         limits=limits,
         model_retries=check_retries(model_retries),
         fallback_models=[resolve_model(each) for each in check_fallbacks(fallback_models)],
+        tool_search=tool_search,
     )
     build = Build(plan, _compile, SLOT_NAMES)
     validate(build)

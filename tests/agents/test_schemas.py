@@ -52,6 +52,7 @@ OPTIONS: dict[str, Any] = {
     "limits": Limits(model_calls=5),
     "model_retries": 1,
     "fallback_models": [ScriptedModel()],
+    "tool_search": True,
 }
 GETTERS = ["get_input_jsonschema", "get_output_jsonschema", "get_context_jsonschema"]
 

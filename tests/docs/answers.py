@@ -76,6 +76,13 @@ ANSWERS: Mapping[str, Mapping[str, Answers]] = {
             "Read.",
         ]
     },
+    "docs/concepts/tool-search.md": {
+        "*": [
+            call("search_tools", query="overdue invoices"),
+            call("list_invoices", status="overdue"),
+            "Invoice 7.",
+        ]
+    },
     "docs/concepts/agents.md": {
         "*": [
             "Hello. What shall we work on?",

@@ -42,7 +42,9 @@ from deepagents.middleware.subagents.task import TASK, Mode, Worker
 from deepagents.middleware.summarization import SummarizationMiddleware, create_summarization_middleware
 from deepagents.middleware.todos import TODO_PROMPT, WRITE_TODOS, TodoListMiddleware
 from deepagents.middleware.tool_exclusion import ToolExclusionMiddleware
+from deepagents.middleware.tool_search import ToolSearch, ToolSearchMiddleware
 from deepagents.models.failures import is_overflow
+from deepagents.models.traits import model_provider
 from deepagents.permissions import Rules
 from deepagents.tools import EDIT_TOOLS, FILE_TOOLS
 
@@ -281,6 +283,20 @@ def async_subagents(build: Build, given: Given) -> Middleware | None:
 def tool_exclusion(build: Build, given: Given) -> Middleware | None:
     excluded = build.plan.profile.excluded_tools
     return given or (ToolExclusionMiddleware(excluded=excluded) if excluded else None)
+
+
+def tool_search(build: Build, given: Given) -> Middleware | None:
+    """Make the search where there may be tools that are not the library's own, anew for each agent."""
+    plan = build.plan
+    if given and type(given) is not ToolSearchMiddleware:
+        return given
+    mode: ToolSearch = given.tool_search if isinstance(given, ToolSearchMiddleware) else plan.tool_search
+    if given is None and (mode is False or not (plan.tools or plan.middleware or build.extras)):
+        return None
+    # A request that was made for the search of one provider cannot be sent to another.
+    if mode == "provider" and len({*map(model_provider, (plan.model, *plan.fallback_models))}) > 1:
+        mode = "auto"
+    return ToolSearchMiddleware(mode)
 
 
 def summarization(build: Build, given: Given) -> Middleware:

@@ -33,6 +33,7 @@ from deepagents.middleware.subagents.spec import (
     validate_specs,
 )
 from deepagents.middleware.subagents.task import Worker, ready_worker
+from deepagents.middleware.tool_search import ToolSearch, check_tool_search
 from deepagents.permissions import FilesystemPermission
 from deepagents.profiles.harness.harness_profiles import profile_for
 from deepagents.profiles.harness.profile import GeneralPurposeSubagentProfile, HarnessProfile
@@ -71,6 +72,7 @@ class AgentPlan:
     limits: Limits | None = None
     model_retries: int = 0
     fallback_models: Sequence[BaseChatModel] = ()
+    tool_search: ToolSearch = "auto"
     base_prompt: str | None = None
     note: str | None = None
     addendum: str | None = None
@@ -85,6 +87,7 @@ class AgentPlan:
             response_format=self.response_format,
         )
         arguments.check_backend(self.backend)
+        check_tool_search(self.tool_search)
         lists = {
             "tools": arguments.check_tools(self.tools),
             "middleware": arguments.check_middleware(self.middleware),

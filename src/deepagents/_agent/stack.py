@@ -100,6 +100,11 @@ STACK: Final[tuple[Slot | Position, ...]] = (
         "hides tools of every origin, before they are counted",
     ),
     Slot(
+        "ToolSearchMiddleware",
+        factories.tool_search,
+        "holds back tools, wherever they come from, before they are counted",
+    ),
+    Slot(
         "SummarizationMiddleware",
         factories.summarization,
         "counts the request as it will be sent: prompt, tools and messages",

@@ -25,6 +25,7 @@ from deepagents.middleware.skills.load import source_path
 from deepagents.middleware.subagents.task import TASK, Worker
 from deepagents.middleware.summarization.tool import COMPACT_NAME
 from deepagents.middleware.todos import READ_TODOS, WRITE_TODOS
+from deepagents.middleware.tool_search import SEARCH_TOOLS
 from deepagents.profiles.harness.profile import leaves_out
 from deepagents.tools import EDIT_TOOLS, FILE_TOOLS, ToolSpec, specs_by_name
 from deepagents.tools._tool import names_of_tools
@@ -34,7 +35,7 @@ _MISSPELT: Final = 0.8
 """How alike a name must be to that of a known tool to count as misspelt."""
 _LIBRARY_TOOLS: Final = names_of_tools(
     FILE_TOOLS, EDIT_TOOLS.values(), (WRITE_TODOS, READ_TODOS, TASK, WAIT), ASYNC_TOOLS
-) | frozenset({COMPACT_NAME})
+) | frozenset({COMPACT_NAME, SEARCH_TOOLS})
 
 
 def validate(build: Build) -> None:

@@ -25,6 +25,11 @@ def merge_latest(known: dict[str, Any] | None, writes: Sequence[dict[str, Any]])
     return {key: value for key, value in merged.items() if value is not None}
 
 
+def merge_unique(known: Any, writes: Sequence[Any]) -> list[str]:
+    """Fold lists of texts into one, each text once."""
+    return list(dict.fromkeys([*(known or ()), *(each for write in writes for each in write or ())]))
+
+
 def keep_latest(known: Any, given: Any) -> Any:
     """Return the later of two writes."""
     return given

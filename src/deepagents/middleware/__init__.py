@@ -32,6 +32,7 @@ from deepagents.middleware.summarization import (
     create_summarization_tool_middleware,
 )
 from deepagents.middleware.todos import TodoListMiddleware
+from deepagents.middleware.tool_search import ToolSearchMiddleware
 from deepagents.middleware.unsupported_content import UnsupportedContentMiddleware
 from deepagents.permissions import FilesystemPermission
 
@@ -67,6 +68,7 @@ __all__ = [
     "SummarizationToolMiddleware",
     "TaskEvent",
     "TodoListMiddleware",
+    "ToolSearchMiddleware",
     "UnsupportedContentMiddleware",
     "create_summarization_tool_middleware",
 ]

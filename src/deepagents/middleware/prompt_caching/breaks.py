@@ -21,6 +21,7 @@ _CAUSES: Final[Sequence[tuple[str, str, tuple[Region, ...]]]] = (
     ("memory", "memory_contents", ("system",)),
     ("skills", "skills_metadata", ("tools", "system")),
     ("skills", "_skill_tools_disclosed", ("tools",)),
+    ("tool_search", "_loaded_tools", ("tools",)),
 )
 """What of this library changes the beginning of requests: by which key of the state, and in which regions."""
 _CHARACTERS_PER_TOKEN: Final = 4

@@ -113,7 +113,11 @@ def bound_marks(before: Request, marked: Request) -> Request:
         *_in_messages(marked.messages),
         *_at_end(before, marked),
     ]
-    kept = {(mark.part, mark.index): mark for mark in _align_lifetimes(_choose(marks))}
+    # Anthropic refuses a mark on a tool that it is to load later; what stands before that is cached anyway.
+    sent = [
+        each for each in marks if not (each.own and each.part == "tools" and _is_deferred(marked, each.index))
+    ]
+    kept = {(mark.part, mark.index): mark for mark in _align_lifetimes(_choose(sent))}
     settings = remove_mark(marked.model_settings)
     end = kept.get(("end", 0))
     if end is not None and (end.own or MARK in before.model_settings):
@@ -202,6 +206,12 @@ def _with_lifetime(mark: Mark, an_hour: bool) -> Mark:
     if mark.lasts_an_hour == an_hour:
         return mark
     return replace(mark, control={**mark.control, "ttl": _HOUR if an_hour else "5m"})
+
+
+def _is_deferred(request: Request, index: int) -> bool:
+    tool: Any = request.tools[index]
+    extras: Mapping[str, Any] = (tool.extras if isinstance(tool, BaseTool) else tool) or {}
+    return extras.get("defer_loading") is True
 
 
 def _tool_control(tool: Any) -> Mapping[str, Any] | None:

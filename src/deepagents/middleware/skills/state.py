@@ -13,7 +13,7 @@ from langgraph.channels.untracked_value import UntrackedValue
 from typing_extensions import TypedDict
 
 from deepagents._state.channels import SNAPSHOT_AFTER, GrowingChannel
-from deepagents._state.schema import FORKS_ONLY, NOT_SHARED, keep_latest
+from deepagents._state.schema import FORKS_ONLY, NOT_SHARED, keep_latest, merge_unique
 
 OmitFromOutput = OmitFromSchema(input=False, output=True)
 _DEFAULTS: Final[Mapping[str, Any]] = MappingProxyType(
@@ -83,11 +83,6 @@ def fold_latest(known: Any, writes: Sequence[Any]) -> Any:
     return writes[-1] if writes else known
 
 
-def fold_unique(known: Any, writes: Sequence[Any]) -> list[str]:
-    """Return all lists as one, each text once."""
-    return list(dict.fromkeys([*(known or ()), *(each for write in writes for each in write or ())]))
-
-
 def fold_pins(known: list[str] | None, given: str | Iterable[str] | None) -> list[str]:
     """Add names to those that wait to be pinned; `None` clears them.
 
@@ -117,7 +112,7 @@ class SkillsState(AgentState[Any]):
     skills_load_errors: NotRequired[Annotated[list[str], OptionalChannel(fold_latest), PrivateStateAttr]]
     _skills_loaded: NotRequired[Annotated[Loaded, PrivateStateAttr]]
     _skills_changed: NotRequired[Annotated[bool, PrivateStateAttr, keep_latest]]
-    _skills_opened: NotRequired[Annotated[list[str], OptionalChannel(fold_unique), PrivateStateAttr]]
+    _skills_opened: NotRequired[Annotated[list[str], OptionalChannel(merge_unique), PrivateStateAttr]]
     _skill_tools_disclosed: NotRequired[Annotated[dict[str, str], PrivateStateAttr]]
     # Untracked, because answers of a resolver hold for one run: a resumed one asks anew.
     _skill_tools_run: NotRequired[

@@ -1,0 +1,7 @@
+"""Hold tools back until the model searches for them."""
+
+from deepagents.middleware.tool_search.middleware import SEARCH_TOOLS as SEARCH_TOOLS
+from deepagents.middleware.tool_search.middleware import ToolSearch, ToolSearchMiddleware
+from deepagents.middleware.tool_search.middleware import check_tool_search as check_tool_search
+
+__all__ = ["ToolSearch", "ToolSearchMiddleware"]

@@ -1,0 +1,206 @@
+"""Hold tools back until the model searches for them: their descriptions cost tokens in each request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Annotated, Any, Final, Literal, NotRequired, TypeAlias, cast
+
+from langchain.agents import AgentState
+from langchain.agents.middleware import ProviderToolSearchMiddleware
+from langchain.agents.middleware.types import PrivateStateAttr
+from langchain_core.language_models import BaseChatModel
+from langchain_core.tools import BaseTool
+from pydantic import BaseModel, Field
+
+from deepagents._state.channels import GrowingChannel
+from deepagents._state.runtime import place_of_agent
+from deepagents._state.schema import FORKS_ONLY, merge_unique
+from deepagents._text import escape_controls
+from deepagents.errors import ConfigError, ToolFailure
+from deepagents.middleware._base import BaseMiddleware, inner
+from deepagents.middleware._incremental import BoundedCache
+from deepagents.middleware._requests import Request, Response, with_changes
+from deepagents.middleware.skills.state import disclosed_skill_tool_names
+from deepagents.middleware.tool_search.catalog import Catalog, Held, is_provider_search
+from deepagents.models.traits import input_window
+from deepagents.tools._tool import Runtime, ToolOutput, ToolSpec, make_tool
+
+ToolSearch: TypeAlias = bool | int | Literal["auto", "provider"]
+LOADED: Final = "_loaded_tools"
+SEARCH_TOOLS: Final = "search_tools"
+_SELECT: Final = "select:"
+_DEFAULT_WINDOW: Final = 100_000
+_PART_OF_WINDOW: Final = 10
+_DEFAULT_LIMIT: Final = 5
+_MOST: Final = 20
+_MOST_OF_A_LINE: Final = 200
+_NOTHING_HELD: Final = Held({})
+
+
+class ToolSearchState(AgentState[Any]):
+    """State of an agent whose tools may be held back: the names of those that were loaded, in their order."""
+
+    _loaded_tools: NotRequired[
+        Annotated[list[str], GrowingChannel(merge_unique), PrivateStateAttr, FORKS_ONLY]
+    ]
+
+
+class SearchToolsSchema(BaseModel):
+    """The arguments of `search_tools`."""
+
+    query: str = Field(description="words for what you want to do, or select:NAME,NAME to load by name")
+    limit: int = Field(default=_DEFAULT_LIMIT, description=f"most tools to load, up to {_MOST}")
+
+
+class ToolSearchMiddleware(BaseMiddleware):
+    """Hold back tools whose descriptions cost too much, and offer `search_tools`, which loads some of them.
+
+    Tools of the library itself are always shown, and so are those that a provider runs. A tool whose
+    `extras` hold `"defer_loading"` is held back if that is `True`, and never if it is `False`. A tool that is
+    called by name works, loaded or not (see `docs/concepts/tool-search.md`).
+
+    Args:
+        tool_search: `"auto"` holds tools back when all together cost more than a tenth of the model's window;
+            a number is what they may cost in tokens, and `True` means 0. `"provider"` uses the search of the
+            model's provider where it has one. `False` shows all.
+
+    Raises:
+        ConfigError: for anything else.
+    """
+
+    state_schema: type[Any] = ToolSearchState
+
+    def __init__(self, tool_search: ToolSearch = "auto") -> None:
+        super().__init__()
+        self.tool_search: ToolSearch = check_tool_search(tool_search)
+        spec = ToolSpec(
+            SEARCH_TOOLS, "Find and load tools.", SearchToolsSchema, self._search, offload_result=False
+        )
+        self.tools = [make_tool(spec, lambda runtime: runtime)]
+        self._catalog = Catalog(())
+        self._offered: tuple[Held, BaseTool] = (_NOTHING_HELD, self.tools[0])
+        self._prepared: tuple[Held, BaseChatModel, Sequence[Any] | None] | None = None
+        self._held = BoundedCache[Held]()
+
+    async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
+        own = self.tools[0]
+        given = [each for each in request.tools if each is not own]
+        # The caller may have a tool of this name, a profile may exclude ours, and a provider may search.
+        is_ours = len(given) < len(request.tools) and not any(map(is_provider_search, given))
+        if not is_ours or self.tool_search is False:
+            return await inner(handler, with_changes(request, tools=given))
+        if not self._catalog.is_of(given):
+            self._catalog = Catalog(given)
+        catalog = self._catalog
+        if SEARCH_TOOLS in catalog.names:
+            return await inner(handler, with_changes(request, tools=given))
+        held = catalog.hold_back(self._budget(request.model))
+        self._held[place_of_agent()] = held
+        return await inner(handler, with_changes(request, tools=self._choose_shown(request, catalog, held)))
+
+    def _budget(self, model: BaseChatModel) -> int:
+        """Return how many tokens the descriptions of tools may cost."""
+        given = self.tool_search
+        if isinstance(given, str):
+            return (input_window(model) or _DEFAULT_WINDOW) // _PART_OF_WINDOW
+        return 0 if given is True else given
+
+    def _choose_shown(self, request: Request, catalog: Catalog, held: Held) -> Sequence[Any]:
+        """Return the tools of a request: what is not held back, the search, and what was loaded."""
+        if not held.tools:
+            return list(catalog.tools)
+        if self.tool_search == "provider" and (prepared := self._for_provider(request, catalog, held)):
+            return list(prepared)
+        state = cast("Mapping[str, Any]", request.state)
+        kept_out = held.tools.keys() - disclosed_skill_tool_names(state) - {_forced(request.tool_choice)}
+        shown = [
+            tool for tool, name in zip(catalog.tools, catalog.names, strict=True) if name not in kept_out
+        ]
+        loaded = [held.tools[name] for name in state.get(LOADED) or () if name in kept_out]
+        return [*shown, self._offer(held), *loaded]
+
+    def _offer(self, held: Held) -> BaseTool:
+        """Return the search with words about what is held back, the same object while that is the same."""
+        if self._offered[0] is not held:
+            described = self.tools[0].model_copy(update={"description": held.description})
+            self._offered = held, described
+        return self._offered[1]
+
+    def _for_provider(self, request: Request, catalog: Catalog, held: Held) -> Sequence[Any] | None:
+        """Return the tools with the provider's own search; `None` where it has none."""
+        known = self._prepared
+        if known is None or known[0] is not held or known[1] is not request.model:
+            marking = ProviderToolSearchMiddleware(searchable_tools=list(held.tools))
+            made: list[Any] = []
+            keep: Any = made.append
+            try:
+                marking.wrap_model_call(with_changes(request, tools=list(catalog.tools)), keep)
+            except ValueError:
+                # This is how it says that the provider has no search.
+                made = []
+            known = self._prepared = held, request.model, made[0].tools if made else None
+        return known[2]
+
+    async def _search(self, runtime: Runtime, query: str, limit: int = _DEFAULT_LIMIT) -> ToolOutput:
+        """Load tools that fit a query, or whose names it gives."""
+        held = self._find_held(runtime)
+        if not held.tools:
+            return ToolOutput("No tools are held back: all that there are can be called.")
+        missing: list[str] = []
+        if query.strip().startswith(_SELECT):
+            listed = (each.strip() for each in query.strip()[len(_SELECT) :].split(","))
+            names = [name for name in dict.fromkeys(listed) if name]
+            found = [name for name in names if name in held.tools]
+            missing = [_explain_missing(name, held) for name in names if name not in held.tools]
+        else:
+            found = held.find(query, min(max(limit, 1), _MOST))
+        if not found:
+            raise ToolFailure("invalid_argument", " ".join(missing) or _explain_nothing(query, held))
+        lines = [f"- {name}: {_shorten(held.tools[name].description)}" for name in found]
+        text = "\n".join([*missing, "Loaded. From now on you can call:", *lines])
+        return ToolOutput(text, update={LOADED: found})
+
+    def _find_held(self, runtime: Runtime) -> Held:
+        """Return what was held back when the model made this call."""
+        known = self._held.get(place_of_agent())
+        # A run may go on in another process, before any request was made there.
+        return Catalog(runtime.tools).hold_back(0) if known is None else known
+
+
+def check_tool_search(given: Any) -> ToolSearch:
+    """Return how tools are held back.
+
+    Raises:
+        ConfigError: for anything but `"auto"`, `"provider"`, a bool, or a number of tokens.
+    """
+    if given in ("auto", "provider") or (isinstance(given, int) and given >= 0):
+        return given
+    raise ConfigError(
+        f"tool_search must be 'auto', 'provider', True, False or a number of tokens, got {given!r}"
+    )
+
+
+def _forced(choice: Any) -> str | None:
+    """Return the name of the tool that a request makes the model call; a provider must be sent it."""
+    if not isinstance(choice, dict):
+        return choice
+    fields = cast("dict[str, Any]", choice)
+    return fields.get("name") or cast("dict[str, Any]", fields.get("function") or {}).get("name")
+
+
+def _explain_missing(name: str, held: Held) -> str:
+    near = ", ".join(get_close_matches(name, held.tools, n=3))
+    return f"No tool {name!r} is held back.{f' Nearest in name: {near}.' if near else ''}"
+
+
+def _explain_nothing(query: str, held: Held) -> str:
+    return (
+        f"None of the {len(held.tools)} tools that are held back has a word of {query!r}; use other words, "
+        "such as one for the thing and one for what is to be done with it"
+    )
+
+
+def _shorten(description: str) -> str:
+    line = " ".join(description.split())
+    return escape_controls(line if len(line) <= _MOST_OF_A_LINE else f"{line[: _MOST_OF_A_LINE - 3]}...")

@@ -1,0 +1,391 @@
+"""Tools whose descriptions would fill the context are held back, found by words, and stay once loaded."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain.agents.middleware import AgentMiddleware, ProviderToolSearchMiddleware
+from langchain_core.messages import AIMessage
+from langchain_core.tools import BaseTool, StructuredTool
+from langgraph.checkpoint.memory import InMemorySaver
+
+from deepagents import create_deep_agent
+from deepagents.errors import ConfigError
+from deepagents.events import CacheBroken
+from deepagents.middleware import ToolSearchMiddleware
+from deepagents.observe import observe
+from deepagents.testing import Asked, ScriptedModel, WindowedModel, call, calls, prefix_breaks
+from tests.conftest import CallMode
+from tests.middleware.claude import serving
+from tests.middleware.two_hundred import QUESTIONS, two_hundred
+from tests.tokens import count_tokens
+
+ASK = {"messages": "Go"}
+THREAD: Any = {"configurable": {"thread_id": "one"}}
+OTHER: Any = {"configurable": {"thread_id": "other"}}
+INVOICES = "mcp__money__list_invoices"
+ISSUE = "mcp__forge__create_issue"
+TOOLS = two_hundred()
+
+
+def search(query: str, **more: Any) -> AIMessage:
+    return call("search_tools", query=query, **more)
+
+
+def small(name: str, *, server: str | None = None, words: int = 10, **options: Any) -> BaseTool:
+    """Make a tool that costs about as many tokens as its description has words."""
+    return StructuredTool(
+        name=name,
+        description=f"Do {name} {'wave ' * words}".strip(),
+        args_schema={"type": "object", "properties": {}},
+        func=lambda: f"{name} done",
+        metadata={"mcp": {"server": {"name": server}}} if server else None,
+        **options,
+    )
+
+
+def offered(tools: Sequence[Any], tool_search: Any, window: int | None = None) -> list[str]:
+    """Return which of these tools the first request shows, and the search."""
+    model = ScriptedModel("Done.")
+    if window:
+        model.profile = {"max_input_tokens": window}
+    create_deep_agent(model, tools=tools, tool_search=tool_search).invoke(ASK)
+    names = {each.name for each in tools} | {"search_tools"}
+    return [name for name in model.asked[0].tool_names if name in names]
+
+
+def results(result: Any) -> list[Any]:
+    return [each for each in result["messages"] if each.type == "tool"]
+
+
+def cost(asked: Asked) -> int:
+    return count_tokens(json.dumps(asked.tools) + asked.system)
+
+
+def test_a_tool_is_found_loaded_and_called(call_mode: CallMode) -> None:
+    asks = (search("overdue invoices", limit=2), call(INVOICES, status="overdue"), "Two.")
+    with ScriptedModel(*asks) as model:
+        result = call_mode.invoke(create_deep_agent(model, tools=TOOLS), ASK)
+
+    first, second, third = (each.tool_names for each in model.asked)
+    assert not any(name.startswith("mcp__") for name in first)
+    assert second == third
+    assert second[: len(first)] == first
+    assert len(second) == len(first) + 2
+    assert INVOICES in second[len(first) :]
+    found, called = results(result)
+    assert f"- {INVOICES}: List invoices, paid, open or overdue." in found.text
+    assert called.text == "list_invoices did ['status']"
+    assert "_loaded_tools" not in result
+
+
+def test_two_hundred_tools_cost_a_tenth_and_at_most_2500_tokens() -> None:
+    def first(tools: Sequence[BaseTool], tool_search: Any) -> int:
+        with ScriptedModel("Done.") as model:
+            create_deep_agent(model, tools=tools, tool_search=tool_search).invoke(ASK)
+        return cost(model.asked[0])
+
+    default, held, shown = first([], "auto"), first(TOOLS, "auto"), first(TOOLS, False)
+    of_caller = first(two_hundred(None), "auto")
+
+    assert (held - default) * 10 <= shown - default
+    assert (of_caller - default) * 10 <= shown - default
+    assert held - default <= 2_500
+
+
+def test_the_right_tool_is_among_five_for_eighteen_of_twenty_questions() -> None:
+    with ScriptedModel(*map(search, QUESTIONS), "Done.") as model:
+        result = create_deep_agent(model, tools=TOOLS).invoke(ASK)
+
+    asked = zip(QUESTIONS.items(), results(result), strict=True)
+    missed = [question for (question, tool), found in asked if f"__{tool}:" not in found.text]
+    assert len(missed) <= 2, missed
+
+
+def test_an_agent_with_few_tools_is_as_before() -> None:
+    few = [small("tide"), small("moon", server="sky")]
+    with ScriptedModel("Done.", "Done.") as model:
+        create_deep_agent(model, tools=few).invoke(ASK)
+        create_deep_agent(model, tools=few, tool_search=False).invoke(ASK)
+    with ScriptedModel("Done.") as plain:
+        create_deep_agent(plain).invoke(ASK)
+
+    auto, off = model.asked
+    assert auto.tools == off.tools
+    assert auto.system == off.system == plain.asked[0].system
+    assert "search_tools" not in auto.tool_names
+
+
+def test_each_load_breaks_the_prefix_once_and_the_description_stays() -> None:
+    searches = (search("parcel"), call("ls"), search("invoice"), search("parcel"), call("ls"), "Done.")
+    with ScriptedModel(*searches) as model:
+        agent = create_deep_agent(model, tools=TOOLS)
+        broken = [each for each in observe(agent, ASK) if isinstance(each, CacheBroken)]
+
+    assert [each.number for each in prefix_breaks(model.asked)] == [1, 3]
+    assert [(each.region, each.reason) for each in broken] == [("tools", "tool_search")] * 2
+    described = {
+        tool["function"]["description"]
+        for each in model.asked
+        for tool in each.tools
+        if tool["function"]["name"] == "search_tools"
+    }
+    assert len(described) == 1
+    assert "forge (20), calendar (20)" in described.pop()
+
+
+def test_what_was_loaded_stays_through_compaction_and_a_restart(call_mode: CallMode) -> None:
+    saver = InMemorySaver()
+
+    def read_log(day: int) -> str:
+        """Read a page of the log."""
+        return f"Day {day}. " + "Nothing but waves. " * 200
+
+    def agent(model: Any) -> Any:
+        return create_deep_agent(model, tools=[read_log, *TOOLS], tool_search=1_000, checkpointer=saver)
+
+    days = [call("read_log", day=n) for n in range(12)]
+    # `read_log` is the caller's, which cost little by themselves.
+    before = WindowedModel(search(f"select:{INVOICES},{ISSUE}"), *days, "Read.", window=8_000)
+    call_mode.invoke(agent(before), ASK, THREAD)
+    with ScriptedModel(call(INVOICES, status="open"), "Done.", "Done.") as after:
+        result = call_mode.invoke(agent(after), ASK, THREAD)
+        call_mode.invoke(agent(after), ASK, OTHER)
+
+    assert any("<summary>" in each.messages[1].text for each in before.turns)
+    assert [each for each in after.asked[0].tool_names if each.startswith("mcp__")] == [INVOICES, ISSUE]
+    assert not any(each.startswith("mcp__") for each in after.asked[2].tool_names)
+    assert results(result)[-1].text == "list_invoices did ['status']"
+
+
+def test_subagents_load_for_themselves(call_mode: CallMode) -> None:
+    with ScriptedModel(
+        search(f"select:{INVOICES}"),
+        call("task", description="Look", subagent_type="general-purpose"),
+        search(f"select:{ISSUE}"),
+        call(ISSUE, repository="a", title="b"),
+        "Looked.",
+        "Done.",
+    ) as model:
+        call_mode.invoke(create_deep_agent(model, tools=TOOLS), ASK)
+
+    loaded = [[name for name in each.tool_names if name.startswith("mcp__")] for each in model.asked]
+    assert loaded == [[], [INVOICES], [], [ISSUE], [ISSUE], [INVOICES]]
+
+
+def test_a_tool_that_is_held_back_works_when_it_is_called_by_name(call_mode: CallMode) -> None:
+    with ScriptedModel(call(ISSUE, repository="a"), "Done.") as model:
+        result = call_mode.invoke(create_deep_agent(model, tools=TOOLS), ASK)
+
+    assert results(result)[0].text == "create_issue did ['repository']"
+
+
+def test_it_works_in_a_plain_agent_of_langchain(call_mode: CallMode) -> None:
+    with ScriptedModel(search("open an issue", limit=1), call(ISSUE, repository="a"), "Done.") as model:
+        agent = create_agent(model, tools=TOOLS, middleware=[ToolSearchMiddleware()])
+        result = call_mode.invoke(agent, ASK)
+
+    assert [each.tool_names for each in model.asked] == [["search_tools"], *[["search_tools", ISSUE]] * 2]
+    assert results(result)[1].text == "create_issue did ['repository']"
+
+
+def test_tools_that_middleware_adds_to_a_request_are_held_back_too(call_mode: CallMode) -> None:
+    late = small("tide", server="sea")
+
+    class Bring(AgentMiddleware[Any, Any, Any]):
+        def wrap_model_call(self, request: Any, handler: Any) -> Any:
+            return handler(request.override(tools=[*request.tools, late]))
+
+        async def awrap_model_call(self, request: Any, handler: Any) -> Any:
+            return await handler(request.override(tools=[*request.tools, late]))
+
+        def wrap_tool_call(self, request: Any, handler: Any) -> Any:
+            return handler(request if request.tool else request.override(tool=late))
+
+        async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
+            return await handler(request if request.tool else request.override(tool=late))
+
+    with ScriptedModel(search("the tide"), call("tide"), "Done.") as model:
+        agent = create_deep_agent(model, middleware=[Bring()], tool_search=True)
+        result = call_mode.invoke(agent, ASK)
+
+    assert ["tide" in each.tool_names for each in model.asked] == [False, True, True]
+    assert "sea (1)" in json.dumps(model.asked[0].tools)
+    assert results(result)[1].text == "tide done"
+
+
+def test_a_budget_holds_back_servers_first() -> None:
+    tools = [small("own", words=400), small("served", server="sea", words=400)]
+
+    assert offered(tools, "auto") == ["own", "served"]
+    assert offered(tools, "auto", window=8_000) == ["own", "search_tools"]
+    assert offered(tools, "auto", window=4_000) == ["search_tools"]
+    assert offered(tools, 2_000) == ["own", "served"]
+    assert offered(tools, 600) == ["own", "search_tools"]
+    assert offered(tools, 100) == offered(tools, True) == offered(tools, 0) == ["search_tools"]
+    assert offered(tools, False) == ["own", "served"]
+
+
+def test_the_mark_of_a_tool_counts_before_all() -> None:
+    tools = [
+        small("never", server="sea", extras={"defer_loading": False}),
+        small("always", extras={"defer_loading": True}),
+        small("other"),
+    ]
+
+    assert offered(tools, "auto") == ["never", "other", "search_tools"]
+    assert offered(tools, True) == ["never", "search_tools"]
+
+
+def test_a_loaded_tool_is_sent_without_its_mark() -> None:
+    tool = small("always", extras={"defer_loading": True, "other": 1})
+    with serving() as claude:
+        claude.will_call("search_tools", query="always")
+        create_deep_agent(claude.model(), tools=[tool]).invoke(ASK)
+
+    sent = {each["name"]: each for each in claude.asked[1]["tools"]}
+    assert "always" in sent
+    assert "defer_loading" not in sent["always"]
+    assert "always" not in [each["name"] for each in claude.asked[0]["tools"]]
+
+
+def test_the_search_of_the_provider_is_used_where_asked_for() -> None:
+    with serving() as claude:
+        create_deep_agent(claude.model(), tools=TOOLS, tool_search="provider").invoke(ASK)
+
+    sent = claude.asked[0]["tools"]
+    deferred = [each for each in sent if each.get("defer_loading")]
+    assert len(deferred) == 200
+    assert not any("cache_control" in each for each in deferred)
+    assert [each["name"] for each in sent if each.get("type", "").startswith("tool_search")] == [
+        "tool_search_tool_bm25"
+    ]
+    assert "search_tools" not in [each["name"] for each in sent]
+
+
+def test_a_model_whose_provider_has_no_search_gets_ours() -> None:
+    assert offered(TOOLS, "provider") == ["search_tools"]
+
+
+def test_models_of_several_providers_get_ours() -> None:
+    other = ScriptedModel()
+    with serving() as claude:
+        agent = create_deep_agent(
+            claude.model(), tools=TOOLS, tool_search="provider", fallback_models=[other]
+        )
+        agent.invoke(ASK)
+
+    assert "search_tools" in [each["name"] for each in claude.asked[0]["tools"]]
+
+
+def test_a_search_of_the_provider_that_the_caller_set_up_is_left_alone() -> None:
+    tools = [small("tide", extras={"defer_loading": True}), small("moon")]
+    with serving() as claude:
+        create_deep_agent(claude.model(), tools=tools, middleware=[ProviderToolSearchMiddleware()]).invoke(
+            ASK
+        )
+
+    sent = {each["name"]: each for each in claude.asked[0]["tools"]}
+    assert sent["tide"]["defer_loading"] is True
+    assert "search_tools" not in sent
+    assert not any("cache_control" in each for each in sent.values() if each.get("defer_loading"))
+
+
+def test_a_tool_of_the_caller_with_the_name_of_the_search_stands() -> None:
+    own = small("search_tools")
+    with ScriptedModel(call("search_tools"), "Done.") as model:
+        result = create_deep_agent(model, tools=[own, *TOOLS], tool_search=True).invoke(ASK)
+
+    assert results(result)[0].text == "search_tools done"
+    assert INVOICES in model.asked[0].tool_names
+
+
+def test_a_tool_that_the_model_has_to_call_is_shown() -> None:
+    class Force(AgentMiddleware[Any, Any, Any]):
+        def wrap_model_call(self, request: Any, handler: Any) -> Any:
+            return handler(request.override(tool_choice=INVOICES))
+
+    with ScriptedModel("Done.") as model:
+        create_deep_agent(model, tools=TOOLS, middleware=[Force()]).invoke(ASK)
+
+    assert [name for name in model.asked[0].tool_names if name.startswith("mcp__")] == [INVOICES]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("select:mcp__money__list_invoice", "Nearest in name: mcp__money__list_invoices"),
+        ("select:", "None of the 200 tools"),
+        ("zzz", "None of the 200 tools that are held back has a word of 'zzz'"),
+        ("", "None of the 200 tools"),
+    ],
+)
+def test_a_search_without_a_hit_says_what_to_try(query: str, expected: str) -> None:
+    with ScriptedModel(search(query), "Done.") as model:
+        result = create_deep_agent(model, tools=TOOLS).invoke(ASK)
+
+    assert expected in results(result)[0].text
+    assert results(result)[0].status == "error"
+    assert model.asked[0].tools == model.asked[1].tools
+
+
+def test_one_of_two_names_is_loaded_and_the_other_explained() -> None:
+    with ScriptedModel(search(f"select: {INVOICES}, read_file"), "Done.") as model:
+        result = create_deep_agent(model, tools=TOOLS).invoke(ASK)
+
+    assert "No tool 'read_file' is held back." in results(result)[0].text
+    assert model.asked[1].tool_names[-1] == INVOICES
+
+
+def test_parallel_searches_load_all_that_they_find() -> None:
+    both = calls(
+        ("search_tools", {"query": f"select:{ISSUE}"}), ("search_tools", {"query": f"select:{INVOICES}"})
+    )
+    with ScriptedModel(both, "Done.") as model:
+        create_deep_agent(model, tools=TOOLS).invoke(ASK)
+
+    assert set(model.asked[1].tool_names[-2:]) == {ISSUE, INVOICES}
+
+
+@pytest.mark.parametrize("limit", [-3, 0, 500])
+def test_a_search_loads_one_to_twenty(limit: int) -> None:
+    with ScriptedModel(search("list", limit=limit), "Done.") as model:
+        create_deep_agent(model, tools=TOOLS).invoke(ASK)
+
+    loaded = len(model.asked[1].tools) - len(model.asked[0].tools)
+    assert loaded == (20 if limit > 0 else 1)
+
+
+@pytest.mark.parametrize("wrong", ["autp", -1, None, 0.5, [5]])
+def test_what_is_no_way_to_hold_tools_back_is_refused(wrong: Any) -> None:
+    for make in (ToolSearchMiddleware, lambda given: create_deep_agent(ScriptedModel(), tool_search=given)):
+        with pytest.raises(ConfigError, match="tool_search must be"):
+            make(wrong)
+
+
+def test_a_thousand_tools_and_ten_searches_take_little_time() -> None:
+    many = [small(f"do_{n}_things", server=f"server{n % 40}", words=60) for n in range(1_000)]
+    with ScriptedModel(*[search(f"things {n}") for n in range(10)], "Done.") as model:
+        began = time.process_time()
+        create_deep_agent(model, tools=many).invoke(ASK)
+        spent = time.process_time() - began
+
+    assert len(model.asked) == 11
+    assert spent < 8
+    assert len(json.dumps(model.asked[0].tools)) < len(json.dumps(model.asked[-1].tools))
+
+
+def test_the_description_has_at_most_4000_characters_whatever_servers_are_called() -> None:
+    many = [small(f"tool_{n}", server=f"\n# Server {n} " + "x" * 300) for n in range(500)]
+    with ScriptedModel("Done.") as model:
+        create_deep_agent(model, tools=many, tool_search=True).invoke(ASK)
+
+    described = model.asked[0].tools[-1]["function"]["description"]
+    assert len(described) <= 4_000
+    assert "and 4" in described
+    assert "\n" not in described
