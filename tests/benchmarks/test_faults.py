@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from benchmarks.outcome.faults.__main__ import main
 from benchmarks.outcome.faults.drifts import WAYS, drift
+from benchmarks.outcome.faults.forms import Form
 from benchmarks.outcome.faults.readers import Quote, advise
 from benchmarks.outcome.faults.slips import Slip, can_drift
 from benchmarks.outcome.faults.tasks import EDITS
@@ -22,7 +25,21 @@ def test_the_tables_tell_what_was_solved(capsys: pytest.CaptureFixture[str]) -> 
 
     printed = capsys.readouterr().out
     assert "| faults | ours | bare |" in printed
-    assert "| 0.0 | 100%, 3.0 | 100%, 3.0 |" in printed
+    assert re.search(r"\| 0\.0 \| 100%, 3\.0, (\d+) \| 100%, 3\.0, \1 \|", printed)
+
+
+@pytest.mark.parametrize("form", ["anchors", "patch"])
+def test_a_model_that_makes_no_fault_solves_all_in_every_form(form: Form) -> None:
+    job = Job((0.0,), 1, ("careful",), drifts=False, form=form)
+
+    assert [each.task for each in attempts("ours", job) if not each.solved or each.turns > 6] == []
+
+
+def test_an_anchor_that_drifted_is_mended_by_what_is_shown() -> None:
+    job = Job((), 1, ("careful",), drifts=True, form="anchors")
+    made = [each for each in attempts("ours", job) if each.dial == "a letter of the hash"]
+
+    assert [each.landed_after for each in made] == [1] * len(EDITS)
 
 
 def test_the_same_seeds_make_the_same_faults() -> None:

@@ -7,16 +7,18 @@ import subprocess
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import get_args
 
 from benchmarks.contenders import REFERENCE, ROOT, child_environment, install_reference, python_of
+from benchmarks.outcome.faults.forms import Form
 from benchmarks.outcome.faults.readers import Reader
 from benchmarks.outcome.faults.tables import render
 from benchmarks.outcome.faults.tasks import TASKS
 from benchmarks.outcome.faults.trial import Attempt, Job, attempts
 
 ARMS = ("ours", "checked", "reference", "bare")
+_OURS = ("ours", "checked")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -25,8 +27,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     job = Job(tuple(chosen.rates), chosen.rounds, tuple(chosen.readers), not chosen.no_drifts, chosen.tasks)
     made: list[Attempt] = []
     for arm in chosen.arms:
-        print(f"Running {arm}", file=sys.stderr, flush=True)
-        made += _of_the_reference(job) if arm == "reference" else attempts(arm, job)
+        # Only our own agents have other forms.
+        for form in chosen.form if arm in _OURS else ["replace"]:
+            print(f"Running {arm}, {form}", file=sys.stderr, flush=True)
+            own = replace(job, form=form)
+            made += _of_the_reference(own) if arm == "reference" else attempts(arm, own)
     print(render(made))
 
 
@@ -56,6 +61,10 @@ def _options(arguments: Sequence[str] | None) -> Namespace:
     readers = get_args(Reader)
     parser.add_argument(
         "--readers", type=_names(readers), default=list(readers), help=f"of {','.join(readers)}"
+    )
+    forms = get_args(Form)
+    parser.add_argument(
+        "--form", type=_names(forms), default=["replace"], help=f"how ours edits, of {','.join(forms)}"
     )
     parser.add_argument("--rates", type=_rates, default=[0.0, 0.1, 0.2, 0.4], help="shares of calls that err")
     parser.add_argument("--tasks", type=int, default=len(TASKS), help="only so many of the tasks")

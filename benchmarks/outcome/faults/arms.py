@@ -19,6 +19,8 @@ def deep(model: FaultyModel, root: Path, *, checked: bool = False) -> Any:
     # By its name where it is wanted: only our own package has it.
     more: list[Any] = [middleware.FinishCheckMiddleware()] if checked else []
     backend = LocalShellBackend(root_dir=root, virtual_mode=True)
+    if model.form != "replace":
+        more.append(middleware.FilesystemMiddleware(backend=backend, edit_form=model.form))
     return create_deep_agent(model=model, backend=backend, middleware=more)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from random import Random
 from typing import Any, Final
 
@@ -11,7 +12,16 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from pydantic import PrivateAttr
 
-from benchmarks.outcome.faults.readers import Quote, Reader, advise, has_failed, is_told_to_stop, notices
+from benchmarks.outcome.faults.forms import ANCHOR_WAYS, Form, anchors_of, find_change
+from benchmarks.outcome.faults.readers import (
+    Advice,
+    Quote,
+    Reader,
+    advise,
+    has_failed,
+    is_told_to_stop,
+    notices,
+)
 from benchmarks.outcome.faults.slips import Slip, choose, say
 from benchmarks.outcome.faults.tasks import Step, Task
 
@@ -41,6 +51,7 @@ class FaultyModel(BaseChatModel):
     task: Any
     plan: Any
     host: str = ""
+    form: Form = "replace"
     _at: int = PrivateAttr(default=0)
     _tries: int = PrivateAttr(default=0)
     _helpless: int = PrivateAttr(default=0)
@@ -53,6 +64,7 @@ class FaultyModel(BaseChatModel):
     _error: str = PrivateAttr(default="")
     _seen: str = PrivateAttr(default="")
     turns: int = 0
+    written: int = 0
     landed_after: int | None = None
     last_slip: str = ""
 
@@ -70,7 +82,9 @@ class FaultyModel(BaseChatModel):
         self.turns += 1
         for message in _results(messages):
             self._take(message)
-        return ChatResult(generations=[ChatGeneration(message=self._next())])
+        said = self._next()
+        self.written += len(said.text) + sum(len(str(each["args"])) for each in said.tool_calls)
+        return ChatResult(generations=[ChatGeneration(message=said)])
 
     @property
     def _step(self) -> Step:
@@ -100,7 +114,7 @@ class FaultyModel(BaseChatModel):
         self._helpless += 1
         if self._step.tool == "edit_file" and self._slip is None and is_told_to_stop(text):
             return self._done()
-        advice = advise(self.task.steps[self._at], self._slip, text, self.plan.reader)
+        advice = self._advise(text)
         self._stuck = advice == "stuck"
         self._looking = advice == "look"
         if isinstance(advice, Quote):
@@ -108,6 +122,23 @@ class FaultyModel(BaseChatModel):
         elif advice == "right":
             self._slip = self._quote = None
         return None
+
+    def _advise(self, text: str) -> Advice | Quote:
+        step: Step = self.task.steps[self._at]
+        slip = self._slip
+        if slip and slip.kind == "drift" and slip.detail in ANCHOR_WAYS:
+            given = step.arguments
+            old, new, everywhere = (
+                given.get(each, "") for each in ("old_string", "new_string", "replace_all")
+            )
+            change = find_change(self._content(), step.path, str(old), str(new), everywhere=bool(everywhere))
+            is_shown = all(each in text for each in anchors_of(change))
+            return "right" if is_shown else "look"
+        return advise(step, slip, text, self.plan.reader)
+
+    def _content(self) -> str:
+        place = Path(self.host) / self._step.path.lstrip("/")
+        return place.read_bytes().decode() if place.is_file() else ""
 
     def _look_at(self, text: str) -> None:
         """Go on rightly if the file, or its name, was seen."""
@@ -141,7 +172,7 @@ class FaultyModel(BaseChatModel):
             self._slip = self._choose()
             self.last_slip = self._slip.kind if self._slip else self.last_slip
         self._tries += 1
-        said = say(self._step, self._slip, call_id, self._error)
+        said = say(self._step, self._slip, call_id, self._error, self.form, self._content())
         if not said.tool_calls and not said.invalid_tool_calls:
             self._slip = None
         return said
@@ -154,7 +185,7 @@ class FaultyModel(BaseChatModel):
         random = Random(f"{self.task.name}:{plan.seed}:{self._at}:{self._tries}")
         if self._quote is not None or random.random() >= plan.rate:
             return None
-        return choose(self._step, self.task.files, self.host, self._failed, random)
+        return choose(self._step, self.task.files, self.host, self._failed, random, self.form)
 
     def _look(self) -> Step:
         if self._slip is not None and self._slip.kind == "root":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from random import Random
 from types import MappingProxyType
@@ -12,6 +12,14 @@ from typing import Any, Final, Literal
 from langchain_core.messages import AIMessage, InvalidToolCall
 
 from benchmarks.outcome.faults.drifts import WAYS, drift, is_told_apart
+from benchmarks.outcome.faults.forms import (
+    TOOLS,
+    WAYS_OF,
+    Form,
+    find_change,
+    write_anchors,
+    write_patch,
+)
 from benchmarks.outcome.faults.tasks import Files, Step
 
 Kind = Literal["drift", "no JSON", "argument", "tool", "root", "repeat", "announced", "error as answer"]
@@ -24,7 +32,8 @@ LIKELIHOOD: Final[Mapping[Kind, int]] = MappingProxyType(
 _MISNAMED: Final = MappingProxyType(
     {
         "file_path": "filename", "path": "directory", "content": "text", "old_string": "old_str",
-        "new_string": "new_str", "replace_all": "all_occurrences", "command": "cmd",
+        "new_string": "new_str", "replace_all": "all_occurrences", "command": "cmd", "patch": "diff",
+        "edits": "changes",
     }
 )  # fmt: skip
 _INVENTED: Final = MappingProxyType(
@@ -50,18 +59,20 @@ class Slip:
     detail: str = ""
 
 
-def choose(step: Step, files: Files, host: str, failed: bool, random: Random) -> Slip | None:
+def choose(
+    step: Step, files: Files, host: str, failed: bool, random: Random, form: Form = "replace"
+) -> Slip | None:
     """Choose a fault that this call can have; after a failure also the one that ends there."""
     possible: list[Kind] = [kind for kind in LIKELIHOOD if _can_have(kind, step, failed)]
     kind = random.choices(possible, [LIKELIHOOD[each] for each in possible])[0]
     match kind:
         case "drift":
-            ways = [way for way in WAYS if can_drift(way, step, files)]
+            ways = [way for way in WAYS_OF[form] if can_drift(way, step, files)]
             return Slip(kind, random.choice(ways)) if ways else None
         case "argument":
-            return Slip(kind, random.choice(sorted(step.arguments)))
+            return Slip(kind, random.choice(sorted(_names(step, form))))
         case "tool":
-            return Slip(kind, step.tool)
+            return Slip(kind, _tool(step, form))
         case "announced":
             return Slip(kind, random.choice(_ANNOUNCED))
         case "root":
@@ -70,8 +81,20 @@ def choose(step: Step, files: Files, host: str, failed: bool, random: Random) ->
             return Slip(kind)
 
 
+def _tool(step: Step, form: Form) -> str:
+    return TOOLS[form] if step.tool == "edit_file" else step.tool
+
+
+def _names(step: Step, form: Form) -> Collection[str]:
+    if step.tool != "edit_file" or form == "replace":
+        return step.arguments
+    return ("file_path", "edits") if form == "anchors" else ("patch",)
+
+
 def can_drift(way: str, step: Step, files: Files) -> bool:
     """Return whether this way makes another quote of it, that stands nowhere in the file."""
+    if way not in WAYS:
+        return way != "the last line left out" or "\n" in str(step.arguments["old_string"]).strip("\n")
     old = str(step.arguments["old_string"])
     drifted, _ = drift(way, old, str(step.arguments["new_string"]))
     return is_told_apart(files.get(step.path, ""), old, drifted)
@@ -91,23 +114,33 @@ def _can_have(kind: Kind, step: Step, failed: bool) -> bool:
             return True
 
 
-def say(step: Step, slip: Slip | None, call_id: str, last_error: str = "") -> AIMessage:
-    """Make the message of a model that means this step and errs in this way."""
+def say(
+    step: Step,
+    slip: Slip | None,
+    call_id: str,
+    last_error: str = "",
+    form: Form = "replace",
+    content: str = "",
+) -> AIMessage:
+    """Make the message of a model that means this step and errs in this way; `content` is in the file now."""
     match slip:
         case Slip("no JSON"):
-            return _broken(step, call_id)
-        case Slip("announced", form):
-            return AIMessage(form.format(what=step.path or "the command"))
+            return _broken(_tool(step, form), _arguments(step, None, form, content), call_id)
+        case Slip("announced", words):
+            return AIMessage(words.format(what=step.path or "the command"))
         case Slip("error as answer"):
             return AIMessage(last_error)
         case _:
-            tool = _INVENTED[step.tool] if slip and slip.kind == "tool" else step.tool
-            made: Any = {"name": tool, "args": _arguments(step, slip), "id": call_id, "type": "tool_call"}
+            tool = _INVENTED[step.tool] if slip and slip.kind == "tool" else _tool(step, form)
+            given = _arguments(step, slip, form, content)
+            made: Any = {"name": tool, "args": given, "id": call_id, "type": "tool_call"}
             return AIMessage("", tool_calls=[made])
 
 
-def _arguments(step: Step, slip: Slip | None) -> dict[str, object]:
+def _arguments(step: Step, slip: Slip | None, form: Form, content: str) -> dict[str, object]:
     given = dict(step.arguments)
+    if form != "replace" and step.tool == "edit_file":
+        return _in_form(step, slip, form, content)
     match slip:
         case Slip("drift", way):
             old, new = drift(way, str(given["old_string"]), str(given["new_string"]))
@@ -120,8 +153,20 @@ def _arguments(step: Step, slip: Slip | None) -> dict[str, object]:
             return given
 
 
-def _broken(step: Step, call_id: str) -> AIMessage:
-    arguments = json.dumps(step.arguments).replace('", "', '" "').removesuffix("}")
-    error = f"Function {step.tool} arguments:\n\n{arguments}\n\nare not valid JSON."
-    call = InvalidToolCall(type="invalid_tool_call", name=step.tool, args=arguments, id=call_id, error=error)
+def _in_form(step: Step, slip: Slip | None, form: Form, content: str) -> dict[str, object]:
+    root = slip.detail if slip and slip.kind == "root" else ""
+    way = slip.detail if slip and slip.kind == "drift" else ""
+    old, new = str(step.arguments["old_string"]), str(step.arguments["new_string"])
+    everywhere = bool(step.arguments.get("replace_all"))
+    change = find_change(content, root + step.path, old, new, everywhere=everywhere)
+    given = write_anchors(change, way) if form == "anchors" else write_patch(change, way)
+    if slip and slip.kind == "argument":
+        return {_MISNAMED[key] if key == slip.detail else key: value for key, value in given.items()}
+    return given
+
+
+def _broken(tool: str, given: Mapping[str, object], call_id: str) -> AIMessage:
+    arguments = json.dumps(given).replace('", "', '" "').removesuffix("}")
+    error = f"Function {tool} arguments:\n\n{arguments}\n\nare not valid JSON."
+    call = InvalidToolCall(type="invalid_tool_call", name=tool, args=arguments, id=call_id, error=error)
     return AIMessage("", invalid_tool_calls=[call])

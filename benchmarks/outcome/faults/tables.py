@@ -17,7 +17,11 @@ def render(attempts: Sequence[Attempt]) -> str:
     for reader in readers:
         read = [each for each in tasks if each.reader == reader]
         if read:
-            parts += [f"## Tasks, {reader} reader", "Solved, and turns for each attempt:", _rates(read)]
+            parts += [
+                f"## Tasks, {reader} reader",
+                "Solved; for each attempt turns, and characters that the model wrote:",
+                _rates(read),
+            ]
             parts += ["The last fault of the attempts that were not solved:", _losses(read)]
         read = [each for each in drifts if each.reader == reader]
         if read:
@@ -40,7 +44,8 @@ def _rates(attempts: Sequence[Attempt]) -> str:
 
 def _solved(attempts: Sequence[Attempt]) -> str:
     turns = sum(each.turns for each in attempts) / len(attempts)
-    return f"{_share(each.solved for each in attempts)}, {turns:.1f}"
+    written = sum(each.written for each in attempts) / len(attempts)
+    return f"{_share(each.solved for each in attempts)}, {turns:.1f}, {written:.0f}"
 
 
 def _losses(attempts: Sequence[Attempt]) -> str:
@@ -66,9 +71,10 @@ def _landings(attempts: Sequence[Attempt]) -> str:
                 _share(each.solved for each in made),
                 _share(each.spoiled for each in made),
                 f"{sum(each.turns for each in made) / len(made):.1f}",
+                f"{sum(each.written for each in made) / len(made):.0f}",
             ]
         )
-    return _table(["", "at the first try", "within two retries", "ended wrong", "turns"], rows)
+    return _table(["", "at the first try", "within two retries", "ended wrong", "turns", "written"], rows)
 
 
 def _ways(attempts: Sequence[Attempt]) -> str:

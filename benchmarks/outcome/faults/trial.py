@@ -16,7 +16,7 @@ from typing import Any
 from langgraph.errors import GraphRecursionError
 
 from benchmarks.outcome.faults import arms
-from benchmarks.outcome.faults.drifts import WAYS
+from benchmarks.outcome.faults.forms import WAYS_OF, Form
 from benchmarks.outcome.faults.model import FaultyModel, Plan
 from benchmarks.outcome.faults.readers import Reader
 from benchmarks.outcome.faults.slips import Slip, can_drift
@@ -34,6 +34,7 @@ class Job:
     readers: tuple[Reader, ...]
     drifts: bool
     tasks: int = len(TASKS)
+    form: Form = "replace"
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Attempt:
     """What came of one attempt.
 
     `landed_after` is how many calls an edit took beyond the first, `last_slip` the last fault that was made,
-    and `dial` the rate or the drift.
+    `dial` the rate or the drift, and `written` how many characters the model wrote.
     """
 
     part: str
@@ -55,6 +56,7 @@ class Attempt:
     landed_after: int | None
     last_slip: str
     ended: str
+    written: int = 0
 
 
 def attempts(arm: str, job: Job) -> Iterator[Attempt]:
@@ -64,27 +66,28 @@ def attempts(arm: str, job: Job) -> Iterator[Attempt]:
             for task in TASKS[: job.tasks]:
                 # Without faults there is no chance, so one attempt tells all.
                 for seed in range(job.rounds if rate else 1):
-                    yield _attempt("tasks", arm, task, Plan(rate, seed, reader), rate)
+                    yield _attempt("tasks", arm, task, Plan(rate, seed, reader), rate, job.form)
         for task in EDITS if job.drifts else ():
-            for way in WAYS:
+            for way in WAYS_OF[job.form]:
                 if can_drift(way, task.steps[-1], task.files):
                     plan = Plan(0, 0, reader, forced=Slip("drift", way), retries=2)
-                    yield _attempt("drifts", arm, task, plan, way)
+                    yield _attempt("drifts", arm, task, plan, way, job.form)
 
 
-def _attempt(part: str, arm: str, task: Task, plan: Plan, dial: float | str) -> Attempt:
+def _attempt(part: str, arm: str, task: Task, plan: Plan, dial: float | str, form: Form) -> Attempt:
     with TemporaryDirectory(prefix="faults-") as name:
         root = Path(name).resolve()
         task.lay(root)
-        model = FaultyModel(task=task, plan=plan, host=str(root))
+        model = FaultyModel(task=task, plan=plan, host=str(root), form=form)
         checked = arm == "checked"
         agent = arms.bare(model, root) if arm == "bare" else arms.deep(model, root, checked=checked)
         answer, ended = _run(agent, task)
         solved = task.is_solved(root, answer)
         spoiled = not solved and _is_spoiled(task, root)
+        label = arm if form == "replace" else f"{arm}, {form}"
         return Attempt(
-            part, arm, plan.reader, task.name, dial, solved, spoiled,
-            model.turns, model.landed_after, model.last_slip, ended,
+            part, label, plan.reader, task.name, dial, solved, spoiled, model.turns,
+            model.landed_after, model.last_slip, ended, model.written,
         )  # fmt: skip
 
 
