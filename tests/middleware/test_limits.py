@@ -152,6 +152,15 @@ def test_a_row_of_equal_calls_is_announced_refused_and_ends_the_agent() -> None:
     assert "Last result: seen a" in result["messages"][-1].text
 
 
+def test_two_calls_in_turn_are_a_row_too() -> None:
+    one, other = call("look", at="a"), call("look", at="b")
+    model = ScriptedModel(one, other, one, other, one, other, one, other)
+    result = create_deep_agent(model, [look], limits=Limits(repeats=3)).invoke({"messages": "Go"})
+
+    assert [each.text for each in result["messages"] if each.type == "tool"][:6] == ["seen a", "seen b"] * 3
+    assert mark(result)["kind"] == "repeats"
+
+
 def test_equal_calls_of_one_turn_count_too_and_a_new_message_begins_anew() -> None:
     same = ("look", {"at": "a"})
     model = ScriptedModel(calls(same, same, same), calls(same, same), "Fine.")

@@ -12,6 +12,7 @@ from langchain_core.tools import tool
 
 from benchmarks.trees import drill
 from deepagents import Limits, Price, create_deep_agent
+from deepagents.errors import LimitExceeded
 from deepagents.middleware.limits import LIMIT_REACHED
 from deepagents.testing import Asked, ScriptedModel, call, calls
 from tests.conftest import CallMode
@@ -198,3 +199,58 @@ def test_a_dense_file_does_not_make_all_that_follows_as_dense() -> None:
     result = create_deep_agent(model, [text], limits=Limits(tokens=150_000)).invoke({"messages": "Go"})
 
     assert result["messages"][-1].text == "Done."
+
+
+async def test_a_model_that_a_tool_asks_keeps_its_part_from_others() -> None:
+    begun, go = asyncio.Event(), Event()
+
+    def answer(asked: Asked) -> AIMessage:
+        loop.call_soon_threadsafe(begun.set)
+        go.wait()
+        return reporting(AIMessage("Slow."), 10)
+
+    loop = asyncio.get_running_loop()
+    slow, quick = ScriptedModel(answer), ScriptedModel(reporting(AIMessage("Quick."), 10))
+
+    @tool
+    async def ask() -> str:
+        """Ask two models at once, and one of them once more."""
+        asking = asyncio.ensure_future(slow.ainvoke("Go"))
+        await begun.wait()
+        with pytest.raises(LimitExceeded):
+            await quick.ainvoke("Go")
+        go.set()
+        return f"{(await asking).text} {(await quick.ainvoke('Go')).text}"
+
+    model = Bounded(reporting(call("ask"), 10), reporting(AIMessage("Done."), 10))
+    agent = create_deep_agent(model, [ask], limits=Limits(tokens=9_000))
+    result = await agent.ainvoke({"messages": "Go"})
+
+    assert result["messages"][-2].text == "Slow. Quick."
+
+
+class Predicting(ScriptedModel):
+    """Bounds its answers by a field that calls do not take, as models of Ollama do."""
+
+    num_predict: int | None = None
+
+    def __init__(self, *replies: Any, **settings: Any) -> None:
+        super().__init__(*replies, **settings)
+
+
+def test_an_answer_is_bounded_by_the_field_that_the_model_has(call_mode: CallMode) -> None:
+    bounds: list[int | None] = []
+
+    class Noting(Predicting):
+        def _generate(self, *given: Any, **options: Any) -> Any:
+            bounds.append(self.num_predict)
+            return super()._generate(*given, **options)
+
+        def __init__(self, *replies: Any, **settings: Any) -> None:
+            super().__init__(*replies, **settings)
+
+    model = Noting(reporting(call("ls", path="/"), 1_000), reporting(AIMessage("Done."), 1))
+    call_mode.invoke(create_deep_agent(model, limits=Limits(tokens=9_000)), {"messages": "Go"})
+
+    assert [3_000 < (each or 0) < 7_500 for each in bounds] == [True, True]
+    assert model.num_predict is None

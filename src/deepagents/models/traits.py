@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from ipaddress import ip_address
 from typing import Any, Final, Literal, TypeGuard, cast
 from urllib.parse import urlsplit
@@ -29,6 +29,8 @@ _BOUND_REASONING: Final = frozenset({"thinking", "redacted_thinking", "reasoning
 
 ANSWER_SETTING: Final = "max_tokens"
 """The setting of a call that bounds its answer, where the model has a field of this name."""
+_ANSWER_FIELDS: Final = (ANSWER_SETTING, "max_completion_tokens", "max_output_tokens", "num_predict")
+"""The names that models have for it; the last two are Google's and Ollama's."""
 
 _log = logging.getLogger(__name__)
 
@@ -139,15 +141,19 @@ def _number_in_profile(model: BaseChatModel, key: str) -> int | None:
 
 def largest_answer(model: BaseChatModel, settings: Mapping[str, Any]) -> int | None:
     """Return how many tokens an answer may have: by the settings of the call, the model or its profile."""
-    names = (ANSWER_SETTING, "max_completion_tokens", "max_output_tokens")
-    found: tuple[object, ...] = (*map(settings.get, names), *(getattr(model, each, None) for each in names))
-    given = next((each for each in found if isinstance(each, int) and each > 0), None)
-    return given or _number_in_profile(model, "max_output_tokens")
+    own = {each: getattr(model, each, None) for each in _ANSWER_FIELDS}
+    return answer_in(settings) or answer_in(own) or _number_in_profile(model, "max_output_tokens")
 
 
-def takes_answer_bound(model: BaseChatModel) -> bool:
-    """Return whether a call of the model takes `max_tokens`."""
-    return ANSWER_SETTING in type(model).model_fields
+def answer_in(settings: Mapping[str, Any]) -> int | None:
+    """Return how many tokens an answer may have, by the settings of a call."""
+    found: Iterable[object] = map(settings.get, _ANSWER_FIELDS)
+    return next((each for each in found if isinstance(each, int) and each > 0), None)
+
+
+def answer_field(model: BaseChatModel) -> str | None:
+    """Return the field of a model that bounds its answers, if it has one."""
+    return next((each for each in _ANSWER_FIELDS if each in type(model).model_fields), None)
 
 
 def thinking_bound(model: BaseChatModel, settings: Mapping[str, Any]) -> int:

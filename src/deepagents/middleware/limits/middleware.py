@@ -139,7 +139,9 @@ class LimitsMiddleware(BaseMiddleware):
         return Budget(above, None if known else self.limits, self._prices)
 
     def _count_repeats(self, messages: Sequence[AnyMessage], call_id: str | None = None) -> int:
-        """Count the equal calls that end with this one, or with the last; no further than the limit and one.
+        """Count the equal calls, or equal pairs, that end with this one, or with the last.
+
+        It counts no further than the limit and one.
 
         They are read from the messages, so the count outlives a process.
         """
@@ -150,15 +152,18 @@ class LimitsMiddleware(BaseMiddleware):
         calls = (call for each in turn for call in reversed(each.tool_calls))
         if call_id is not None:
             calls = dropwhile(lambda call: call["id"] != call_id, calls)
-        last = next(calls, None)
-        if last is None:
-            return 0
-        same = takewhile(lambda call: (call["name"], call["args"]) == (last["name"], last["args"]), calls)
-        return 1 + sum(1 for _ in islice(same, most))
+        newest = [(call["name"], call["args"]) for call in islice(calls, 2 * (most + 1))]
+        return max(_count_cycles(newest, 1), _count_cycles(newest, 2))
 
     def _check_repeats(self, repeats: int) -> Reached | None:
         most = self.limits.repeats
         return Reached("repeats", most, repeats) if most and repeats > most else None
+
+
+def _count_cycles(calls: Sequence[Any], length: int) -> int:
+    """Return how often the first so many are there one after the other."""
+    same = takewhile(lambda pair: pair[0] == pair[1], zip(calls, calls[length:], strict=False))
+    return (min(len(calls), length) + sum(1 for _ in same)) // length
 
 
 def _learn_price(model: BaseChatModel, agent: Budget) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as Late
 from contextvars import ContextVar
+from typing import Any
 
 from langchain_core.messages import AnyMessage
 
 from deepagents._async import IOCall
+from deepagents.limits import Price
 from deepagents.middleware._base import BaseMiddleware, inner
 from deepagents.middleware._incremental import IncrementalCache
 from deepagents.middleware._requests import Request, Response, with_changes, with_messages
@@ -21,10 +23,11 @@ from deepagents.middleware.summarization.counting import ContextCounter
 from deepagents.models.prices import find_listed_price
 from deepagents.models.traits import (
     ANSWER_SETTING,
+    answer_field,
+    answer_in,
     largest_answer,
     model_identifier,
     model_provider,
-    takes_answer_bound,
     thinking_bound,
 )
 
@@ -35,7 +38,7 @@ class ReservationMiddleware(BaseMiddleware):
     """Reserve tokens and money for each request to a model, where a limit binds the agent.
 
     It stands next to the model and sees a request as it is sent. The request waits while others hold what it
-    needs. Where little is left, its answer is bounded by `max_tokens`, if the model takes that.
+    needs. Where little is left, its answer is bounded, if the model has a field for that.
     """
 
     def __init__(self) -> None:
@@ -72,7 +75,7 @@ class ReservationMiddleware(BaseMiddleware):
             largest_answer(model, settings) or AMPLE_ANSWER,
             price,
             thinking_bound(model, settings),
-            takes_answer_bound(model),
+            answer_field(model) is not None,
         )
 
     def _add(self, counted: int, messages: Sequence[AnyMessage]) -> int:
@@ -86,6 +89,26 @@ def claim_hold() -> Hold | None:
         return None
     hold.is_claimed = True
     return hold
+
+
+def hold_outside(
+    budget: Budget, name: str, estimate: int, settings: Mapping[str, Any], price: Price | None
+) -> Hold | None:
+    """Hold what a request may cost that no middleware has seen, such as that of a tool or a grader.
+
+    `None` where nothing limits it, or where the request is a part of one that is held. Its answer cannot be
+    bounded, and it does not wait: it may be made by what others wait for.
+
+    Raises:
+        LimitExceeded: when no answer of any use would fit.
+    """
+    outer = _HOLD.get()
+    if (outer is not None and outer.is_open) or not budget.is_limited("tokens", "money"):
+        return None
+    answer = answer_in(settings) or AMPLE_ANSWER
+    need = Need(estimate, budget.correct(name, estimate), answer, price, is_bounded=False)
+    found = budget.hold(need, waits=False)
+    return found if isinstance(found, Hold) else None
 
 
 async def _hold(budget: Budget, need: Need) -> Hold:
@@ -129,6 +152,10 @@ def _blocks_a_loop() -> bool:
 
 
 def _with_bound(request: Request, need: Need, answer: int) -> Request:
-    if answer >= need.answer or not need.is_bounded:
+    name = answer_field(request.model)
+    if name is None or answer >= need.answer:
         return request
-    return with_changes(request, model_settings={**request.model_settings, ANSWER_SETTING: answer})
+    if name == ANSWER_SETTING:
+        return with_changes(request, model_settings={**request.model_settings, ANSWER_SETTING: answer})
+    # Their calls take no such setting.
+    return with_changes(request, model=request.model.model_copy(update={name: answer}))

@@ -25,8 +25,9 @@ from deepagents.limits import Kind, Price, Tokens
 from deepagents.middleware.limits.budget import Budget, describe_unpriced
 from deepagents.middleware.limits.need import Hold
 from deepagents.middleware.limits.persistence import current_budget, running_spent, save_call, spending_from
-from deepagents.middleware.limits.reservation import claim_hold
+from deepagents.middleware.limits.reservation import claim_hold, hold_outside
 from deepagents.models.prices import find_listed_price
+from deepagents.tools._tool import CHARACTERS_PER_TOKEN
 
 _CALLBACK: ContextVar[UsageCallback | None] = ContextVar("deepagents_usage", default=None)
 
@@ -63,14 +64,14 @@ class UsageCallback(BaseCallbackHandler):
             ConfigError: when money is limited and its price is not known.
         """
         given = messages[0] if messages else []
-        self._begin(run_id, more.get("metadata") or {}, lambda: count_tokens_approximately(given))
+        self._begin(run_id, more, lambda: count_tokens_approximately(given))
 
     def on_llm_start(
         self, serialized: dict[str, Any], prompts: list[str], *, run_id: UUID, **more: Any
     ) -> None:
         """Count a request to a model that takes plain text."""
         # Four characters for a token, as `count_tokens_approximately` takes.
-        self._begin(run_id, more.get("metadata") or {}, lambda: sum(map(len, prompts)) // 4)
+        self._begin(run_id, more, lambda: sum(map(len, prompts)) // 4)
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **more: Any) -> None:
         """Count what an answered request used."""
@@ -82,7 +83,8 @@ class UsageCallback(BaseCallbackHandler):
         limited = call.budget.is_limited("tokens", "money")
         tokens = find_tokens(response)
         if limited:
-            if call.hold and tokens and tokens.input:
+            # What middleware has not seen may be anything, and resembles no other request.
+            if call.hold and call.hold.is_claimed and tokens and tokens.input:
                 call.budget.learn_report(call.model, call.hold.estimate, tokens.input)
             tokens = _credible(tokens or Tokens(), response, call.estimate_input)
         if tokens is None:
@@ -100,7 +102,9 @@ class UsageCallback(BaseCallbackHandler):
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **more: Any) -> None:
         """Forget a request that failed: it was counted, and no usage of it is known."""
         with self._lock:
-            self._open.pop(run_id, None)
+            call = self._open.pop(run_id, None)
+        if call and call.hold:
+            call.budget.release(call.hold)
 
     def on_tool_start(self, serialized: dict[str, Any], input_str: str, **more: Any) -> None:
         """Count a tool call before it is made.
@@ -114,7 +118,8 @@ class UsageCallback(BaseCallbackHandler):
     def _budget(self) -> Budget:
         return current_budget() or self._whole
 
-    def _begin(self, run_id: UUID, metadata: Mapping[str, Any], estimate_input: Callable[[], int]) -> None:
+    def _begin(self, run_id: UUID, about: Mapping[str, Any], estimate_input: Callable[[], int]) -> None:
+        metadata: Mapping[str, Any] = about.get("metadata") or {}
         budget, provider, name = self._budget(), metadata.get("ls_provider"), metadata.get("ls_model_name")
         price = budget.price(provider, name)
         if price is None and budget.is_limited("money"):
@@ -123,7 +128,12 @@ class UsageCallback(BaseCallbackHandler):
                 raise ConfigError(describe_unpriced(name))
         if error := budget.start("model_calls"):
             raise error
-        if hold := claim_hold():
+        hold = claim_hold()
+        if hold is None and budget.is_limited("tokens", "money"):
+            settings: Mapping[str, Any] = about.get("invocation_params") or {}
+            estimate = estimate_input() + len(repr(settings.get("tools") or "")) // CHARACTERS_PER_TOKEN
+            hold = hold_outside(budget, name or "", estimate, settings, price)
+        if hold:
             estimate_input = partial(getattr, hold, "estimate")
         with self._lock:
             self._open[run_id] = _ModelCall(budget, name or "", price, hold, estimate_input)
