@@ -134,3 +134,14 @@ def test_threads_are_not_mixed_up() -> None:
     for _ in range(2):
         for thread in "ab":
             assert breaks(agent, f"I am {thread}", {"configurable": {"thread_id": thread}}) == []
+
+
+def test_what_has_keys_that_are_no_text_can_be_compared() -> None:
+    class Odd(AgentMiddleware[Any, Any, Any]):
+        def wrap_model_call(self, request: Any, handler: Any) -> Any:
+            block: Any = {"type": "text", "text": "Go", "places": {(1, 2): "here"}}
+            first = HumanMessage([block], id="odd")
+            return handler(request.override(messages=[first, *request.messages]))
+
+    steps = [call("ls", path="/"), "Done."]
+    assert breaks(create_deep_agent(ScriptedModel(*steps), middleware=[Odd()])) == []

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.tools import BaseTool
@@ -24,7 +24,20 @@ Part: TypeAlias = "BaseMessage | Mapping[str, Any]"
 def serialise(part: Part) -> str:
     """Write a part of a request as a provider is sent it: without marks of a cache, ids and notes."""
     shown = _as_sent(part) if isinstance(part, BaseMessage) else remove_mark(part)
-    return _write(shown)
+    try:
+        return _write(shown)
+    except TypeError:
+        return _write(_with_text_keys(shown))
+
+
+def _with_text_keys(value: Any) -> Any:
+    """Return a value whose keys are text: what a tool returns may have others, such as tuples."""
+    if isinstance(value, Mapping):
+        given = cast("Mapping[Any, Any]", value)
+        return {str(key): _with_text_keys(each) for key, each in given.items()}
+    if isinstance(value, list | tuple):
+        return [_with_text_keys(each) for each in cast("Sequence[Any]", value)]
+    return value
 
 
 def blocks_sent(message: BaseMessage | None) -> list[dict[str, Any]]:

@@ -118,7 +118,8 @@ class ContextCompactor:
 
     def can_ask_in_place(self, context: Context, model: BaseChatModel) -> bool:
         """Return whether the conversation's own model writes its summary, and has room for that."""
-        has_room = context.window is None or context.tokens < FULL_SHARE * context.window
+        asked = context.tokens + self.summarizer.order_tokens
+        has_room = context.window is None or asked < FULL_SHARE * context.window
         # The whole conversation may be more than a caller lets the summarizer read.
         most = self.summarizer.most_tokens
         return has_room and (most is None or context.tokens <= most) and self.summarizer.is_written_by(model)

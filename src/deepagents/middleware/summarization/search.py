@@ -1,15 +1,16 @@
 """Search the archive of a conversation by words, and show where what fits best stands in it.
 
-The index is made for each search, in memory and from the files of the archive, so that it fits every backend.
+The files of the archive are looked through for each search, so that it fits every backend. There is no index,
+as to make one takes longer than to look through the text.
 """
 
 from __future__ import annotations
 
 import re
-import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import closing
-from typing import Final
+from math import log
+from typing import Final, NamedTuple
+from unicodedata import normalize
 
 from pydantic import BaseModel, Field
 
@@ -25,11 +26,21 @@ SEARCH_DESCRIPTION: Final = (
 _MOST_BYTES: Final = 32 * 1024 * 1024
 """How much of an archive is searched; the newest parts go first."""
 _MOST_FOUND: Final = 8
+_MOST_WORDS: Final = 30
+_COMMON: Final = 0.2
 _PIECE: Final = 800
 """Characters of one piece of the archive, which is what is found."""
 _WORD: Final = re.compile(r"\w+")
-# Thai to Khmer, kana, Han: written without spaces, so that SQLite takes a whole sentence for one word.
-_UNSPACED: Final = re.compile(r"([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff])")
+_MARKS: Final = re.compile("[\u0300-\u036f]")
+_FENCE: Final = re.compile("`{3,}")
+_IS_SEARCH: Final = f'"name": "{SEARCH_NAME}"'
+
+
+class _Piece(NamedTuple):
+    path: str
+    line: int
+    text: str
+    is_search: bool
 
 
 class SearchHistorySchema(BaseModel):
@@ -44,63 +55,93 @@ async def search_archive(files: FileCalls, newest: str, query: str) -> str:
     Raises:
         ToolFailure: for a query without words, and when no part of the archive can be read.
     """
-    words = list(dict.fromkeys(_WORD.findall(query.lower())))
+    words = list(dict.fromkeys(_WORD.findall(_fold(query))))[:_MOST_WORDS]
     if not words:
         raise ToolFailure("invalid_argument", f"the query {query!r} has no words; give some")
     parts: list[tuple[str, str]] = []
+    left_out: list[str] = []
     room, failure = _MOST_BYTES, None
     for path in reversed(find_parts(newest)):
+        if room <= 0:
+            left_out.append(path)
+            continue
         try:
             data = await files.download(path)
         except ToolFailure as error:
             failure = failure or error
+            left_out.append(path)
             continue
         room -= len(data)
         parts.append((path, data.decode(errors="replace")))
-        if room <= 0:
-            break
     if failure and not parts:
         raise failure
-    return await in_thread(lambda: _search(parts, words))
+    found = await in_thread(lambda: _search(parts, words))
+    return f"{found}\n\n[Not searched: {_name_some(left_out)}.]" if left_out else found
+
+
+def _name_some(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - _MOST_FOUND} more" if len(paths) > _MOST_FOUND else ""
+    return ", ".join(paths[:_MOST_FOUND]) + more
 
 
 def _search(parts: Sequence[tuple[str, str]], words: Sequence[str]) -> str:
-    pieces = [(path, line, text) for path, whole in reversed(parts) for line, text in _cut_into_pieces(whole)]
-    with closing(sqlite3.connect(":memory:")) as database:
-        database.execute("CREATE VIRTUAL TABLE pieces USING fts5(text)")
-        database.executemany(
-            "INSERT INTO pieces(rowid, text) VALUES (?, ?)",
-            ((at, _space(text)) for at, (_, _, text) in enumerate(pieces, 1)),
-        )
-        # Each word in quotes: nothing of a query is read as a sign of the query language.
-        asked = " OR ".join(f'"{_space(each)}"' for each in words)
-        found: list[tuple[int]] = database.execute(
-            "SELECT rowid FROM pieces WHERE pieces MATCH ? ORDER BY rank, rowid DESC LIMIT ?",
-            (asked, _MOST_FOUND),
-        ).fetchall()
-    if not found:
+    pieces = [_Piece(path, *piece) for path, whole in reversed(parts) for piece in _cut_into_pieces(whole)]
+    scores = _score([each.text for each in pieces], words)
+    # Of equal ones the newest first, and what earlier searches have found last: it was copied from here.
+    best = sorted(
+        (at for at, score in enumerate(scores) if score),
+        key=lambda at: (pieces[at].is_search, -scores[at], -at),
+    )
+    if not best:
         return "Nothing was found. Try other words."
-    shown = (pieces[at - 1] for (at,) in found)
-    return "\n\n".join(f"{path}, line {line}:\n{text}" for path, line, text in shown)
+    shown = (pieces[at] for at in best[:_MOST_FOUND])
+    return "\n\n".join(f"{each.path}, line {each.line}:\n{each.text}" for each in shown)
 
 
-def _space(text: str) -> str:
-    """Return a text in which each letter of a script without spaces is a word."""
-    return _UNSPACED.sub(r" \1 ", text)
+def _score(texts: Sequence[str], words: Sequence[str]) -> Sequence[float]:
+    """Return how well each text fits: by the words that it has, and how rare they are; a part counts half."""
+    folded = [_fold(text) for text in texts]
+    scores = [0.0] * len(folded)
+    for word in words:
+        is_whole = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)").search
+        holding = [at for at, text in enumerate(folded) if word in text]
+        weight = log(1 + len(folded) / max(len(holding), 1))
+        # What is everywhere tells little, and would take most of the time.
+        is_common = len(holding) > len(folded) * _COMMON
+        for at in holding:
+            scores[at] += weight if not is_common and is_whole(folded[at]) else weight / 2
+    return scores
 
 
-def _cut_into_pieces(whole: str) -> Iterator[tuple[int, str]]:
-    """Yield pieces of whole lines, each with the number of its first line; a message begins a new one."""
+def _fold(text: str) -> str:
+    """Return a text without case and accents."""
+    lower = text.lower()
+    return lower if lower.isascii() else _MARKS.sub("", normalize("NFD", lower))
+
+
+def _cut_into_pieces(whole: str) -> Iterator[tuple[int, str, bool]]:
+    """Yield pieces of whole lines, each with the number of its first line, and whether it is of a search.
+
+    A message begins a new one.
+    """
     first, lines, size = 1, list[str](), 0
+    fence, is_search = "", False
     for number, line in enumerate(whole.split("\n"), 1):
+        begins = not fence and line.startswith("### ")
+        if begins and lines:
+            yield first, "\n".join(lines), is_search
+            lines, size = [], 0
+        is_search = not begins and (is_search or (bool(fence) and _IS_SEARCH in line))
+        if marks := _FENCE.match(line):
+            fence = "" if line == fence else fence or marks[0]
         for at in range(0, max(len(line), 1), _PIECE):
             part = line[at : at + _PIECE]
-            if lines and (size + len(part) > _PIECE or part.startswith("### ")):
-                yield first, "\n".join(lines)
+            if lines and size + len(part) > _PIECE:
+                yield first, "\n".join(lines), is_search
                 lines, size = [], 0
             if not lines:
                 first = number
             lines.append(part)
             size += len(part) + 1
     if lines:
-        yield first, "\n".join(lines)
+        yield first, "\n".join(lines), is_search

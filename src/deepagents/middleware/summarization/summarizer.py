@@ -149,6 +149,11 @@ class Summarizer:
         if isinstance(target, RunnableLambda) and not hasattr(cast("object", target), "func"):
             await IOCall(_refuse_blocking, _allow_awaiting)
 
+    @property
+    def order_tokens(self) -> int:
+        """How many tokens the message has that asks for a summary of those before it."""
+        return self.count([HumanMessage(self.prompt + _ABOVE)])
+
     def is_written_by(self, model: BaseChatModel) -> bool:
         """Return whether this model is the one that writes the summaries."""
         # By their settings: the same name may have been resolved twice.
