@@ -57,7 +57,7 @@ def test_a_listing_shows_sizes_times_and_kinds(backend: Any, root: Path) -> None
     ("operation", "code", "said"),
     [
         (("ls", "/none"), "file_not_found", "Path '/none': path_not_found"),
-        (("ls", "/a.txt"), "not_a_directory", "Path '/a.txt': not_a_directory"),
+        (("ls", "/a.txt"), "not_a_directory", "'/a.txt' is a file, not a directory"),
         (("read", "/none"), "file_not_found", "File '/none' not found"),
         (("read", "/a.txt/b"), "not_a_directory", "Error reading file '/a.txt/b': Not a directory"),
         (("read", "/dir"), "is_directory", "File '/dir' not found: it is a directory"),

@@ -19,13 +19,19 @@ from typing import Any
 
 import pytest
 
+from deepagents import FilesystemPermission
+from deepagents._async import run
+from deepagents.backends import operations as ops
+from deepagents.backends.handle import open_backend
 from deepagents.backends.protocol import ExecuteResponse, FileDownloadResponse, FileUploadResponse
 from deepagents.backends.results import WriteResult
 from deepagents.backends.sandbox import MAX_OUTPUT_BYTES, TRUNCATION_MSG, BaseSandbox
 from deepagents.backends.sandbox.codec import MARK
+from deepagents.testing import call
 from deepagents.testing.contract.allowing import AllBut
 from tests.backends.sandboxes import DirectorySandbox, rooted
 from tests.conftest import CallMode
+from tests.tools.bench import Bench, code_of
 
 
 @pytest.fixture
@@ -789,3 +795,37 @@ def test_a_command_runs_once_where_its_output_cannot_be_kept(
 
     assert (found.offloaded, found.response.output) == (False, "hi\n")
     assert (sandbox.directory / "ran").read_text() == "hi\n"
+
+
+def test_a_moved_file_keeps_its_mode_and_an_added_one_replaces_none(
+    tmp_path: Path, sandbox: Any, call_mode: CallMode
+) -> None:
+    bench = Bench("disk", tmp_path, call_mode)
+    bench.place("/run.sh", "one\n")
+    bench.place("/inbox/old.txt", "theirs\n")
+    (tmp_path / "run.sh").chmod(0o750)
+    hidden = [FilesystemPermission(["read"], ["/inbox/**"], "deny")]
+    move = "*** Update File: /run.sh\n*** Move to: /go.sh\n-one\n+two"
+    script = [
+        call("apply_patch", patch=f"*** Begin Patch\n{body}\n*** End Patch")
+        for body in (move, "*** Add File: /inbox/old.txt\n+mine")
+    ]
+    moved, added = bench.run(*script, backend=sandbox, edit_form="patch", permissions=hidden, tools=[*FILES])
+
+    assert moved.status == "success"
+    assert bench.content("/go.sh") == "two\n"
+    assert (tmp_path / "go.sh").stat().st_mode & 0o777 == 0o750
+    assert code_of(added) == "already_exists"
+    assert bench.content("/inbox/old.txt") == "theirs\n"
+
+
+FILES = ("ls", "read_file", "write_file", "edit_file", "delete")
+
+
+def test_a_hint_looks_at_some_entries_alone(tmp_path: Path, sandbox: Any) -> None:
+    for number in range(ops.MOST_FOR_HINT + 50):
+        (tmp_path / f"{number}.txt").touch()
+    files = open_backend(sandbox).files(None)
+
+    assert len(run(files.perform(ops.Ls("/", hint=True))).entries) <= ops.MOST_FOR_HINT
+    assert run(files.perform(ops.Glob("*.txt", "/", hint=True))).truncated

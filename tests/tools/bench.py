@@ -58,6 +58,7 @@ class Bench:
         backend: BackendProtocol = (
             StateBackend() if self.where == "state" else FilesystemBackend(root_dir=self._root)
         )
+        backend = options.pop("backend", backend)
         middleware = [FilesystemMiddleware(backend=backend, **options)] if options else ()
         with ScriptedModel(*script, "Done.") as model:
             agent = create_deep_agent(model, backend=backend, middleware=middleware)

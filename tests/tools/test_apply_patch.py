@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from langgraph.types import Command
 
 from deepagents import FilesystemMiddleware, FilesystemPermission, create_deep_agent
 from deepagents.backends import FilesystemBackend
+from deepagents.backends.protocol import DeleteResult, WriteResult
 from deepagents.testing import ScriptedModel, call, calls
 from tests.conftest import CallMode
 from tests.tools.bench import Bench, code_of, meddling
@@ -310,3 +313,103 @@ def test_memory_that_a_patch_changed_is_read_again(call_mode: CallMode) -> None:
 
     assert "tabs" in model.asked[0].system
     assert "spaces" in model.asked[1].system
+
+
+@pytest.mark.parametrize("bench", [("disk", "sync"), ("disk", "async")], indirect=True)
+def test_a_file_keeps_its_mode_where_it_moves(bench: Bench, tmp_path: Path) -> None:
+    bench.place("/run.sh", "one\n")
+    (tmp_path / "run.sh").chmod(0o750)
+    apply(bench, "*** Update File: /run.sh", "*** Move to: /bin/go.sh", "-one", "+two")
+
+    assert (tmp_path / "bin" / "go.sh").read_text() == "two\n"
+    assert (tmp_path / "bin" / "go.sh").stat().st_mode & 0o777 == 0o750
+
+
+class Keeps(FilesystemBackend):
+    """Deletes no file of a directory."""
+
+    def delete(self, file_path: str, **options: Any) -> DeleteResult:
+        if file_path.startswith("/kept/"):
+            return DeleteResult(error="the disk is write-protected", code="io_error")
+        return super().delete(file_path, **options)
+
+
+def test_a_move_that_is_taken_back_gives_the_mode_back(tmp_path: Path, call_mode: CallMode) -> None:
+    disk = Bench("disk", tmp_path, call_mode)
+    disk.place("/run.sh", "one\n")
+    disk.place("/kept/b.txt", "b\n")
+    (tmp_path / "run.sh").chmod(0o750)
+    refused = apply(
+        disk,
+        "*** Update File: /run.sh",
+        "*** Move to: /go.sh",
+        "-one",
+        "+two",
+        "*** Delete File: /kept/b.txt",
+        backend=Keeps(root_dir=tmp_path),
+    )
+
+    assert "write-protected. Nothing was changed" in refused.text
+    assert (disk.content("/run.sh"), disk.content("/go.sh")) == ("one\n", None)
+    assert (tmp_path / "run.sh").stat().st_mode & 0o777 == 0o750
+
+
+def test_a_file_is_added_where_only_writing_is_allowed(classes: Bench) -> None:
+    hidden = [FilesystemPermission(["read"], ["/inbox/**"], "deny")]
+    classes.place("/inbox/old.txt", "theirs\n")
+    added = apply(classes, "*** Add File: /inbox/new.txt", "+mine", permissions=hidden)
+    refused = apply(classes, "*** Add File: /inbox/old.txt", "+mine", permissions=hidden)
+
+    assert added.status == "success"
+    assert classes.content("/inbox/new.txt") == "mine\n"
+    assert code_of(refused) == "already_exists"
+    assert classes.content("/inbox/old.txt") == "theirs\n"
+
+
+def test_bytes_that_are_not_text_are_named_with_their_line(tmp_path: Path, call_mode: CallMode) -> None:
+    disk = Bench("disk", tmp_path, call_mode)
+    disk.place_bytes("/old.txt", b"one\ncaf\xe9\n")
+    patched = apply(disk, "*** Update File: /old.txt", "-one", "+1")
+    edit = {"op": "replace", "anchor": "1:abc", "text": "1"}
+    changed = disk.run(call("edit_lines", file_path="/old.txt", edits=[edit]), edit_form="anchors")[0]
+
+    for refused in (patched, changed):
+        assert code_of(refused) == "invalid_encoding"
+        assert "Line 2 has bytes that are not UTF-8." in refused.text
+
+
+class Slow(FilesystemBackend):
+    """Is cancelled, as by its caller, while it writes the second file."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root_dir=root)
+        self.written: list[str] = []
+        self.cancel: Callable[[], object] = list
+
+    async def awrite(self, file_path: str, content: str, **options: Any) -> WriteResult:
+        self.written.append(file_path)
+        if len(self.written) == 2:
+            self.cancel()
+            await asyncio.sleep(0)
+        return await super().awrite(file_path, content, **options)
+
+
+async def test_a_cancelled_patch_is_made_whole(tmp_path: Path) -> None:
+    backend = Slow(tmp_path)
+    change = call("apply_patch", patch=patch("*** Add File: /a.txt", "+a", "*** Add File: /b.txt", "+b"))
+    files = FilesystemMiddleware(backend=backend, edit_form="patch")
+    with ScriptedModel(change) as model:
+        agent = create_deep_agent(model, backend=backend, middleware=[files])
+        running = asyncio.ensure_future(agent.ainvoke({"messages": "Go"}))
+        backend.cancel = running.cancel
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+    assert ((tmp_path / "a.txt").read_text(), (tmp_path / "b.txt").read_text()) == ("a\n", "b\n")
+
+
+def test_a_patch_that_changes_nothing_says_so(classes: Bench) -> None:
+    refused = apply(classes, "*** Update File: /a.py", "-import os", "+import os")
+
+    assert code_of(refused) == "invalid_argument"
+    assert "nothing changes" in refused.text

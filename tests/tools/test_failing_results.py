@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from langchain.tools import ToolRuntime
 from langchain.tools import tool as langchain_tool
 from langchain_core.messages import AIMessage, InvalidToolCall, ToolMessage
 
-from deepagents import FilesystemPermission, create_deep_agent
-from deepagents.backends import FilesystemBackend
+from deepagents import FilesystemPermission, HarnessProfile, create_deep_agent, register_harness_profile
+from deepagents.backends import FilesystemBackend, StateBackend
+from deepagents.backends.protocol import GlobResult, LsResult
 from deepagents.testing import ScriptedModel, call
 from tests.conftest import CallMode
 from tests.tools.bench import Bench
@@ -144,3 +146,101 @@ def test_arguments_that_are_not_json_show_where() -> None:
     told = create_deep_agent(model).invoke({"messages": "List."})["messages"][-2].text
 
     assert "Expecting ',' delimiter at character 14, after '{\"path\": \"/a\" ' and before '\"/b\"}'." in told
+
+
+def test_no_result_names_a_tool_that_was_not_offered(call_mode: CallMode) -> None:
+    profile = HarnessProfile(excluded_tools=frozenset({"write_file"}))
+    script = [call("read_file", file_path="/new.py"), call("write_fil", file_path="/new.py"), "Done."]
+    with ScriptedModel(*script, provider="offers", model_name="none") as model:
+        register_harness_profile("offers:none", profile)
+        result = call_mode.invoke(create_deep_agent(model), {"messages": "Go"})
+
+    assert "write_file" not in model.asked[0].tool_names
+    told = [each.text for each in result["messages"] if each.type == "tool"]
+    assert "'/new.py' not found" in told[0]
+    assert "write_fil is not a valid tool" in told[1]
+    assert not any("write_file" in each for each in told)
+
+
+def test_a_missing_path_is_looked_for_with_bounded_work(tmp_path: Path, call_mode: CallMode) -> None:
+    for folder in range(40):
+        (tmp_path / f"f{folder}").mkdir()
+        for file in range(400):
+            (tmp_path / f"f{folder}" / f"{file}.txt").touch()
+    looked = CountingScans()
+    sys.addaudithook(looked)
+    bench = Bench("disk", tmp_path, call_mode)
+    with looked:
+        text = bench.use("read_file", file_path="/gone.py").text
+
+    assert "'/gone.py' not found" in text
+    # 16,000 entries are there.
+    assert looked.directories < 35
+
+
+class CountingScans:
+    """Counts the directories that are listed meanwhile; an audit hook cannot be taken out again."""
+
+    def __init__(self) -> None:
+        self.directories = 0
+        self._counts = False
+
+    def __call__(self, event: str, _: Any) -> None:
+        self.directories += self._counts and event == "os.scandir"
+
+    def __enter__(self) -> None:
+        self._counts = True
+
+    def __exit__(self, *_: object) -> None:
+        self._counts = False
+
+
+class NoSearch(StateBackend):
+    """A backend of somebody else whose searches fail."""
+
+    def glob(self, pattern: str, path: str | None = None, **options: Any) -> GlobResult:
+        raise RuntimeError("no search today")
+
+    def ls(self, path: str, **options: Any) -> LsResult:
+        return LsResult(entries=[cast("Any", {"name": "odd"})])
+
+
+def test_a_hint_that_fails_leaves_the_plain_result_and_no_trace(
+    call_mode: CallMode, caplog: pytest.LogCaptureFixture
+) -> None:
+    with ScriptedModel(call("read_file", file_path="/a.py"), "Done.") as model:
+        result = call_mode.invoke(create_deep_agent(model, backend=NoSearch()), {"messages": "Go"})
+
+    assert "'/a.py' not found" in result["messages"][-2].text
+    assert [each for each in caplog.records if each.exc_info] == []
+
+
+def test_an_edit_that_changes_nothing_says_so(bench: Bench) -> None:
+    bench.place("/a.txt", "x\n")
+    told = bench.use("edit_file", file_path="/a.txt", old_string="x", new_string="x")
+
+    assert told.status == "error"
+    assert "nothing would change" in told.text
+
+
+def test_two_calls_in_turn_are_told_that_they_repeat(bench: Bench) -> None:
+    bench.place("/a.txt", "x")
+    look, other = call("read_file", file_path="/a.txt"), call("ls", path="/")
+    told = bench.run(look, other, look, other, look, other)
+
+    assert [each.text.endswith("and the same result.]") for each in told] == [False] * 3 + [True] * 3
+
+
+def test_an_archive_is_said_to_be_one(bench: Bench) -> None:
+    bench.place_bytes("/a.zip", b"PK\x03\x04\0\xff" * 100)
+    told = bench.use("read_file", file_path="/a.zip").text
+
+    assert told.startswith("'/a.zip' cannot be shown: its 600 B are not UTF-8 text (application/zip).")
+
+
+@pytest.mark.parametrize("bench", [("disk", "sync"), ("disk", "async")], indirect=True)
+def test_a_file_that_is_listed_is_said_to_be_one(bench: Bench) -> None:
+    bench.place("/a.txt", "x")
+
+    told = bench.use("ls", path="/a.txt").text
+    assert told == "Error: '/a.txt' is a file, not a directory. To see it call read_file. [not_a_directory]"

@@ -33,7 +33,6 @@ NAMED = [
     ("/a.wav", b"RIFF\0\0\0\0WAVEfmt ", "audio", "audio/wav"),
     ("/a.m4a", MP4, "audio", "audio/mp4"),
     ("/a.docx", b"PK\x03\x04\0", "file", f"{OFFICE}.wordprocessingml.document"),
-    ("/a.bin", b"\0\xff", "file", "application/octet-stream"),
 ]
 
 

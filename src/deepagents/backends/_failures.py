@@ -31,12 +31,12 @@ _TRANSFER_ENDS: Final[Mapping[str, str]] = {
 _log = logging.getLogger(__name__)
 
 
-def failure(method: str, error: Exception) -> BackendError:
-    """Make the error for what a method raised, with the code that fits."""
-    return BackendError(_code_of(error), f"{method} failed: {_reason(error)}")
+def failure(method: str, error: Exception, *, is_news: bool = True) -> BackendError:
+    """Make the error for what a method raised, with the code that fits; log it if that `is_news`."""
+    return BackendError(_code_of(error), f"{method} failed: {_reason(error, is_news)}")
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: Exception, is_news: bool) -> str:
     """Describe an error without texts that may name real paths, hosts and keys: those go to the log."""
     level = logging.INFO
     match error:
@@ -48,7 +48,8 @@ def _reason(error: Exception) -> str:
             reason = str(error)
         case _:
             reason, level = type(error).__name__, logging.WARNING
-    _log.log(level, "a backend failed", exc_info=error)
+    if is_news:
+        _log.log(level, "a backend failed", exc_info=error)
     return reason
 
 

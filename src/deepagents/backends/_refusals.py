@@ -27,6 +27,11 @@ def stale_version(what: str, happened: str) -> BackendError:
     return BackendError("stale_version", text)
 
 
+def already_there(what: str) -> BackendError:
+    """Make the error for a new file where there is one."""
+    return BackendError("already_exists", f"{what} exists already.")
+
+
 def not_a_file(what: str) -> BackendError:
     """Make the error for a directory where a file is wanted."""
     return BackendError("is_directory", f"{what} not found: it is a directory. List it with ls.")
@@ -47,5 +52,5 @@ def not_listable(
 ) -> BackendError:
     """Make the error for a listing of what is not a directory."""
     if code == "not_a_directory":
-        return BackendError(code, f"Path '{path}': {code}.{hint} To see a file call read_file.")
+        return BackendError(code, f"'{path}' is a file, not a directory.{hint} To see it call read_file.")
     return BackendError(code, f"Path '{path}': path_not_found.{hint}")

@@ -153,7 +153,7 @@ def _check(backend: BackendProtocol, can: Capabilities, performing: Perform) -> 
         except (GraphBubbleUp, BackendError, RunConfigError):
             raise
         except Exception as error:
-            raise failure(op.method, error) from error
+            raise failure(op.method, error, is_news=not op.hint) from error
 
     return perform
 
@@ -241,6 +241,10 @@ class FileCalls:
     async def write(self, path: str, content: str, expected_version: str | None) -> WriteResult:
         """Create or replace a file, unless it changed since `expected_version`."""
         return await self._do(ops.Write(path, content, self._expect_version(path, expected_version)))
+
+    async def create(self, path: str, content: str, mode_of: str | None = None) -> WriteResult:
+        """Create a file, if need be with the mode of another; none is replaced, if the backend knows how."""
+        return await self._do(ops.Write(path, content, creates=True, mode_of=mode_of))
 
     async def append(self, path: str, text: str) -> WriteResult:
         """Add text to the end of a file as it is, half characters included; make the file if need be.

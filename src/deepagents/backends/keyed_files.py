@@ -16,7 +16,7 @@ from deepagents._paths import is_within, name, normalise
 from deepagents.backends import filedata
 from deepagents.backends import operations as ops
 from deepagents.backends._query import Query, matches_in
-from deepagents.backends._refusals import Denied, not_a_file, not_listable, undeletable_root
+from deepagents.backends._refusals import Denied, already_there, not_a_file, not_listable, undeletable_root
 from deepagents.backends.operations import Operation
 from deepagents.backends.protocol import Allowed
 from deepagents.backends.results import (
@@ -51,6 +51,10 @@ class KeyedFiles(ABC):
     async def files(self) -> Mapping[str, FileData]:
         """Return all files."""
 
+    async def some_files(self) -> Mapping[str, FileData]:
+        """Return as many files as a hint is worth: all, where that costs no more."""
+        return await self.files()
+
     @abstractmethod
     async def put_all(self, files: Mapping[str, FileData | None]) -> None:
         """Keep some files, and remove those that are `None`."""
@@ -78,7 +82,7 @@ class KeyedFiles(ABC):
     async def _ls(self, op: ops.Ls) -> LsResult:
         """List one directory, in one round trip."""
         directory = normalise(op.path)
-        return list_directory(await self.files(), directory, op.allowed)
+        return list_directory(await self._files_for(op), directory, op.allowed)
 
     async def _read(self, op: ops.Read) -> ReadResult:
         """Read some lines, in one round trip."""
@@ -90,7 +94,7 @@ class KeyedFiles(ABC):
         """Find files, in one round trip."""
         start = normalise(op.at)
         parse_glob(op.pattern)
-        return find_files(await self.files(), op.pattern, start, op.allowed)
+        return find_files(await self._files_for(op), op.pattern, start, op.allowed)
 
     async def _grep(self, op: ops.Grep) -> GrepResult:
         """Find lines, in one round trip."""
@@ -126,6 +130,8 @@ class KeyedFiles(ABC):
                     data = filedata.append_checked(path, await self._get(path), content)
                 case ops.Write(content=content, expected_version=expected):
                     current = await self._get(path)
+                    if op.creates and current is not None:
+                        raise already_there(f"File '{path}'")
                     data = filedata.make_written(path, current, content, expected)
             version = filedata.file_version(data)
             await self.put_all({path: data})
@@ -194,6 +200,9 @@ class KeyedFiles(ABC):
         except BackendError as error:
             return [FileDownloadResponse(given, error=error.text) for given in op.files]
         return [_as_download(given, usable[given], found, others) for given in op.files]
+
+    async def _files_for(self, op: Operation) -> Mapping[str, FileData]:
+        return await (self.some_files() if op.hint else self.files())
 
     async def _get(self, path: str) -> FileData | None:
         return (await self.get_all([path])).get(path)

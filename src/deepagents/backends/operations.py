@@ -35,6 +35,8 @@ from deepagents.permissions import FilesystemOperation
 Perform: TypeAlias = Callable[["Operation"], Coroutine[Any, Any, Any]]
 """What performs an operation: it returns the result, or raises `BackendError`. There is no third way."""
 _FILE: Final = MappingProxyType({"path": "file_path"})
+MOST_FOR_HINT: Final = 10_000
+"""How many entries of directories are looked at for what is only a hint: some tenths of a second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +44,8 @@ class Operation:
     """One operation on the files of a backend.
 
     `allowed` says what the caller may know or change; `seconds` is how long the caller waits, where that is
-    not what it waits for any operation. The class says which `method` of a backend performs it, and how that
+    not what it waits for any operation. What is only for a `hint` may look at `MOST_FOR_HINT` entries, and
+    its failure is not logged. The class says which `method` of a backend performs it, and how that
     is called: with which fields by position, with which by name, and with which where its signature takes
     them; `renamed` are fields whose parameters have other names there. `right` is the name that rules have
     for it, `result` what holds its error for callers of a method.
@@ -58,6 +61,7 @@ class Operation:
 
     allowed: Allowed | None = None
     seconds: float | None = None
+    hint: bool = False
 
     @property
     def paths(self) -> Sequence[str]:
@@ -92,13 +96,20 @@ class Read(Operation):
 
 @dataclass(frozen=True, slots=True)
 class Write(Operation):
-    """Create a file or replace it whole, unless it changed since `expected_version`."""
+    """Create a file or replace it whole, unless it changed since `expected_version`.
+
+    Two more are for backends of this package alone: with `creates`, no file is replaced, and a new file gets
+    the mode and owner of `mode_of`.
+    """
 
     method, right, result, renamed = "write", "write", WriteResult, _FILE
     by_position, optional = ("path", "content"), ("expected_version", "allowed")
     path: str
     content: str
     expected_version: str | None = None
+    _: KW_ONLY
+    creates: bool = False
+    mode_of: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ NamespaceFactory: TypeAlias = Callable[[Runtime[Any]], Namespace]
 
 FIRST_PAGE: Final = 100_000
 """How many items to ask a store for at first: nearly always all of them, in one round trip."""
+_PAGE_FOR_HINT: Final = 1_000
 _LARGEST_CUT: Final = 10_000
 """No store is known that cuts its pages to more items than this."""
 # Multiples of 50 are seen as well; these are the other sizes at which servers cut pages.
@@ -174,9 +175,16 @@ class StoreItems(KeyedFiles):
 
     async def files(self) -> dict[str, FileData]:
         """Return all files: those of this namespace, and of none below it."""
+        return self._files_of(await self._items())
+
+    async def some_files(self) -> dict[str, FileData]:
+        """Return the files of one page: an item comes with all that is in it."""
+        return self._files_of(await self._reporting(self._page(_PAGE_FOR_HINT, 0)))
+
+    def _files_of(self, items: Iterable[Item]) -> dict[str, FileData]:
         own = self.namespace
         # A search by prefix also finds what lies in namespaces below, which is not ours.
-        found = {item.key: _file(item) for item in await self._items() if item.namespace == own}
+        found = {item.key: _file(item) for item in items if item.namespace == own}
         return {key: data for key, data in found.items() if _PATH.fullmatch(key)}
 
     async def _items(self) -> list[Item]:

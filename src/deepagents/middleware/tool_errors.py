@@ -12,36 +12,42 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
+from itertools import pairwise
 from traceback import walk_tb
 from types import CodeType
-from typing import Any, Final, NoReturn, cast
+from typing import Annotated, Any, Final, NoReturn, NotRequired, cast
 
-from langchain.agents.middleware.types import ToolCallRequest
+from langchain.agents import AgentState
+from langchain.agents.middleware.types import PrivateStateAttr, ToolCallRequest
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
+from langgraph.channels import UntrackedValue
 from langgraph.errors import GraphBubbleUp
 from pydantic import BaseModel, PydanticInvalidForJsonSchema, ValidationError
 from typing_extensions import TypeIs
 
 from deepagents._async import IOCall
 from deepagents._state.runtime import emit
+from deepagents._state.schema import NOT_SHARED
 from deepagents._text import describe_exception, truncate
 from deepagents.errors import AwaitableOnly, CodedError, ConfigError, ErrorCode, RunConfigError
 from deepagents.middleware._base import BaseMiddleware, inner
-from deepagents.middleware._requests import Request, Response, ToolResult
+from deepagents.middleware._requests import Request, Response, ToolResult, keeping
+from deepagents.tools._arguments import describe_misfit, describe_unknown
 from deepagents.tools._tool import (
+    OFFERED_CHANNEL,
     SpecTool,
-    describe_misfit,
-    describe_unknown,
     failure_message,
     names_of_tools,
+    offered_tools,
     tool_name,
 )
 
 _ORIGIN: Final = "raised_by_tool"
 _MOST_CHARACTERS: Final = 4_000
 _REPEATED: Final = "\n[Same call and same result as just before.]"
+_REPEATED_PAIR: Final = "\n[Same two calls as just before, and the same result.]"
 _log = logging.getLogger(__name__)
 
 
@@ -86,17 +92,40 @@ class ToolErrorMiddleware(BaseMiddleware):
             _log.warning("the tool %r failed, and the model was told so", tool, exc_info=error)
 
 
+_Offered = Annotated[
+    frozenset[str], UntrackedValue(frozenset[str], guard=False), PrivateStateAttr, NOT_SHARED
+]
+
+
+class OfferedState(AgentState[Any]):
+    """State of an agent that knows which tools its model was offered last."""
+
+    _offered_tools: NotRequired[_Offered]
+
+
 class ToolOriginMiddleware(BaseMiddleware):
-    """Mark what a tool raised, and emit an event for each failed call of the model, even if it is retried."""
+    """Mark what a tool raised, and emit an event for each failed call of the model, even if it is retried.
+
+    As the innermost, it also notes which tools the model is offered: no result may name another.
+    """
+
+    state_schema = OfferedState
 
     async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
         try:
-            return await inner(handler, request)
+            response = await inner(handler, request)
         except GraphBubbleUp:
             raise
         except Exception as error:
             emit("model_failed", error=type(error).__name__)
             raise
+        names = names_of_tools(request.tools)
+        known: Mapping[str, Any] = cast("Mapping[str, Any]", request.state)
+        return (
+            response
+            if known.get(OFFERED_CHANNEL) == names
+            else keeping(response, [], {OFFERED_CHANNEL: names})
+        )
 
     async def _around_tool(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]
@@ -156,7 +185,7 @@ def _explain_result(result: ToolResult, request: ToolCallRequest) -> ToolResult:
         call = request.tool_call
         return failure_message(call["name"], call["id"] or "", "invalid_argument", wrong)
     code: ErrorCode = "not_supported" if request.tool is None else "tool_failed"
-    content = result.content if request.tool else f"{result.text}{_name_nearest(request)}"
+    content = result.content if request.tool else _describe_tools(request)
     kwargs = {**result.additional_kwargs, "error_code": code}
     return result.model_copy(update={"content": content, "additional_kwargs": kwargs})
 
@@ -169,39 +198,52 @@ def _note_repeat(result: ToolResult, request: ToolCallRequest) -> ToolResult:
     # Blocks may hold more than text, which a note must not replace.
     if not result.content or not isinstance(result.content, str):
         return result
-    before = _result_before(request)
-    # Its own note apart: a third call is the same again.
-    if before is None or before.text.removesuffix(_REPEATED) != result.content:
-        return result
-    return result.model_copy(update={"content": f"{result.content}{_REPEATED}"})
+    turns = _last_turns(request)
+    asked = [_calls_of(turn) for turn in turns]
+    notes = {2: _REPEATED}
+    if len(turns) == 4 and asked[0] == asked[2]:
+        notes[3] = _REPEATED_PAIR
+    for back, note in notes.items():
+        before = _result_in(turns[-back], request.tool_call) if len(turns) >= back else None
+        # Its own note apart: a third call is the same again.
+        if before is not None and before.removesuffix(note) == result.content:
+            return result.model_copy(update={"content": f"{result.content}{note}"})
+    return result
 
 
-def _result_before(request: ToolCallRequest) -> ToolMessage | None:
-    """Return the result of the same call in the turn before; `None` where there was none."""
+def _last_turns(request: ToolCallRequest) -> Sequence[Sequence[BaseMessage]]:
+    """Return the last four turns, the newest last: the answer of the model, and the results behind it."""
     state = cast("Mapping[str, Any]", request.state)
     messages: Sequence[BaseMessage] = state.get("messages", ())
-    turns = [at for at, each in enumerate(messages) if isinstance(each, AIMessage)][-2:]
-    if len(turns) < 2 or not isinstance(asked := messages[turns[0]], AIMessage):
-        return None
-    call = request.tool_call
-    same = {
-        each["id"]
-        for each in asked.tool_calls
-        if (each["name"], each["args"]) == (call["name"], call["args"])
-    }
-    between = messages[turns[0] + 1 : turns[1]]
-    return next(
-        (each for each in between if isinstance(each, ToolMessage) and each.tool_call_id in same), None
+    starts = [at for at, each in enumerate(messages) if isinstance(each, AIMessage)][-4:]
+    return [messages[at:end] for at, end in pairwise([*starts, len(messages)])]
+
+
+def _calls_of(turn: Sequence[BaseMessage]) -> Sequence[Any]:
+    answer = turn[0]
+    return (
+        [(each["name"], each["args"]) for each in answer.tool_calls] if isinstance(answer, AIMessage) else ()
     )
 
 
-def _name_nearest(request: ToolCallRequest) -> str:
-    """Name the tools whose names are like the one that was called."""
+def _result_in(turn: Sequence[BaseMessage], call: Mapping[str, Any]) -> str | None:
+    """Return the result that the same call had in a turn; `None` where there was none."""
+    answer = turn[0]
+    made = answer.tool_calls if isinstance(answer, AIMessage) else ()
+    same = {each["id"] for each in made if (each["name"], each["args"]) == (call["name"], call["args"])}
+    results = (each for each in turn if isinstance(each, ToolMessage) and each.tool_call_id in same)
+    return next((each.text for each in results), None)
+
+
+def _describe_tools(request: ToolCallRequest) -> str:
+    """Name the tools that the model has, and those whose names are like the one that it called."""
     # Its type is generic, and not written out by LangChain.
     untyped: Any = request
-    names = names_of_tools(getattr(untyped.runtime, "tools", ()))
-    near = get_close_matches(request.tool_call["name"], sorted(names), n=2)
-    return f" Nearest in name: {' and '.join(near)}." if near else ""
+    called, names = request.tool_call["name"], [each.name for each in offered_tools(untyped.runtime)]
+    near = get_close_matches(called, sorted(names), n=2)
+    others = f", try one of [{', '.join(names)}]" if names else ""
+    nearest = f" Nearest in name: {' and '.join(near)}." if near else ""
+    return f"Error: {called} is not a valid tool{others}.{nearest}"
 
 
 def _name_ignored(result: ToolMessage, request: ToolCallRequest) -> ToolMessage:

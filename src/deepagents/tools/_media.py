@@ -89,12 +89,29 @@ _CONTAINERS: Final[Mapping[str, Callable[[str], bool]]] = MappingProxyType(
 """Types whose beginning leaves open what is inside: the named types that it may be."""
 
 
+_OPAQUE: Final = frozenset(("application/octet-stream", "application/zip", "application/x-ole-storage"))
+
+
 @dataclass(frozen=True, slots=True)
 class Media:
     """The kind of a file, by its name and its first bytes."""
 
     kind: str
     media_type: str
+
+    @property
+    def is_opaque(self) -> bool:
+        """True for bytes that no provider shows to a model."""
+        return self.media_type in _OPAQUE
+
+
+def describe_opaque(media: Media, shown: str, base64_content: str) -> str:
+    """Say what a file is that no model can be shown."""
+    size = format_size(size_of_base64(base64_content))
+    return (
+        f"{shown!r} cannot be shown: its {size} are not UTF-8 text ({media.media_type}). A command can look "
+        "into it or convert it."
+    )
 
 
 def media_of(path: str, base64_content: str) -> Media:

@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Final
 
+from langgraph.errors import GraphBubbleUp
+
 from deepagents._paths import CommandPaths, name, parent
+from deepagents.backends import operations as ops
 from deepagents.backends.handle import FileCalls
-from deepagents.errors import ToolFailure
+from deepagents.errors import BackendError, ToolFailure
 
 _SECONDS: Final = 2.0
-"""How long a search for the name may take: it is only a hint."""
+"""How long a backend that does not bound its work may take: it is only a hint."""
 SAME_NAME: Final = "There is"
 _SHOWN: Final = 3
 _LISTED: Final = 10
@@ -25,6 +28,16 @@ async def describe_instead(files: FileCalls, paths: CommandPaths, path: str) -> 
     if files.rights is not None and files.rights.asked:
         # A person approved of this path alone, and the rules would take it for more.
         return ""
+    try:
+        return await _find_instead(files, paths, path)
+    except GraphBubbleUp:
+        raise
+    # A backend of somebody else may answer anything; the failure itself is told without a hint.
+    except Exception:  # noqa: BLE001
+        return ""
+
+
+async def _find_instead(files: FileCalls, paths: CommandPaths, path: str) -> str:
     if same := await _find_same_name(files, path):
         return _sentence(SAME_NAME, same, paths)
     siblings = await _list(files, parent(path))
@@ -47,8 +60,8 @@ async def _find_same_name(files: FileCalls, path: str) -> list[str]:
     if not name(path) or not _NOT_IN_PATTERNS.isdisjoint(name(path)):
         return []
     try:
-        found = (await files.glob(name(path), None, _SECONDS)).matches or []
-    except ToolFailure:
+        found = (await files.perform(ops.Glob(name(path), seconds=_SECONDS, hint=True))).matches or []
+    except (BackendError, ToolFailure):
         return []
     return sorted((each["path"] for each in found), key=lambda each: (-_common(each, path), each))[:_SHOWN]
 
@@ -61,6 +74,7 @@ def _common(one: str, other: str) -> int:
 
 async def _list(files: FileCalls, directory: str) -> list[str]:
     try:
-        return sorted(each["path"] for each in (await files.ls(directory)).entries or [])
-    except ToolFailure:
+        listed = await files.perform(ops.Ls(directory, seconds=_SECONDS, hint=True))
+        return sorted(each["path"] for each in listed.entries or [])
+    except (BackendError, ToolFailure):
         return []

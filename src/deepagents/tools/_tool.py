@@ -16,10 +16,10 @@ from langchain_core.tools.base import ArgsSchema
 from langgraph.types import Command
 from pydantic import BaseModel, ConfigDict, Field, InstanceOf
 from pydantic.fields import FieldInfo
-from pydantic_core import ErrorDetails
 
 from deepagents._async import Coro, arun, run
 from deepagents._paths import CommandPaths, normalise
+from deepagents._state.runtime import has_channel, in_graph, read_channel
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.filedata import looks_binary
 from deepagents.backends.handle import FileCalls
@@ -30,6 +30,8 @@ from deepagents.tools._missing import SAME_NAME, describe_instead
 from deepagents.tools._versions import FileVersions
 
 CHARACTERS_PER_TOKEN: Final = 4
+OFFERED_CHANNEL: Final = "_offered_tools"
+"""The state key of the names of the tools that the last request of the model offered."""
 _RESULT_TOKENS: Final = 20_000
 READ_ON: Final = (
     "Read it in parts with read_file, for example with offset=0 and limit=100, or search it with grep."
@@ -327,7 +329,7 @@ async def _point_on(text: str, spec: ToolSpec, arguments: dict[str, Any], contex
         return text
     files = context.files
     instead = await describe_instead(files, context.paths, path)
-    offered = [each for each in getattr(runtime, "tools", ()) if isinstance(each, SpecTool)]
+    offered = [each for each in offered_tools(runtime) if isinstance(each, SpecTool)]
     creator = next((each.name for each in offered if each.spec.creates_files), "")
     wants_file = spec.effect in ("read", "write")
     may_write = files.rights is None or files.rights.rules.decide("write", path) != "deny"
@@ -354,22 +356,6 @@ def failure_text(code: ErrorCode, text: str) -> str:
     return f"{sentence} [{code}]"
 
 
-def describe_misfit(tool: str, errors: Iterable[ErrorDetails]) -> str:
-    """Name the arguments that do not fit a tool, without repeating them."""
-    problems = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in errors)
-    return f"{tool} cannot be called so: {problems}"
-
-
-def describe_unknown(
-    tool: str, given: Iterable[str], fields: Mapping[str, FieldInfo], unseen: Iterable[str] = ()
-) -> str:
-    """Name the arguments that a tool does not take, with those that it does; `""` where it takes all."""
-    known = {*fields, *(each.alias for each in fields.values())}
-    unknown = [repr(name) for name in given if name not in known]
-    takes = ", ".join(name for name in fields if name not in unseen)
-    return f"{tool} takes no {' and no '.join(unknown)}; it takes {takes}" if unknown else ""
-
-
 def artifact_name(call_id: str, mark: str) -> str:
     """Make a file name for what a call returned: readable, and unique by its mark."""
     readable = re.sub(r"[^A-Za-z0-9_-]", "_", call_id)[:60]
@@ -392,6 +378,15 @@ def tool_name(tool: Any) -> str | None:
     inside = described.get("function")
     name = cast("dict[str, Any]", inside).get("name") if isinstance(inside, dict) else described.get("name")
     return name if isinstance(name, str) else None
+
+
+def offered_tools(runtime: Any) -> Sequence[Any]:
+    """Return the tools of a graph that the model was offered; all, where no middleware notes that."""
+    tools = getattr(runtime, "tools", ())
+    if not in_graph() or not has_channel(OFFERED_CHANNEL):
+        return tools
+    names: frozenset[str] = read_channel(OFFERED_CHANNEL) or frozenset()
+    return [each for each in tools if tool_name(each) in names]
 
 
 def names_of_tools(*given: Iterable[Any]) -> frozenset[str]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from pydantic import BaseModel, Field
 
+from deepagents._async import as_io_call, finish_first
 from deepagents._paths import normalise
 from deepagents._text.patch import FilePatch, apply_hunks, parse_patch
 from deepagents.errors import BackendError, ToolFailure
@@ -26,12 +28,16 @@ class ApplyPatchSchema(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What a file holds and what it shall hold; `None` where there is or shall be no file."""
+    """What a file holds and what it shall hold; `None` where there is or shall be no file.
+
+    `other` is the other path of a file that moves.
+    """
 
     path: str
     before: bytes | None
     after: str | None
     version: str | None = None
+    other: str | None = None
 
 
 async def _apply_patch(context: ToolContext, patch: str) -> ToolOutput:
@@ -49,7 +55,12 @@ async def _apply_patch(context: ToolContext, patch: str) -> ToolOutput:
         problems.append(ToolFailure("invalid_argument", f"'{twice}' is in the patch twice."))
     if problems:
         raise ToolFailure(problems[0].code, "\n".join([*(each.text for each in problems), _UNDONE]))
-    await _make(context, steps)
+    # A cancellation waits until all is made or taken back.
+    versions = await finish_first(as_io_call(partial(_make, context, steps)))
+    for path, version in versions:
+        if version is None:
+            context.versions.forget_below(path)
+        context.versions.remember(path, version)
     return ToolOutput("; ".join(_describe(context, each) for each in files))
 
 
@@ -68,37 +79,50 @@ async def _find_steps(context: ToolContext, file: FilePatch) -> list[_Step]:
     changed, before = apply_hunks(text, file.hunks) if file.hunks else text, text.encode()
     target = normalise(context.paths.own(file.move_to)) if file.move_to else path
     if target == path:
+        if changed == text:
+            raise BackendError("invalid_argument", f"'{path}' would stay as it is: nothing changes.")
         return [_Step(path, before, changed, version)]
     await context.files.check_write(target)
-    return [await _new_file(context, target, changed), _Step(path, before, None)]
+    new = await _new_file(context, target, changed)
+    return [replace(new, other=path), _Step(path, before, None, other=target)]
 
 
 async def _new_file(context: ToolContext, path: str, text: str) -> _Step:
     try:
         await context.files.read(path, 0, 1)
     except ToolFailure as failure:
-        if failure.code == "file_not_found":
+        # Who may write there need not be allowed to look; the write itself replaces nothing.
+        if failure.code in ("file_not_found", "permission_denied"):
             return _Step(path, None, text)
         raise
     raise ToolFailure("already_exists", f"'{path}' exists already. Change it with *** Update File: {path}")
 
 
-async def _make(context: ToolContext, steps: Sequence[_Step]) -> None:
-    """Write and then delete; if a step fails, take back the ones before it."""
+async def _make(context: ToolContext, steps: Sequence[_Step]) -> list[tuple[str, str | None]]:
+    """Write and then delete; if a step fails, take back the ones before it.
+
+    Return the paths, each with the version that this agent has seen of it.
+    """
     made: list[_Step] = []
     versions: list[tuple[str, str | None]] = []
-    try:
-        for step in sorted(steps, key=lambda each: each.after is None):
+    for step in sorted(steps, key=lambda each: each.after is None):
+        try:
             versions.append(await _make_step(context, step))
-            made.append(step)
-    except ToolFailure as failure:
-        left = [each.path for each in reversed(made) if not await _take_back(context, each)]
-        undone = f"These files are changed all the same: {', '.join(left)}" if left else _UNDONE
-        raise ToolFailure(failure.code, f"{failure.text.rstrip('.')}. {undone}") from failure
-    for path, version in versions:
-        if version is None:
-            context.versions.forget_below(path)
-        context.versions.remember(path, version)
+        except BaseException as error:
+            left = [each.path for each in reversed(made) if not await _take_back(context, each)]
+            if not isinstance(error, ToolFailure):
+                raise
+            undone = _describe_undone(error, step, left)
+            raise ToolFailure(error.code, f"{error.text.rstrip('.')}. {undone}") from error
+        made.append(step)
+    return versions
+
+
+def _describe_undone(failure: ToolFailure, step: _Step, left: Sequence[str]) -> str:
+    if left:
+        return f"These files are changed all the same: {', '.join(left)}."
+    # What took too long may still happen.
+    return f"Apart from '{step.path}', nothing was changed." if failure.code == "timeout" else _UNDONE
 
 
 async def _make_step(context: ToolContext, step: _Step) -> tuple[str, str | None]:
@@ -108,7 +132,10 @@ async def _make_step(context: ToolContext, step: _Step) -> tuple[str, str | None
         await context.files.delete(step.path)
         return real_path, None
     known = context.versions.recall(real_path)
-    written = await context.files.write(step.path, step.after, step.version)
+    if step.before is None:
+        written = await context.files.create(step.path, step.after, step.other)
+    else:
+        written = await context.files.write(step.path, step.after, step.version)
     # Of a file that somebody else changed, this agent has still not seen all.
     return real_path, written.version if known in (None, step.version) else known
 
@@ -117,6 +144,8 @@ async def _take_back(context: ToolContext, step: _Step) -> bool:
     try:
         if step.before is None:
             await context.files.delete(step.path)
+        elif step.other:
+            await context.files.create(step.path, step.before.decode(), step.other)
         else:
             await context.files.upload(step.path, step.before)
     except ToolFailure:

@@ -107,6 +107,8 @@ async def _edit_file(
     edits: Sequence[_Replacement] | None = None,
 ) -> ToolOutput:
     given = _read_edits(old_string, new_string, replace_all, edits)
+    if all(each.old == each.new for each in given):
+        raise ToolFailure("invalid_argument", "nothing would change: old_string and new_string are the same")
     path = normalise(file_path)
     real_path = await context.files.real_path(path)
     version = context.versions.recall(real_path)

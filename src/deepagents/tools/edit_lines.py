@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 
 from deepagents._paths import normalise
 from deepagents._text.anchors import LineChange, LineOperation, change_lines
+from deepagents.errors import ToolFailure
 from deepagents.tools._tool import ToolContext, ToolOutput, ToolSpec
 from deepagents.tools._whole import read_whole
 
@@ -37,6 +38,8 @@ async def _edit_lines(context: ToolContext, file_path: str, edits: Sequence[Any]
     changes = [LineChange(**LineEdit.model_validate(each).model_dump()) for each in edits]
     stale = seen is not None and seen != version
     changed, shown = change_lines(content, changes, stale=stale)
+    if changed == content:
+        raise ToolFailure("invalid_argument", f"nothing would change: the lines read so already:\n{shown}")
     written = await context.files.write(path, changed, version)
     # Of a file that somebody else changed, this agent has still not seen all; and where lines moved, an
     # anchor of before may fit an equal line now.

@@ -14,11 +14,11 @@ from deepagents._async import run
 from deepagents.backends.filesystem import FilesystemBackend
 from deepagents.backends.handle import open_backend
 from deepagents.errors import BackendError, ToolFailure
+from deepagents.tools._arguments import describe_misfit
 from deepagents.tools._tool import (
     ToolContext,
     ToolLimits,
     ToolSpec,
-    describe_misfit,
     failure_text,
 )
 from deepagents.tools._versions import FileVersions

@@ -14,7 +14,7 @@ from deepagents.backends.filedata import file_data_to_string, file_kind
 from deepagents.backends.foreign.answers import NumberedRead
 from deepagents.backends.results import EMPTY_FILE, ReadResult, page_result
 from deepagents.errors import BackendError, ToolFailure
-from deepagents.tools._media import media_block, media_in_text, media_of, text_inside
+from deepagents.tools._media import describe_opaque, media_block, media_in_text, media_of, text_inside
 from deepagents.tools._tool import ToolContext, ToolOutput, ToolSpec
 from deepagents.tools._video import show_video, video_dependencies_available
 
@@ -89,7 +89,7 @@ async def _read_file(
         return _show_bytes(context, path, content, offset, limit)
     media = None if found.next_offset or (found.start_line or 1) > 1 else media_in_text(path, content)
     if media is not None:
-        return _show_media(path, media)
+        return _show_media(context, path, media)
     before = ""
     if context.read_format == "anchors" and (found.start_line or 1) > 1:
         above = await context.files.read(path, cast("int", found.start_line) - 2, 1)
@@ -103,10 +103,10 @@ def _show_bytes(context: ToolContext, path: str, content: str, offset: int, limi
         return ToolOutput(EMPTY_FILE)
     text = text_inside(path, content)
     if text is None:
-        return _show_media(path, content)
+        return _show_media(context, path, content)
     media = media_in_text(path, text)
     if media is not None:
-        return _show_media(path, media)
+        return _show_media(context, path, media)
     try:
         lines = window(text, offset, limit)
     except BackendError as error:
@@ -114,9 +114,11 @@ def _show_bytes(context: ToolContext, path: str, content: str, offset: int, limi
     return ToolOutput(_show_text(context, page_result(None, lines), lines.text, limit))
 
 
-def _show_media(path: str, base64_content: str) -> ToolOutput:
+def _show_media(context: ToolContext, path: str, base64_content: str) -> ToolOutput:
     media = media_of(path, base64_content)
     extra = {"read_file_path": path, "read_file_media_type": media.media_type}
+    if media.is_opaque:
+        return ToolOutput(describe_opaque(media, context.paths.show(path), base64_content), extra=extra)
     # LangGraph turns the blocks of a bare tool message into text where it does not know their type.
     update: dict[str, Any] | None = {} if media.kind in ("audio", "video") else None
     return ToolOutput([media_block(media, path, base64_content)], extra=extra, update=update)

@@ -227,8 +227,13 @@ class Router:
         """Perform an operation on the route that serves its path."""
         path = normalise(op.path)
         route = self.routes.serving(path)
+        inner = _on_route(op, route, path=route.key(path))
+        if isinstance(op, ops.Write) and op.mode_of is not None:
+            # A mode of another backend would say nothing to this one.
+            is_here = self.routes.serving(op.mode_of) is route
+            inner = replace(inner, mode_of=route.key(op.mode_of) if is_here else None)
         try:
-            found = await self._open(route)(_on_route(op, route, path=route.key(path)))
+            found = await self._open(route)(inner)
         except BackendError as error:
             error.text = route.reword(error.text, path)
             error.args = (error.text,)

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -20,7 +21,7 @@ from deepagents.backends.filesystem import reading, search
 from deepagents.backends.filesystem.pages import LineMarks
 from deepagents.backends.filesystem.paths import HostPaths, Paths, ResolvedPath, StaysBelow, VirtualPaths
 from deepagents.backends.filesystem.writing import Writer
-from deepagents.backends.operations import Operation, TransferBackend
+from deepagents.backends.operations import MOST_FOR_HINT, Operation, TransferBackend
 from deepagents.backends.programs import find_ripgrep, note_changeable
 from deepagents.backends.protocol import ASYNC_GREP_TIMEOUT, DEFAULT_GREP_TIMEOUT
 from deepagents.backends.results import (
@@ -114,7 +115,7 @@ class FilesystemBackend(TransferBackend):
             case ops.Glob() | ops.Grep():
                 return self._search(op)
             case ops.Ls():
-                return reading.ls(self._resolve(op, op.path))
+                return reading.ls(self._resolve(op, op.path), MOST_FOR_HINT if op.hint else None)
             case ops.Read():
                 path = self._resolve(op, op.path)
                 return reading.read(path, op.offset, op.limit, self.max_file_size_bytes, self._marks)
@@ -129,7 +130,10 @@ class FilesystemBackend(TransferBackend):
             self._hide_artifacts(path)
         match op:
             case ops.Write():
-                return self._writer.write(path, op.content, op.expected_version)
+                like = None if op.mode_of is None else self._resolve(op, op.mode_of)
+                return self._writer.write(
+                    path, op.content, op.expected_version, creates=op.creates, like=like
+                )
             case ops.Append():
                 return WriteResult(path=path.shown, version=self._writer.append(path, op.content))
             case ops.Edit():
@@ -146,7 +150,8 @@ class FilesystemBackend(TransferBackend):
         glob = op.pattern if isinstance(op, ops.Glob) else op.glob
         passed_over = self._find_passed_over(start.shown, glob or "")
         if isinstance(op, ops.Glob):
-            return search.glob(start, op.pattern, DEFAULT_GLOB_TIMEOUT, passed_over)
+            most = MOST_FOR_HINT if op.hint else inf
+            return search.glob(start, op.pattern, DEFAULT_GLOB_TIMEOUT, passed_over, most)
         wanted = search.Search(
             Query.of(op.pattern, expression=op.regex, context=op.context_lines),
             None if op.glob is None else parse_glob(op.glob),

@@ -8,6 +8,7 @@ import stat
 from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import islice
 
 from deepagents._text import format_size
 from deepagents.backends._bytes import code_of, is_binary, is_temporary, version_of
@@ -68,13 +69,16 @@ def check_regular(about: os.stat_result, shown: str) -> None:
         raise BackendError("invalid_path", f"'{shown}' is not a regular file, so it has no content to use.")
 
 
-def ls(path: ResolvedPath) -> LsResult:
-    """List a directory. Links show as what they lead to, and not at all when they lead nowhere or out."""
+def ls(path: ResolvedPath, most: int | None = None) -> LsResult:
+    """List a directory. Links show as what they lead to, and not at all when they lead nowhere or out.
+
+    With `most`, only so many of its entries are looked at.
+    """
     entries: list[FileInfo] = []
     problems: list[str] = []
     try:
         with path.directory() as (directory, _, allowed), directory.scan() as found:
-            for each in (each for each in found if allowed is None or allowed(each.name)):
+            for each in islice((each for each in found if allowed is None or allowed(each.name)), most):
                 _list_entry(each, path, entries, problems)
     except OSError as error:
         if not entries:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from math import inf
 from pathlib import Path
 
 from deepagents._globs import GlobPattern, parse_glob
@@ -62,7 +63,9 @@ class Found:
     truncated: bool = False
 
 
-def glob(start: ResolvedPath, pattern: str, seconds: float, passed_over: str | None = None) -> GlobResult:
+def glob(
+    start: ResolvedPath, pattern: str, seconds: float, passed_over: str | None = None, most: float = inf
+) -> GlobResult:
     """Find the files below a directory whose path matches, apart from those in a directory of it."""
     compiled = parse_glob(pattern)
     try:
@@ -70,7 +73,7 @@ def glob(start: ResolvedPath, pattern: str, seconds: float, passed_over: str | N
             translate_os_errors(f"'{start.shown}'", "searching"),
             start.directory() as (directory, _, allowed),
         ):
-            walked = walk(directory, seconds, compiled, start.is_regular_file, allowed)
+            walked = walk(directory, seconds, compiled, start.is_regular_file, allowed, most)
             matches = _describe_all(directory, _without(walked.files, passed_over), start)
     except BackendError as error:
         if error.code in ("file_not_found", "not_a_directory"):

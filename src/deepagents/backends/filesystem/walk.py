@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
+from math import inf
 from typing import Protocol
 
 from deepagents._globs import GlobPattern
@@ -49,12 +50,14 @@ def walk(
     glob: GlobPattern | None = None,
     accept_link: Callable[[str], bool] | None = None,
     allowed: Known | None = None,
+    most: float = inf,
 ) -> Walk:
     """Find the regular files below `base` that match; a link counts as one when `accept_link` says so.
 
-    What is not `allowed`, by its path from the start, is passed over.
+    What is not `allowed`, by its path from the start, is passed over. After `most` entries it ends, as it
+    does after the time.
     """
-    walker = _Walker(time.monotonic() + seconds, glob, accept_link, allowed)
+    walker = _Walker(time.monotonic() + seconds, glob, accept_link, allowed, most)
     walker.run(base)
     walker.found.files.sort()
     return walker.found
@@ -67,12 +70,14 @@ class _Walker:
         glob: GlobPattern | None,
         accept_link: Callable[[str], bool] | None,
         allowed: Known | None,
+        most: float,
     ) -> None:
         self.found = Walk()
         self._ends = ends
         self._glob = glob
         self._accept_link = accept_link
         self._allowed = allowed
+        self._left = most
         self._free: str | None = None
         """The start of paths that need not be asked about."""
 
@@ -119,7 +124,8 @@ class _Walker:
                 batches = iter(lambda: list(islice(entries, _BATCH)), list[os.DirEntry[str]]())
                 for batch in takewhile(lambda _: not self.found.timed_out, batches):
                     self._sort_out(batch, fits, prefix, here, below)
-                    self.found.timed_out = time.monotonic() >= self._ends
+                    self._left -= len(batch)
+                    self.found.timed_out = self._left <= 0 or time.monotonic() >= self._ends
         except OSError as error:
             self._note_unread(prefix.rstrip("/"), error)
         if asked := self._find_rules(prefix):

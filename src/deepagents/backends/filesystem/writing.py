@@ -27,7 +27,7 @@ from deepagents.backends._bytes import (
     write_all,
 )
 from deepagents.backends._directory import Directory
-from deepagents.backends._refusals import not_text, stale_version, undeletable_root
+from deepagents.backends._refusals import already_there, not_text, stale_version, undeletable_root
 from deepagents.backends.filedata import encode_text, file_kind, validate_addition, validate_bytes
 from deepagents.backends.filesystem.confined_dir import Entry, translate_os_errors
 from deepagents.backends.filesystem.locks import hold_lock
@@ -59,18 +59,29 @@ class Writer:
     stays: Callable[[Path], bool] = field(default=lambda path: False)
     _swept: dict[tuple[str, ...], float] = field(default_factory=dict[tuple[str, ...], float])
 
-    def write(self, path: ResolvedPath, content: str, expected_version: str | None) -> WriteResult:
-        """Make text the content of a file, with the line ends it had."""
+    def write(
+        self,
+        path: ResolvedPath,
+        content: str,
+        expected_version: str | None,
+        *,
+        creates: bool = False,
+        like: ResolvedPath | None = None,
+    ) -> WriteResult:
+        """Make text the content of a file, with the line ends it had; a new one gets the mode of `like`."""
         data = encode_text(content)
+        model = _stat_if_any(like) if like else None
         try:
             with self._open_to_change(path, "writing", make_parents=expected_version is None) as (
                 entry,
                 before,
             ):
                 _check_version(path, before, expected_version)
+                if creates and before is not None:
+                    raise already_there(f"File '{path.shown}'")
                 if before and b"\n" in data and before.st_size <= self.largest:
                     data = _keep_line_ends(_read_content(entry), data, path)
-                version = self._put(path, entry, data, before)
+                version = self._put(path, entry, data, before, model)
                 return WriteResult(
                     path=path.shown, version=version, created=before is None, new_folders=entry.made
                 )
@@ -110,10 +121,17 @@ class Writer:
             data = content.encode("utf-8", "surrogateescape")
             return count, self._put(path, entry, data, before)
 
-    def _put(self, path: ResolvedPath, entry: Entry, data: bytes, before: os.stat_result | None) -> str:
+    def _put(
+        self,
+        path: ResolvedPath,
+        entry: Entry,
+        data: bytes,
+        before: os.stat_result | None,
+        model: os.stat_result | None = None,
+    ) -> str:
         if before is not None and self.stays(path.root.path_of(entry.parts)):
             return _overwrite(entry, data, before)
-        return _replace(entry, data, before)
+        return _replace(entry, data, before or model)
 
     def delete(self, path: ResolvedPath, is_undeletable: Callable[[tuple[str, ...]], bool]) -> None:
         """Remove a file, a directory with all below it, or a link but not what it leads to."""
@@ -166,6 +184,12 @@ class Writer:
             self._swept.clear()
         self._swept[directory] = now + FORGOTTEN_AFTER
         _remove_forgotten(entry.above)
+
+
+def _stat_if_any(path: ResolvedPath) -> os.stat_result | None:
+    with suppress(OSError), path.entry() as entry:
+        return entry.stat_if_any()
+    return None
 
 
 def _check_replaceable(path: ResolvedPath, entry: Entry, before: os.stat_result | None) -> None:

@@ -62,7 +62,7 @@ class Operations:
     async def ls(self, op: ops.Ls) -> LsResult:
         """List one directory."""
         shown = normalise(op.path)
-        answer = await self._ask("ls", path=shown)
+        answer = await self._ask("ls", path=shown, looked_at=_bound_of(op))
         await self._check_link(answer, shown, op)
         return results.list_result(answer, shown, _make_filter(op.allowed))
 
@@ -93,6 +93,7 @@ class Operations:
             answer = await self._change(
                 "write", what, shown, {"content": op.content},
                 expected=expected, expected_version=op.expected_version, media=file_kind(shown) != "text",
+                creates=op.creates, mode_of=op.mode_of and normalise(op.mode_of),
             )  # fmt: skip
         # Stand-ins for a sandbox in tests accept commands without running them, and keep uploads.
         except NoAnswerError:
@@ -158,7 +159,7 @@ class Operations:
         """Find files by pattern."""
         from_root = op.path is None and op.pattern.startswith("/")
         begin = "/" if from_root else None if op.path is None else normalise(op.path)
-        answer = await self._ask_for_files(begin, op.pattern)
+        answer = await self._ask_for_files(begin, op.pattern, _bound_of(op))
         return results.glob_result(answer, begin or "/", _make_filter(op.allowed))
 
     async def grep(self, op: ops.Grep) -> GrepResult:
@@ -280,10 +281,10 @@ class Operations:
             raise transfer_failure(shown, done[0].error or "no content returned" if done else _NO_ANSWER)
         return done[0].content
 
-    async def _ask_for_files(self, start: str | None, pattern: str) -> Answer:
+    async def _ask_for_files(self, start: str | None, pattern: str, looked_at: int | None = None) -> Answer:
         return await self._ask(
             "glob", path=start, glob=parse_glob(pattern).describe(), seconds=GLOB_SECONDS, most=_MOST_FILES,
-            bound=ASYNC_GLOB_TIMEOUT,
+            looked_at=looked_at, bound=ASYNC_GLOB_TIMEOUT,
         )  # fmt: skip
 
     async def _ask(self, program: ProgramName, bound: float | None = None, **params: Any) -> Answer:
@@ -299,6 +300,10 @@ class Operations:
                 "timeout", f"{program} timed out. Ask for less: name a path or a narrower pattern."
             ) from error
         return decode(response, self.root)
+
+
+def _bound_of(op: ops.Operation) -> int | None:
+    return ops.MOST_FOR_HINT if op.hint else None
 
 
 def _check_file_path(path: str, doing: str) -> tuple[str, str]:

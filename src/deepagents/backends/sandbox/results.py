@@ -10,7 +10,7 @@ from typing import Any
 from deepagents._text import name_edit, past_end, replace_each, to_lf
 from deepagents.backends._bytes import whole_characters
 from deepagents.backends._query import make_match, too_slow
-from deepagents.backends._refusals import not_a_file, not_listable, not_text, stale_version
+from deepagents.backends._refusals import already_there, not_a_file, not_listable, not_text, stale_version
 from deepagents.backends.operations import Edit
 from deepagents.backends.protocol import Allowed
 from deepagents.backends.results import (
@@ -67,6 +67,8 @@ def _failure(end: Mapping[str, Any], what: str, doing: str) -> BackendError:
             return stale_version(what, end["happened"])
         case "invalid_encoding":
             return not_text()
+        case "already_exists":
+            return already_there(what)
         case "file_not_found":
             return BackendError("file_not_found", f"{what} not found")
         case "too_large":

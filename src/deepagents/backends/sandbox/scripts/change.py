@@ -42,6 +42,7 @@ class Change:
         self.directory = os.path.dirname(target)
         self.expected = expected_version
         self.before: os.stat_result | None = None
+        self.model: os.stat_result | None = None
         self.lock = -1
 
     def __enter__(self) -> "Change":
@@ -106,7 +107,7 @@ class Change:
         sweep(self.directory)
         temporary = os.path.join(self.directory, temporary_name().encode("ascii"))
         # Others must not read what is new in a private file meanwhile or after a kill: its mode comes last.
-        mode = 0o644 if self.before is None else 0o600
+        mode = 0o600 if self.before or self.model else 0o644
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
         try:
             with os.fdopen(fd, "wb") as file:
@@ -139,7 +140,7 @@ class Change:
 
     def _dress(self, fd: int) -> None:
         """Give the new file the owner and mode of the old one, and a time that no earlier version had."""
-        before = self.before
+        before = self.before or self.model
         if before is not None:
             own = os.fstat(fd)
             if (own.st_uid, own.st_gid) != (before.st_uid, before.st_gid):
@@ -187,7 +188,10 @@ def take_texts(root: Root, params: "dict[str, Any]") -> "dict[str, str]":
 
 
 def write(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
-    """Write text with the line ends of what stood there, unless that changed since a version."""
+    """Write text with the line ends of what stood there, unless that changed since a version.
+
+    A new file gets the mode of another one, where one is named.
+    """
     root = Root(params["root"])
     content = take_texts(root, params)["content"]
     target = root.find(params["path"], params.get("expected"))
@@ -197,6 +201,10 @@ def write(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
     elif not os.path.isdir(os.path.dirname(target)):
         raise Refused("stale_version", happened="was deleted")
     with Change(target, params.get("expected_version")) as change:
+        if change.before and params.get("creates"):
+            raise Refused("already_exists")
+        if params.get("mode_of"):
+            change.model = stat_if_any(root.find(params["mode_of"]))
         may_change = "\n" in content and not params.get("media")
         if may_change and change.before and change.before.st_size <= LARGEST:
             old = content_of(target)
@@ -204,6 +212,14 @@ def write(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
         created = change.before is None
         version = change.replace(content.encode("utf-8"))
     return [], {"version": version, "created": created, "new_folders": new_folders}
+
+
+def stat_if_any(path: bytes) -> "os.stat_result | None":
+    """Return what the system knows of a file that may be gone."""
+    try:
+        return os.stat(path)
+    except OSError:
+        return None
 
 
 def make_parents(target: bytes) -> int:

@@ -2,6 +2,7 @@
 
 import os
 import stat
+from itertools import islice
 
 from deepagents.backends._bytes import (
     BINARY_HEAD,
@@ -34,7 +35,7 @@ def ls(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
     items: list[Any] = []
     problems: list[list[str]] = []
     with os.scandir(directory) as entries:
-        for entry in entries:
+        for entry in islice(entries, params.get("looked_at")):
             if is_temporary(entry.name):
                 continue
             try:

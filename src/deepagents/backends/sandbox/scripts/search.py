@@ -24,8 +24,9 @@ MOST_LOOKED_THROUGH = 64 << 20
 class TreeWalk:
     """A walk with what it missed: directories that it could not read, and whether time ran out."""
 
-    def __init__(self, seconds: float, excluded: "list[str]") -> None:
+    def __init__(self, seconds: float, excluded: "list[str]", looked_at: "int | None" = None) -> None:
         self.ends = time.monotonic() + seconds
+        self.left = float("inf") if looked_at is None else looked_at
         self.excluded = {name.encode("utf-8") for name in excluded}
         self.unread: list[bytes] = []
         self.timed_out = False
@@ -54,7 +55,9 @@ class TreeWalk:
             self.unread.append(prefix.rstrip(b"/"))
 
     def _is_in_time(self, numbered: "tuple[int, object]") -> bool:
-        self.timed_out = numbered[0] % CHECK_EVERY == 0 and time.monotonic() >= self.ends
+        self.left -= 1
+        is_late = numbered[0] % CHECK_EVERY == 0 and time.monotonic() >= self.ends
+        self.timed_out = is_late or self.left < 0
         return not self.timed_out
 
     def _enters(self, entry: "os.DirEntry[bytes]") -> bool:
@@ -96,7 +99,7 @@ def glob(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
     """Return path, size, time, and where a link leads, for each file."""
     root = Root(params["root"])
     real, shown = start(root, params)
-    walk = TreeWalk(params["seconds"], [])
+    walk = TreeWalk(params["seconds"], [], params.get("looked_at"))
     items = list(islice(find(root, walk, real, params["glob"]), params["most"] + 1))
     end = {"base": shown, "real": root.show(real), "unread": len(walk.unread)}
     cut = walk.timed_out or len(items) > params["most"]

@@ -1,0 +1,24 @@
+"""Say which arguments of a call do not fit a tool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+
+def describe_misfit(tool: str, errors: Iterable[ErrorDetails]) -> str:
+    """Name the arguments that do not fit a tool, without repeating them."""
+    problems = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in errors)
+    return f"{tool} cannot be called so: {problems}"
+
+
+def describe_unknown(
+    tool: str, given: Iterable[str], fields: Mapping[str, FieldInfo], unseen: Iterable[str] = ()
+) -> str:
+    """Name the arguments that a tool does not take, with those that it does; `""` where it takes all."""
+    known = {*fields, *(each.alias for each in fields.values())}
+    unknown = [repr(name) for name in given if name not in known]
+    takes = ", ".join(name for name in fields if name not in unseen)
+    return f"{tool} takes no {' and no '.join(unknown)}; it takes {takes}" if unknown else ""
