@@ -18,6 +18,7 @@ from benchmarks.parts import (
     Part,
     Size,
     checkpoints,
+    code_mode,
     commands,
     creation,
     files,
@@ -44,6 +45,7 @@ PARTS = (
     "state",
     "checkpoints",
     "session",
+    "code_mode",
 )
 
 
@@ -118,7 +120,14 @@ def _measured(only: Sequence[str], size: Size, run: Callable[[Part], list[Table]
     if "pages" in only:
         with pages.log(size) as root:
             tables += run(pages.plan(size, root))
-    for name, part in (("commands", commands), ("store", store), ("state", state), ("session", session)):
+    others = {
+        "commands": commands,
+        "store": store,
+        "state": state,
+        "session": session,
+        "code_mode": code_mode,
+    }
+    for name, part in others.items():
         if name in only:
             tables += run(part.plan(size))
     if "checkpoints" in only:

@@ -13,7 +13,7 @@ import inspect
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import FIRST_COMPLETED, Future
 from concurrent.futures import wait as wait_for_futures
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
@@ -212,6 +212,62 @@ async def _gather(calls: Sequence[IOCall[T]]) -> list[T]:
 def as_io_call(start: Callable[[], Coro[T]]) -> IOCall[T]:
     """Make one I/O call of whole code, so that it can run at the same time as other calls."""
     return IOCall(lambda: run(start()), lambda: arun(start()))
+
+
+class ParallelCode(Generic[T]):
+    """Code by number that runs at the same time: in threads when blocking, in tasks when awaited."""
+
+    def __init__(self) -> None:
+        self._running: dict[int, Future[T] | asyncio.Task[T]] = {}
+
+    def start(self, number: int, code: Callable[[], Coro[T]]) -> IOCall[None]:
+        """Make the call that starts code."""
+
+        def begin() -> None:
+            self._running[number] = start_thread(lambda: run(code()))
+
+        async def begin_task() -> None:
+            self._running[number] = asyncio.ensure_future(arun(code()))
+
+        return IOCall(begin, begin_task)
+
+    def wait(self, seconds: float) -> IOCall[dict[int, T]]:
+        """Make the call that waits until some of it has ended, and returns what that returned, by number.
+
+        Where time runs out first, that is nothing.
+        """
+
+        def block() -> dict[int, T]:
+            wait_for_futures(self._threads(), seconds, FIRST_COMPLETED)
+            return self._take()
+
+        async def wait() -> dict[int, T]:
+            await asyncio.wait(self._tasks(), timeout=seconds, return_when=FIRST_COMPLETED)
+            return self._take()
+
+        return IOCall(block, wait)
+
+    def cancel(self) -> IOCall[None]:
+        """Make the call that cancels what still runs; a thread goes on, and what it returns is dropped."""
+
+        async def wait() -> None:
+            running = self._tasks()
+            for each in running:
+                each.cancel()
+            if running:
+                await asyncio.wait(running, timeout=_SECONDS_TO_STOP)
+
+        return IOCall(lambda: None, wait)
+
+    def _threads(self) -> list[Future[T]]:
+        return [each for each in self._running.values() if isinstance(each, Future)]
+
+    def _tasks(self) -> list[asyncio.Task[T]]:
+        return [each for each in self._running.values() if isinstance(each, asyncio.Task)]
+
+    def _take(self) -> dict[int, T]:
+        done = [number for number, each in self._running.items() if each.done()]
+        return {number: self._running.pop(number).result() for number in done}
 
 
 class BackgroundCode:

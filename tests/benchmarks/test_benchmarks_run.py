@@ -67,6 +67,10 @@ EXPECTED: Mapping[str, Mapping[str, list[str]]] = {
         for window in (200_000, 64_000)
         for measure in ("price", "not served", "summaries")
     },
+    "code_mode": {
+        f"code mode {measure}": ["a turn for each", "one program"]
+        for measure in ("requests", "tokens", "price", "seconds")
+    },
     "state": {f"state {count} {work}": ["deepagents"] for count in (100, 20) for work in ("write", "edit")},
     "checkpoints": {
         f"{run} {saver} {measure}": ["deepagents"]

@@ -83,6 +83,22 @@ ANSWERS: Mapping[str, Mapping[str, Answers]] = {
             "Invoice 7.",
         ]
     },
+    "docs/concepts/code-mode.md": {
+        "*": [
+            call(
+                "run_code",
+                code="""
+import asyncio
+
+ports = ["Brest", "Saint-Malo", "Toulon"]
+heights = await asyncio.gather(*[tide(port=port) for port in ports])
+height, port = max((float(height), port) for height, port in zip(heights, ports))
+print(port, height)
+""",
+            ),
+            "In Saint-Malo.",
+        ]
+    },
     "docs/concepts/agents.md": {
         "*": [
             "Hello. What shall we work on?",

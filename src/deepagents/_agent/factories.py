@@ -57,6 +57,10 @@ def always(kind: Callable[[], Middleware]) -> Factory:
     return lambda build, given: given or kind()
 
 
+def brought(_: Build, given: Given) -> Middleware | None:
+    return given
+
+
 def limits(build: Build, given: Given) -> Middleware | None:
     plan = build.plan
     if given and plan.limits and plan.role == "main":

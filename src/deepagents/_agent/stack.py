@@ -53,6 +53,11 @@ class Position:
 
 STACK: Final[tuple[Slot | Position, ...]] = (
     Slot(
+        "CodeModeMiddleware",
+        factories.brought,
+        "where it was given; the calls of a program pass all that stands below",
+    ),
+    Slot(
         "ToolErrorMiddleware",
         factories.always(ToolErrorMiddleware),
         "a failing tool becomes a result; a caller's own retry sees it first",

@@ -19,6 +19,7 @@ from deepagents.middleware._base import BaseMiddleware, Middleware
 from deepagents.middleware.approval import InterruptOn, validate_interrupt_on
 from deepagents.middleware.async_subagents.tools import TOOLS as ASYNC_TOOLS
 from deepagents.middleware.async_subagents.tools import WAIT
+from deepagents.middleware.code_mode import RUN_CODE
 from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.skills import SkillsMiddleware
 from deepagents.middleware.skills.load import source_path
@@ -35,7 +36,7 @@ _MISSPELT: Final = 0.8
 """How alike a name must be to that of a known tool to count as misspelt."""
 _LIBRARY_TOOLS: Final = names_of_tools(
     FILE_TOOLS, EDIT_TOOLS.values(), (WRITE_TODOS, READ_TODOS, TASK, WAIT), ASYNC_TOOLS
-) | frozenset({COMPACT_NAME, SEARCH_TOOLS})
+) | frozenset({COMPACT_NAME, SEARCH_TOOLS, RUN_CODE})
 
 
 def validate(build: Build) -> None:

@@ -7,6 +7,7 @@ from deepagents.middleware.async_subagents import (
     AsyncTask,
     TaskEvent,
 )
+from deepagents.middleware.code_mode import CodeModeMiddleware
 from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.finish_check import FinishCheckMiddleware
 from deepagents.middleware.memory import MemoryMiddleware
@@ -44,6 +45,7 @@ __all__ = [
     "AsyncSubAgentMiddleware",
     "AsyncSubAgentState",
     "AsyncTask",
+    "CodeModeMiddleware",
     "CompiledSubAgent",
     "CriterionEval",
     "CriterionFail",

@@ -28,6 +28,7 @@ from pydantic import BaseModel, PydanticInvalidForJsonSchema, ValidationError
 from typing_extensions import TypeIs
 
 from deepagents._async import IOCall
+from deepagents._state.programs import is_call_of_program
 from deepagents._state.runtime import emit
 from deepagents._state.schema import NOT_SHARED
 from deepagents._text import describe_exception, truncate
@@ -192,6 +193,8 @@ def _explain_result(result: ToolResult, request: ToolCallRequest) -> ToolResult:
 
 def _note_repeat(result: ToolResult, request: ToolCallRequest) -> ToolResult:
     """Say that a call which only looks, or failed, repeats the one before it and brought the same."""
+    if is_call_of_program(request.tool_call["id"]):
+        return result
     looks = isinstance(request.tool, SpecTool) and request.tool.spec.effect in ("read", "search")
     if not isinstance(result, ToolMessage) or not (looks or result.status == "error"):
         return result

@@ -13,6 +13,7 @@ from langgraph.errors import GraphInterrupt
 
 from deepagents._async import IOCall
 from deepagents._state.channels import GrowingChannel
+from deepagents._state.programs import is_call_of_program
 from deepagents._state.runtime import answers_to_questions
 from deepagents._state.schema import NOT_SHARED, merge_latest
 from deepagents.backends.handle import open_backend
@@ -255,10 +256,22 @@ class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]
             or waits(self.rules, call, state, self._specs, binds_commands=self._binds_commands)
         )
 
+    def _refuse_unasked(self, request: Any) -> ToolResult | None:
+        """Answer a call of a program that waits for a person, who was not asked about it."""
+        call = request.tool_call
+        entry = self.interrupt_on.get(call["name"])
+        if entry is None or not is_call_of_program(call["id"]):
+            return None
+        when: Callable[[Any], bool] | None = entry.get("when")
+        if when is not None and not when(request):
+            return None
+        text = f"{call['name']} waits for a person, and a program cannot wait: call it by itself."
+        return failure_message(call["name"], call["id"], "not_run", text)
+
     async def _around_tool(self, request: Any, handler: Callable[[Any], Any]) -> ToolResult:
         """Run the call, or a person's replacement of it, on the files as the person saw them."""
         call = find_executed_call(request)
-        refusal = _refuse_unknown_tool(request, call)
+        refusal = self._refuse_unasked(request) or _refuse_unknown_tool(request, call)
         if refusal is None and self._handle is not None and (seen := request.state.get(SEEN)):
             files = self._handle.files(request.runtime)
             refusal = await refuse_stale(files, call, self._specs, seen)

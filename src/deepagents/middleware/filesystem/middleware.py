@@ -14,6 +14,7 @@ from langchain_core.messages import AIMessage, ToolMessage
 
 from deepagents._deprecation import warn_legacy
 from deepagents._paths import HISTORY, CommandPaths, overlap
+from deepagents._state.programs import is_call_of_program
 from deepagents._state.runtime import writes_undone_on_failure
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.foreign.forms import warn_form
@@ -322,7 +323,9 @@ class FilesystemMiddleware(BaseMiddleware):
             return failure_message(call["name"], call["id"] or "", "parallel_mutation", _PARALLEL)
         files = self._handle.files(cast(Any, request).runtime)
         await follow_commands(request.state, files, self._commands)
-        return await self._offload(call["name"], await inner(handler, request), files)
+        result = await inner(handler, request)
+        # A program is given all of it: what the model reads is what the program makes of it.
+        return result if is_call_of_program(call["id"]) else await self._offload(call["name"], result, files)
 
     async def _offload(self, name: str, result: ToolResult, files: FileCalls) -> ToolResult:
         spec = self._specs.get(name)

@@ -1,7 +1,9 @@
 """Hold tools back until the model searches for them."""
 
+from deepagents.middleware.tool_search.catalog import schema_of as schema_of
 from deepagents.middleware.tool_search.middleware import SEARCH_TOOLS as SEARCH_TOOLS
 from deepagents.middleware.tool_search.middleware import ToolSearch, ToolSearchMiddleware
 from deepagents.middleware.tool_search.middleware import check_tool_search as check_tool_search
+from deepagents.middleware.tool_search.middleware import find_tools as find_tools
 
 __all__ = ["ToolSearch", "ToolSearchMiddleware"]

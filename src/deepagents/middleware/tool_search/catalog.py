@@ -64,7 +64,7 @@ class Catalog:
         self.names: Sequence[str | None] = [tool_name(each) for each in given]
         self._held: dict[int, Held] = {}
         self._costs = [
-            (name, tool, _find_mark(given), find_server(tool), len(json.dumps(_schema_of(tool), default=str)))
+            (name, tool, _find_mark(given), find_server(tool), len(json.dumps(schema_of(tool), default=str)))
             for name, given, tool in zip(self.names, given, self.tools, strict=True)
             # A provider runs what is given as a dict; only what is called here can be loaded later.
             if name and isinstance(tool, BaseTool) and not isinstance(tool, SpecTool)
@@ -123,7 +123,8 @@ def _without_mark(tool: Any) -> Any:
     return tool.model_copy(update={"extras": rest or None})
 
 
-def _schema_of(tool: BaseTool) -> Mapping[str, Any]:
+def schema_of(tool: BaseTool) -> Mapping[str, Any]:
+    """Return the JSON schema of the arguments of a tool, its description included."""
     # Not `convert_to_openai_tool`, which writes each reference out: a small schema may take minutes.
     shown: Any = tool.tool_call_schema
     return cast("dict[str, Any]", shown) if isinstance(shown, dict) else shown.model_json_schema()
@@ -131,7 +132,7 @@ def _schema_of(tool: BaseTool) -> Mapping[str, Any]:
 
 def _text_of(tool: BaseTool) -> str:
     """Return the words by which a tool is found: those of its name count more often."""
-    arguments: Any = _schema_of(tool).get("properties")
+    arguments: Any = schema_of(tool).get("properties")
     given = cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {}
     return " ".join([*[tool.name] * _NAME_COUNTS, tool.description, *_words_of(given)])
 

@@ -24,7 +24,7 @@ from deepagents.middleware._requests import Request, Response, with_changes
 from deepagents.middleware.skills.state import disclosed_skill_tool_names
 from deepagents.middleware.tool_search.catalog import Catalog, Held, is_provider_search
 from deepagents.models.traits import input_window
-from deepagents.tools._tool import Runtime, ToolOutput, ToolSpec, make_tool
+from deepagents.tools._tool import Runtime, SpecTool, ToolOutput, ToolSpec, make_tool
 
 ToolSearch: TypeAlias = bool | int | Literal["auto", "provider"]
 LOADED: Final = "_loaded_tools"
@@ -81,7 +81,7 @@ class ToolSearchMiddleware(BaseMiddleware):
         self._catalog = Catalog(())
         self._offered: tuple[Held, BaseTool] = (_NOTHING_HELD, self.tools[0])
         self._prepared: tuple[Held, BaseChatModel, Sequence[Any] | None] | None = None
-        self._held = BoundedCache[Held]()
+        self._seen = BoundedCache[tuple[Catalog, Held]]()
 
     async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
         own = self.tools[0]
@@ -96,7 +96,7 @@ class ToolSearchMiddleware(BaseMiddleware):
         if SEARCH_TOOLS in catalog.names:
             return await inner(handler, with_changes(request, tools=given))
         held = catalog.hold_back(self._budget(request.model))
-        self._held[place_of_agent()] = held
+        self._seen[place_of_agent()] = catalog, held
         return await inner(handler, with_changes(request, tools=self._choose_shown(request, catalog, held)))
 
     def _budget(self, model: BaseChatModel) -> int:
@@ -144,7 +144,7 @@ class ToolSearchMiddleware(BaseMiddleware):
 
     async def _search(self, runtime: Runtime, query: str, limit: int = _DEFAULT_LIMIT) -> ToolOutput:
         """Load tools that fit a query, or whose names it gives."""
-        held = self._find_held(runtime)
+        _, held = self.find_seen(runtime)
         if not held.tools:
             return ToolOutput("No tools are held back: all that there are can be called.")
         missing: list[str] = []
@@ -161,11 +161,24 @@ class ToolSearchMiddleware(BaseMiddleware):
         text = "\n".join([*missing, "Loaded. From now on you can call:", *lines])
         return ToolOutput(text, update={LOADED: found})
 
-    def _find_held(self, runtime: Runtime) -> Held:
-        """Return what was held back when the model made this call."""
-        known = self._held.get(place_of_agent())
-        # A run may go on in another process, before any request was made there.
-        return Catalog(runtime.tools).hold_back(0) if known is None else known
+    def find_seen(self, runtime: Runtime) -> tuple[Catalog, Held]:
+        """Return the tools of the request that this call answers, and what of them was held back."""
+        known = self._seen.get(place_of_agent())
+        if known is None:
+            # A run may go on in another process, before any request was made there.
+            catalog = Catalog(runtime.tools)
+            known = catalog, catalog.hold_back(0)
+        return known
+
+
+def find_tools(runtime: Runtime) -> Mapping[str, BaseTool]:
+    """Return the tools of an agent by name: those that it was made with, and those that a request has had."""
+    searches = (
+        getattr(each.spec.run, "__self__", None) for each in runtime.tools if isinstance(each, SpecTool)
+    )
+    found = next((each for each in searches if isinstance(each, ToolSearchMiddleware)), None)
+    seen = found.find_seen(runtime)[0].tools if found else ()
+    return {each.name: each for each in (*runtime.tools, *seen) if isinstance(each, BaseTool)}
 
 
 def check_tool_search(given: Any) -> ToolSearch:

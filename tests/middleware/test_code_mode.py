@@ -1,0 +1,482 @@
+"""A model writes programs whose functions are its tools: one turn for many calls, which count as any call."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from threading import Event
+from typing import Annotated, Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware
+from langchain.tools import InjectedState, InjectedToolCallId
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command, interrupt
+
+from deepagents import DeepAgentState, FilesystemPermission, Limits, create_deep_agent
+from deepagents.backends import FilesystemBackend
+from deepagents.errors import ConfigError, RunConfigError
+from deepagents.middleware import CodeModeMiddleware
+from deepagents.testing import ScriptedModel, call
+from tests.conftest import CallMode
+from tests.middleware.two_hundred import two_hundred
+
+ASK = {"messages": "Go"}
+THREAD: Any = {"configurable": {"thread_id": "one"}}
+MAKERS = [create_deep_agent, create_agent]
+
+
+def look(place: str) -> str:
+    """Look at a place."""
+    if place == "nowhere":
+        raise ValueError("there is no such place")
+    return f"{place} is fine"
+
+
+@tool(response_format="content_and_artifact")
+def measure(place: str) -> tuple[str, dict[str, Any]]:
+    """Measure a place."""
+    return "see the artifact", {"structured_content": {"place": place, "metres": [13, len(place)]}}
+
+
+def run(
+    code: str, *, make: Any = create_deep_agent, mode: CallMode | None = None, **options: Any
+) -> ToolMessage:
+    """Run one program in an agent, and return what the model reads of it."""
+    options.setdefault("middleware", [CodeModeMiddleware()])
+    options.setdefault("tools", [look, measure])
+    with ScriptedModel(call("run_code", code=code), "Done.") as model:
+        agent = make(model, **options)
+        result = mode.invoke(agent, ASK) if mode else agent.invoke(ASK)
+    return next(each for each in result["messages"] if each.type == "tool")
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_a_program_calls_tools_and_returns_what_it_makes_of_them(make: Any, call_mode: CallMode) -> None:
+    code = """
+import asyncio
+texts = await asyncio.gather(*[look(place=name) for name in ("Brest", "Saint-Malo")])
+found = await measure(place="Brest")
+print(texts[1], found["metres"][0])
+sum(found["metres"])
+"""
+    answer = run(code, make=make, mode=call_mode)
+
+    assert answer.text == "Saint-Malo is fine 13\n18"
+    assert (answer.name, answer.status) == ("run_code", "success")
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_a_call_that_fails_raises_with_the_words_of_the_tool(make: Any, call_mode: CallMode) -> None:
+    caught = (
+        "try:\n    await look(place='nowhere')\nexcept RuntimeError as error:\n    print('caught', error)"
+    )
+    uncaught = "await look(place='Brest')\nprint('half')\nawait look(place='nowhere')"
+
+    assert "there is no such place" in run(caught, make=make, mode=call_mode).text
+    answer = run(uncaught, make=make, mode=call_mode)
+    assert answer.status == "error"
+    assert answer.additional_kwargs["error_code"] == "tool_failed"
+    assert "line 3" in answer.text
+    assert "It had printed:\nhalf" in answer.text
+    assert "- look(place='Brest'): done\n- look(place='nowhere'): failed" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("look(place='Brest')", "did not wait for look: write `await` before a call"),
+        ("await look('Brest')", "call look by keyword"),
+        ("await lok(place='Brest')", "no function or tool 'lok'; nearest in name: look"),
+        ("await look(plaice='Brest')", "takes no 'plaice'; it takes place"),
+        ("await look(place={1, 2})", "must be values of JSON"),
+        ("await run_code(code='1')", "run_code cannot be called by a program"),
+        ("await tool_help('lok')", "no tool 'lok'; nearest in name: look"),
+        ("for x in 1:\npass", "SyntaxError"),
+        ("open('/etc/passwd').read()", "PermissionError"),
+        ("import socket", "No module named 'socket'"),
+        ("import os\nos.environ['HOME']", "not supported"),
+        ("().__class__.__mro__", "AttributeError"),
+    ],
+)
+def test_a_mistake_is_explained(code: str, words: str) -> None:
+    answer = run(code)
+
+    assert words in answer.text
+    assert answer.status == "error"
+
+
+def test_a_call_that_is_not_awaited_is_not_made(tmp_path: Path) -> None:
+    answer = run(
+        "write_file(file_path='/a', content='x')", backend=FilesystemBackend(tmp_path, virtual_mode=True)
+    )
+
+    assert answer.status == "error"
+    assert "It had made these calls" not in answer.text
+    assert not (tmp_path / "a").exists()
+
+
+def test_tools_are_values_and_describe_themselves() -> None:
+    code = "f = look\nprint(await f(place='Brest'))\nprint(tool_help('look'))\nprint(await tool_help('look'))"
+    lines = run(code).text.splitlines()
+
+    assert lines[0] == "Brest is fine"
+    assert lines[1:3] == lines[3:]
+    assert lines[1] == "look: Look at a place."
+    assert '"place"' in lines[2]
+
+
+def test_tools_that_are_held_back_can_be_described_and_called() -> None:
+    name = "mcp__money__list_invoices"
+    with ScriptedModel(
+        call("run_code", code=f"print(tool_help('{name}'))\nawait {name}(status='open')"), "Done."
+    ) as model:
+        agent = create_deep_agent(model, tools=two_hundred(), middleware=[CodeModeMiddleware()])
+        result = agent.invoke(ASK)
+
+    answer = result["messages"][-2].text
+    assert answer.startswith(f"{name}: List invoices, paid, open or overdue.")
+    assert answer.endswith("list_invoices did ['status']")
+    assert name not in model.asked[1].tool_names
+
+
+def test_nothing_that_was_returned_is_lost_on_the_way_to_the_program() -> None:
+    def report() -> str:
+        """Return a long report."""
+        return "x" * 400_000 + "end"
+
+    answer = run("text = await report()\n(len(text), text[-3:])", tools=[report])
+    assert answer.text == "(400003, 'end')"
+
+
+class Counting(DeepAgentState):
+    seen: Annotated[list[str], lambda known, new: [*known, *new]]
+    last: str
+
+
+@tool
+def note(
+    text: str, call_id: Annotated[str, InjectedToolCallId], state: Annotated[dict[str, Any], InjectedState]
+) -> Command[Any]:
+    """Note a text."""
+    before = f"{len(state.get('seen') or [])} noted before, last {state.get('last')}"
+    return Command(
+        update={"seen": [text], "last": text, "messages": [ToolMessage(before, tool_call_id=call_id)]}
+    )
+
+
+def test_what_calls_change_in_the_state_is_kept_and_seen_by_the_next(call_mode: CallMode) -> None:
+    code = """
+print(await note(text="a"))
+print(await note(text="b"))
+await write_file(file_path="/notes.md", content="tide")
+await write_todos(todos=[{"content": "one", "status": "pending"}])
+await write_todos(todos=[{"content": "two", "status": "completed"}])
+print(await read_todos())
+print(await read_file(file_path="/notes.md"))
+1 / 0
+"""
+    with ScriptedModel(call("run_code", code=code), "Done.") as model:
+        agent = create_deep_agent(
+            model, tools=[note], middleware=[CodeModeMiddleware()], state_schema=Counting
+        )
+        result = call_mode.invoke(agent, {**ASK, "seen": [], "last": "none"})
+
+    answer = next(each for each in result["messages"] if each.type == "tool")
+    assert "0 noted before, last none\n1 noted before, last a\n[x] two" in answer.text
+    assert "tide" in answer.text
+    assert "ZeroDivisionError" in answer.text
+    assert (result["seen"], result["last"]) == (["a", "b"], "b")
+    assert result["files"]["/notes.md"]["content"] == "tide"
+    assert [each["content"] for each in result["todos"]] == ["two"]
+    assert len([each for each in result["messages"] if each.type == "tool"]) == 1
+
+
+def test_a_call_that_waits_for_a_person_is_not_made(call_mode: CallMode) -> None:
+    made: list[str] = []
+
+    def pay(amount: str) -> str:
+        """Pay an amount."""
+        made.append(amount)
+        return "paid"
+
+    only_large: Any = {
+        "allowed_decisions": ["approve", "reject"],
+        "when": lambda request: len(request.tool_call["args"]["amount"]) > 1,
+    }
+    code = "print(await pay(amount='1'))\nawait pay(amount='100')"
+    with ScriptedModel(call("run_code", code=code), call("pay", amount="100"), "Done.") as model:
+        agent = create_deep_agent(
+            model,
+            tools=[pay],
+            middleware=[CodeModeMiddleware()],
+            interrupt_on={"pay": only_large},
+            checkpointer=InMemorySaver(),
+        )
+        result = call_mode.invoke(agent, ASK, THREAD)
+        assert made == ["1"]
+        assert "pay waits for a person, and a program cannot wait: call it by itself" in model.asked[1].last
+        assert result["__interrupt__"]
+        call_mode.invoke(agent, Command(resume={"decisions": [{"type": "approve"}]}), THREAD)
+
+    assert made == ["1", "100"]
+
+
+def test_a_program_itself_may_wait_for_a_person(call_mode: CallMode) -> None:
+    saver = InMemorySaver()
+
+    def agent(model: Any) -> Any:
+        return create_deep_agent(
+            model,
+            tools=two_hundred(),
+            middleware=[CodeModeMiddleware()],
+            interrupt_on={"run_code": True},
+            checkpointer=saver,
+        )
+
+    code = "await mcp__money__list_invoices(status='open')"
+    with ScriptedModel(call("run_code", code=code)) as model:
+        call_mode.invoke(agent(model), ASK, THREAD)
+    with ScriptedModel("Done.") as model:
+        approved: Any = Command(resume={"decisions": [{"type": "approve"}]})
+        result = call_mode.invoke(agent(model), approved, THREAD)
+
+    assert result["messages"][-2].text == "list_invoices did ['status']"
+
+
+def test_a_tool_that_asks_a_person_fails_in_a_program(call_mode: CallMode) -> None:
+    def ask() -> str:
+        """Ask a person."""
+        return str(interrupt("How high?"))
+
+    answer = run("await ask()", tools=[ask], mode=call_mode, checkpointer=False)
+    assert "ask asks a person, for whom a program cannot wait: call it by itself" in answer.text
+
+
+def test_beside_the_approval_of_langchain_the_tools_have_to_be_named() -> None:
+    approval: Any = HumanInTheLoopMiddleware({"look": True})
+
+    with pytest.raises(RunConfigError, match="name in tools="):
+        run("await look(place='Brest')", make=create_agent, middleware=[CodeModeMiddleware(), approval])
+    named = CodeModeMiddleware(tools=["measure"])
+    answer = run("await look(place='Brest')", make=create_agent, middleware=[named, approval])
+    assert "look cannot be called by a program" in answer.text
+
+
+def test_permissions_hold(call_mode: CallMode, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("42")
+    rules = [FilesystemPermission(["read", "write"], ["/secret"], "deny")]
+    answer = run(
+        "await read_file(file_path='/secret')",
+        mode=call_mode,
+        backend=FilesystemBackend(tmp_path, virtual_mode=True),
+        permissions=rules,
+    )
+
+    assert "permission_denied" in answer.text
+    assert "42" not in answer.text
+
+
+def test_limits_count_each_call(call_mode: CallMode) -> None:
+    code = "for place in 'abcdef':\n    print(await look(place=place))"
+    model = ScriptedModel(call("run_code", code=code))
+    agent = create_deep_agent(
+        model, tools=[look], middleware=[CodeModeMiddleware()], limits=Limits(tool_calls=4)
+    )
+    result = call_mode.invoke(agent, ASK)
+
+    answer = next(each for each in result["messages"] if each.type == "tool")
+    assert "c is fine" in answer.text
+    assert "d is fine" not in answer.text
+    assert "limit_reached" in answer.text
+
+
+def test_middleware_around_tools_sees_each_call(call_mode: CallMode) -> None:
+    seen: list[str] = []
+
+    class Watch(AgentMiddleware[Any, Any, Any]):
+        def wrap_tool_call(self, request: Any, handler: Any) -> Any:
+            seen.append(request.tool_call["name"])
+            return handler(request)
+
+        async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
+            seen.append(request.tool_call["name"])
+            return await handler(request)
+
+    both = [Watch(), CodeModeMiddleware()]
+    run("await look(place='a')\nawait measure(place='b')", mode=call_mode, middleware=both)
+    assert seen == ["run_code", "look", "measure"]
+
+
+def test_only_tools_that_are_named_can_be_called() -> None:
+    only = CodeModeMiddleware(tools=["mea*", look])
+    code = "print(await measure(place='a'))\nawait read_file(file_path='/a')"
+
+    assert "read_file cannot be called by a program" in run(code, middleware=[only]).text
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "words"),
+    [
+        ("print('begun')\nwhile True:\n    pass", "timeout", "begun"),
+        ("print('begun')\nimport time\ntime.sleep(60)", "timeout", "begun"),
+        ("import asyncio\nprint('begun')\nawait asyncio.sleep(60)", "timeout", "begun"),
+        ("print('begun')\nx = ['y' * 10 ** 6 for _ in range(1000)]", "too_large", "begun"),
+        ("def f(n):\n    return f(n + 1)\nprint('begun')\nf(0)", "tool_failed", "RecursionError"),
+        ("for n in range(9):\n    await look(place=str(n))", "tool_failed", "may make 5 calls"),
+    ],
+)
+def test_a_program_that_takes_too_much_is_ended(
+    code: str, error: str, words: str, call_mode: CallMode
+) -> None:
+    began = time.monotonic()
+    bounded = CodeModeMiddleware(seconds=0.5, memory=20 * 2**20, calls=5)
+    answer = run(code, middleware=[bounded], mode=call_mode)
+
+    assert answer.additional_kwargs["error_code"] == error
+    assert words in answer.text
+    assert time.monotonic() - began < 20
+
+
+def test_calls_under_way_are_cancelled_when_time_is_over(call_mode: CallMode) -> None:
+    cancelled: list[str] = []
+    over = Event()
+
+    @tool
+    def hang(name: str) -> str:
+        """Hang."""
+        over.wait(20)
+        return name
+
+    async def ahang(name: str) -> str:
+        try:
+            await asyncio.sleep(20)
+        except asyncio.CancelledError:
+            cancelled.append(name)
+            raise
+        return name
+
+    hang.coroutine = ahang
+    code = "import asyncio\nawait asyncio.gather(look(place='a'), hang(name='b'), hang(name='c'))"
+    began = time.monotonic()
+    answer = run(code, tools=[look, hang], middleware=[CodeModeMiddleware(seconds=0.5)], mode=call_mode)
+    over.set()
+
+    assert time.monotonic() - began < 10
+    assert "the program took longer than 0.5 s" in answer.text
+    assert "- look(place='a'): done" in answer.text
+    assert "- hang(name='b'): under way" in answer.text
+    assert sorted(cancelled) == ([] if call_mode.name == "sync" else ["b", "c"])
+
+
+async def test_a_run_that_is_cancelled_leaves_no_process() -> None:
+    before = children()
+    with ScriptedModel(call("run_code", code="while True:\n    pass")) as model:
+        agent = create_deep_agent(model, middleware=[CodeModeMiddleware(seconds=60)])
+        running = asyncio.ensure_future(agent.ainvoke(ASK))
+        while not (new := children() - before):
+            await asyncio.sleep(0.01)
+        running.cancel()
+        began = time.monotonic()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+    assert time.monotonic() - began < 10
+    assert not new & children()
+
+
+def test_an_interpreter_that_is_killed_is_a_failure_and_the_next_program_runs() -> None:
+    before = children()
+
+    def stop() -> str:
+        """Kill the interpreter."""
+        for each in children() - before:
+            os.kill(each, signal.SIGKILL)
+        return "killed"
+
+    answer = run("await stop()", tools=[stop])
+    assert "the interpreter of the program ended" in answer.text
+    assert run("1 + 1").text == "2"
+
+
+def test_calls_run_at_the_same_time(call_mode: CallMode) -> None:
+    both = [Event(), Event()]
+
+    def meet(number: int) -> str:
+        """Meet the other one."""
+        both[number].set()
+        return str(both[1 - number].wait(20))
+
+    code = "import asyncio\nawait asyncio.gather(meet(number=0), meet(number=1))"
+    assert run(code, tools=[meet], mode=call_mode).text == "['True', 'True']"
+
+
+def test_a_program_that_prints_without_end_is_cut() -> None:
+    answer = run("for n in range(3000):\n    print('x' * 1000)", make=create_agent)
+
+    assert len(answer.text) < 1_100_000
+    assert "more characters were printed" in answer.text
+
+
+@pytest.mark.parametrize("wrong", [{"seconds": 0}, {"memory": -1}, {"calls": True}, {"tools": "look"}])
+def test_wrong_values_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=next(iter(wrong))):
+        CodeModeMiddleware(**wrong)
+
+
+def test_subagents_that_stand_in_for_the_agent_have_it_too(call_mode: CallMode) -> None:
+    with ScriptedModel(
+        call("task", description="Look", subagent_type="general-purpose"),
+        call("run_code", code="await look(place='Brest')"),
+        "Looked.",
+        "Done.",
+    ) as model:
+        agent = create_deep_agent(model, tools=[look], middleware=[CodeModeMiddleware()])
+        call_mode.invoke(agent, ASK)
+
+    assert model.asked[2].last == "Brest is fine"
+
+
+def test_a_subagent_can_be_called(call_mode: CallMode) -> None:
+    code = "await task(description='Look', subagent_type='general-purpose')"
+    with ScriptedModel(call("run_code", code=code), call("ls"), "Looked.", "Done.") as model:
+        agent = create_deep_agent(model, tools=[look], middleware=[CodeModeMiddleware()])
+        result = call_mode.invoke(agent, ASK)
+
+    assert result["messages"][-2].text == "Looked."
+
+
+def children() -> set[int]:
+    """Return the processes that this one has started."""
+    found: set[int] = set()
+    for each in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = each.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) == os.getpid() and fields[0] != "Z":
+            found.add(int(each.parent.name))
+    return found
+
+
+def test_a_process_that_ends_right_behind_a_program_ends_well() -> None:
+    code = (
+        "import asyncio\n"
+        "from deepagents import create_deep_agent\n"
+        "from deepagents.middleware import CodeModeMiddleware\n"
+        "from deepagents.testing import ScriptedModel, call\n"
+        "model = ScriptedModel(call('run_code', code='40 + 2'), 'Done.')\n"
+        "agent = create_deep_agent(model, middleware=[CodeModeMiddleware()])\n"
+        "print(asyncio.run(agent.ainvoke({'messages': 'Go'}))['messages'][-2].text)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "42", "")
