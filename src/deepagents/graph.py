@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final, cast
+from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from langchain.agents import create_agent  # pyright: ignore[reportUnknownVariableType]
 from langchain.agents.middleware.types import ContextT
@@ -17,7 +18,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from langgraph.types import Checkpointer
 
-from deepagents._agent.arguments import check_fallbacks, check_retries, explain_unknown_arguments
+from deepagents._agent.arguments import check_fallbacks, check_retries, explain_unknown_arguments, open_mcp
 from deepagents._agent.build import Build
 from deepagents._agent.compiled import AgentGraph, trace_version
 from deepagents._agent.plan import AgentPlan
@@ -38,6 +39,9 @@ from deepagents.middleware.subagents import CompiledSubAgent, SubAgent
 from deepagents.middleware.tool_search import ToolSearch
 from deepagents.permissions import FilesystemPermission
 from deepagents.profiles.harness.harness_profiles import profile_for
+
+if TYPE_CHECKING:
+    from deepagents.mcp import MCPServers
 
 __all__ = [
     "Checkpointer",
@@ -74,6 +78,7 @@ def create_deep_agent(
     limits: Limits | None = None,
     model_retries: int | None = None,
     fallback_models: Sequence[str | BaseChatModel] = (),
+    mcp: MCPServers | str | PathLike[str] | Mapping[str, Any] | None = None,
     tool_search: ToolSearch = "auto",
 ) -> CompiledStateGraph[Any, ContextT, Any, Any]:
     """Create an agent that plans, works on files and delegates, as an ordinary compiled LangGraph graph.
@@ -114,6 +119,9 @@ def create_deep_agent(
         model_retries: how often a call of a model is made again when its failure may pass; subagents too
             (see `docs/concepts/models.md`). Default: `DEEPAGENTS_MODEL_RETRIES`, else 0.
         fallback_models: which models are asked, in order, when a call has failed for good; subagents too.
+        mcp: servers of the Model Context Protocol, whose tools the agent has: the path of a `.mcp.json`, a
+            mapping as it stands in one, or an `MCPServers` (see `docs/concepts/mcp.md`). Subagents have them
+            too, unless they have `tools` or `mcp` of their own.
         tool_search: when tools are held back until the model searches for them: `"auto"`, once they cost more
             than a tenth of its window; a number of tokens; `True` always, `False` never; `"provider"` by the
             search of the model's provider. Subagents too (see `docs/concepts/tool-search.md`).
@@ -141,6 +149,7 @@ def create_deep_agent(
         limits=limits,
         model_retries=check_retries(model_retries),
         fallback_models=[resolve_model(each) for each in check_fallbacks(fallback_models)],
+        mcp=open_mcp(mcp),
         tool_search=tool_search,
     )
     build = Build(plan, _compile, SLOT_NAMES)

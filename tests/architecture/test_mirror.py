@@ -66,6 +66,7 @@ TESTED_BY: dict[str, str] = {
     "deepagents_server/runs/usage.py": "server/test_metrics.py",
     "deepagents/decisions.py": "agents/test_remembering.py",
     "deepagents/limits.py": "middleware/test_limits.py",
+    **dict.fromkeys(("deepagents/mcp/status.py", "deepagents/mcp/core.py"), "mcp/test_servers.py"),
     "deepagents/models/registry.py": "models/test_provider_profiles.py",
     "deepagents/profiles/harness/harness_profiles.py": "profiles/test_registry.py",
     "deepagents/profiles/provider/provider_profiles.py": "compat/test_names.py",

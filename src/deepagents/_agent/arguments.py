@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import is_dataclass
 from functools import wraps
+from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
@@ -174,6 +175,17 @@ def check_fallbacks(given: Any) -> list[Any]:
             "one, and [] for none"
         )
     return [*cast("Iterable[Any]", given)]
+
+
+def open_mcp(given: Any) -> Any:
+    """Return the `MCPServers` that are meant; `None` for none. Without any, none of their code is imported.
+
+    Raises:
+        ConfigError: for servers that cannot be, naming the entry.
+    """
+    if given is None or given == {}:
+        return None
+    return import_module("deepagents.mcp.servers").open_servers(given)
 
 
 def check_backend(given: Any) -> None:

@@ -30,6 +30,7 @@ from deepagents.middleware.async_subagents.spec import make_local
 from deepagents.middleware.fallback import passing
 from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.limits import LimitsMiddleware
+from deepagents.middleware.mcp import MCPMiddleware
 from deepagents.middleware.memory import MemoryMiddleware
 from deepagents.middleware.patch_tool_calls.middleware import AskAgainMiddleware
 from deepagents.middleware.prompt_caching import PromptCachingMiddleware
@@ -73,6 +74,10 @@ def limits(build: Build, given: Given) -> Middleware | None:
     for model in models:
         made.refuse_unpriced(model)
     return made
+
+
+def mcp(build: Build, given: Given) -> Middleware | None:
+    return given or (None if build.plan.mcp is None else MCPMiddleware(build.plan.mcp))
 
 
 def forked_context(build: Build, given: Given) -> Middleware | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import filterfalse
-from typing import Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import SystemMessage
@@ -37,6 +37,9 @@ from deepagents.middleware.tool_search import ToolSearch, check_tool_search
 from deepagents.permissions import FilesystemPermission
 from deepagents.profiles.harness.harness_profiles import profile_for
 from deepagents.profiles.harness.profile import GeneralPurposeSubagentProfile, HarnessProfile
+
+if TYPE_CHECKING:
+    from deepagents.mcp import MCPServers
 
 GENERAL_PURPOSE_NOTE = (
     "You are working as a subagent: only your last message is returned, so put the whole answer in it."
@@ -72,6 +75,7 @@ class AgentPlan:
     limits: Limits | None = None
     model_retries: int = 0
     fallback_models: Sequence[BaseChatModel] = ()
+    mcp: MCPServers | None = None
     tool_search: ToolSearch = "auto"
     base_prompt: str | None = None
     note: str | None = None
@@ -181,6 +185,7 @@ def _plan_subagent(spec: Mapping[str, Any], main: AgentPlan) -> AgentPlan | Work
         system_prompt=spec.get("system_prompt"),
         # An empty list means no tools; only a spec without the key inherits.
         tools=spec["tools"] or () if "tools" in spec else main.tools,
+        mcp=_servers_of(spec, main),
         middleware=tuple(spec.get("middleware") or ()),
         interrupt_on=spec.get("interrupt_on", None if asks_itself(spec) else main.interrupt_on),
         permissions=spec.get("permissions", main.permissions) or (),
@@ -190,6 +195,13 @@ def _plan_subagent(spec: Mapping[str, Any], main: AgentPlan) -> AgentPlan | Work
         description=spec["description"],
     )
     return _plan_fork(declared, main) if spec.get("mode") == "fork" else declared
+
+
+def _servers_of(spec: Mapping[str, Any], main: AgentPlan) -> MCPServers | None:
+    """Return the servers of a subagent: its own, or the main agent's unless it says which tools it has."""
+    if "mcp" in spec:
+        return arguments.open_mcp(spec["mcp"])
+    return None if "tools" in spec else main.mcp
 
 
 def _plan_fork(declared: AgentPlan, main: AgentPlan) -> AgentPlan:
@@ -208,6 +220,7 @@ def _plan_fork(declared: AgentPlan, main: AgentPlan) -> AgentPlan:
         middleware=tuple(own.values()),
         memory=main.memory,
         skills=main.skills,
+        mcp=main.mcp,
         subagents=main.async_subagents,
         state_schema=continuing(main.state_schema),
     )

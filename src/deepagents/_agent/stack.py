@@ -64,6 +64,11 @@ STACK: Final[tuple[Slot | Position, ...]] = (
     ),
     Slot("LimitsMiddleware", factories.limits, "counts everything that is done further in, and ends it"),
     Slot(
+        "MCPMiddleware",
+        factories.mcp,
+        "adds tools before any other row: what comes later stands behind them, and the prefix is kept",
+    ),
+    Slot(
         "ForkedContextMiddleware",
         factories.forked_context,
         "a fork has the private state of the agent that called it, before anything reads that",

@@ -249,6 +249,7 @@ EmittedType: TypeAlias = Literal[
     "limit_reached",
     "model_failed",
     "model_retry",
+    "tool_progress",
 ]
 """The types of `deepagents.events` that the running graph writes itself."""
 

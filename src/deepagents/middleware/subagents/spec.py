@@ -57,6 +57,7 @@ class SubAgent(TypedDict):
     mode: NotRequired[Literal["isolated", "fork"]]
     background: NotRequired[bool]
     update_strategy: NotRequired[Literal["interrupt", "enqueue"]]
+    mcp: NotRequired[Any]
 
 
 DEFAULT_SUBAGENT_PROMPT: Final = (
@@ -141,6 +142,11 @@ def check_complete(spec: Mapping[str, Any]) -> None:
         raise ConfigError(
             f"subagent {name!r} has permissions, which only create_deep_agent gives to file tools; put "
             "FilesystemMiddleware(permissions=...) and its approval() in its middleware"
+        )
+    if spec.get("mcp"):
+        raise ConfigError(
+            f"subagent {name!r} has mcp, which only create_deep_agent gives to agents; put "
+            "MCPMiddleware(MCPServers(...)) in its middleware"
         )
     if spec.get("skills"):
         raise ConfigError(

@@ -1,0 +1,191 @@
+"""Bound what a server says of its tools: texts, schemas, and what the protocol and providers can take."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+
+MOST_TOOLS: Final = 1_000
+MOST_PAGES: Final = 100
+_LONGEST_NAME: Final = 256
+_LONGEST_DESCRIPTION: Final = 2_048
+_MOST_NODES: Final = 5_000
+_MOST_BYTES: Final = 64 * 1024
+_DEEPEST: Final = 60
+"""Levels: pydantic writes schemas of some 250, and each level of ours is several of those that wrap it."""
+_HINTS: Final = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
+# Those that are neither text nor blank space: controls, formats such as those that turn the direction of
+# text or cannot be seen, surrogates, and what is private or not assigned.
+_UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
+_FILLERS: Final = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2028\u2029\u3164\ufe00-\ufe0f\uffa0]"
+)
+_REF: Final = "$ref"
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """One tool as a server offers it, bounded; `definition` is what the model reads of it, as one text."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+    annotations: Mapping[str, Any] | None = None
+    meta: Mapping[str, Any] | None = None
+    definition: str = field(default="", repr=False)
+
+
+class Unfit(Exception):
+    """A tool that cannot be offered; the text says why."""
+
+
+def mend(given: Any) -> dict[str, Any]:
+    """Return one row of `tools/list` in a form that the SDK takes, without what is wrong and can be spared.
+
+    Raises:
+        Unfit: for a tool that cannot be offered.
+    """
+    tool = _as_object(given)
+    name = tool.get("name") if tool else None
+    if tool is None or not isinstance(name, str) or len(name) > _LONGEST_NAME:
+        raise Unfit("it has no name that can be used")
+    schema = _as_object(tool.get("inputSchema"))
+    if schema is None or schema.get("type") != "object":
+        raise Unfit("its inputSchema is not a schema of an object")
+    measure(schema)
+    _check_properties(schema)
+    mended: dict[str, Any] = {"name": name, "inputSchema": schema}
+    for key in ("title", "description"):
+        if isinstance(tool.get(key), str):
+            mended[key] = tool[key]
+    output = _as_object(tool.get("outputSchema"))
+    if output is not None and output.get("type") == "object" and _is_measured(output):
+        mended["outputSchema"] = _without_patterns(output)
+    if hints := _as_object(tool.get("annotations")):
+        mended["annotations"] = {key: hints[key] for key in _HINTS if isinstance(hints.get(key), bool)}
+    meta = _as_object(tool.get("_meta"))
+    if meta is not None and _is_measured(meta):
+        mended["_meta"] = meta
+    return mended
+
+
+def _check_properties(schema: Mapping[str, Any]) -> None:
+    properties = _as_object(schema.get("properties", {}))
+    if properties is None or not all(isinstance(each, dict | bool) for each in properties.values()):
+        raise Unfit("its inputSchema has a property that is not a schema")
+    if not _is_list_of_texts(schema.get("required", [])):
+        raise Unfit("'required' in its inputSchema is not a list of names")
+
+
+def read(mended: Mapping[str, Any]) -> Offered:
+    """Return what is shown of a mended tool: no more than so much text, and none that cannot be seen."""
+    description = clean(mended.get("description") or mended.get("title") or "")[:_LONGEST_DESCRIPTION]
+    schema = clean_all(mended["inputSchema"])
+    definition = json.dumps([description, schema], sort_keys=True)
+    annotations, meta = mended.get("annotations"), mended.get("_meta")
+    return Offered(mended["name"], description, schema, annotations, meta, definition)
+
+
+def clean(text: str) -> str:
+    """Return a text without characters that a person does not see, or that change how others are seen."""
+    if text.isascii() and text.isprintable():
+        return text
+    kept = (each for each in text if each in "\n\t" or unicodedata.category(each) not in _UNSEEN)
+    return _FILLERS.sub("", "".join(kept))
+
+
+def measure(schema: Mapping[str, Any]) -> None:
+    """Check the size that a schema has once each reference in it is written out, loops once.
+
+    Raises:
+        Unfit: when that is too large, too deep, or refers to what is not there.
+    """
+    _Measure(schema).add(schema, (), 0)
+
+
+class _Measure:
+    def __init__(self, root: Mapping[str, Any]) -> None:
+        self._root = root
+        self._nodes = self._bytes = 0
+
+    def add(self, value: Any, within: tuple[str, ...], level: int) -> None:
+        self._nodes += 1
+        if level > _DEEPEST:
+            raise Unfit(f"its schema has more than {_DEEPEST} levels")
+        if isinstance(value, dict):
+            for key, each in cast("dict[str, Any]", value).items():
+                self._count(key)
+                if clean(key) != key:
+                    raise Unfit("its schema has a name with characters that cannot be seen")
+                if key == _REF:
+                    self._follow(each, within, level)
+                # Definitions are written out where they are named; those of no use still stand in the text.
+                else:
+                    self.add(each, within, level + 1)
+        elif isinstance(value, list):
+            for each in cast("list[Any]", value):
+                self.add(each, within, level + 1)
+        else:
+            self._count(value if isinstance(value, str) else "1234")
+
+    def _count(self, text: str) -> None:
+        self._bytes += len(text.encode("utf-8", "replace")) + 4
+        if self._nodes > _MOST_NODES or self._bytes > _MOST_BYTES:
+            raise Unfit(f"its schema is larger than {_MOST_NODES} values or {_MOST_BYTES // 1024} KiB")
+
+    def _follow(self, path: Any, within: tuple[str, ...], level: int) -> None:
+        # LangChain puts what is named in the place of its name, and fails where it cannot.
+        if not isinstance(path, str):
+            raise Unfit("its schema has a property named '$ref', which cannot be sent")
+        if path in within:
+            return
+        named = _as_object(self._root) if path == "#" or path.startswith("#/") else None
+        for part in path.split("/")[1:]:
+            named = _as_object((named or {}).get(part.replace("~1", "/").replace("~0", "~")))
+        if named is None:
+            raise Unfit(f"its schema refers to {path[:100]!r}, which is not in it")
+        self.add(named, (*within, path), level + 1)
+
+
+def _is_measured(schema: Mapping[str, Any]) -> bool:
+    try:
+        measure(schema)
+    except Unfit:
+        return False
+    return True
+
+
+def _without_patterns(value: Any) -> Any:
+    """Return a schema that checks no text by a pattern, on which a server could let us compute for ever."""
+    if isinstance(value, list):
+        return [_without_patterns(each) for each in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: _without_patterns(each)
+        for key, each in cast("dict[str, Any]", value).items()
+        if key != "patternProperties" and not (key == "pattern" and isinstance(each, str))
+    }
+
+
+def clean_all(value: Any) -> Any:
+    """Return a value of JSON with each text in it cleaned."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, list):
+        return [clean_all(each) for each in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        return {key: clean_all(each) for key, each in cast("dict[str, Any]", value).items()}
+    return value
+
+
+def _as_object(given: Any) -> dict[str, Any] | None:
+    return cast("dict[str, Any]", given) if isinstance(given, dict) else None
+
+
+def _is_list_of_texts(given: Any) -> bool:
+    return isinstance(given, list) and all(isinstance(each, str) for each in cast("list[Any]", given))

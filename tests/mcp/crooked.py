@@ -1,0 +1,181 @@
+"""A server that starts fast, because it stands on the standard library, and misbehaves as it is told.
+
+Run as `python -I -S crooked.py '{"tools": [...], ...}'`. Keys: `tools` and `later` (what it lists at first,
+and after a call of `change`), `notices` (of that change), `start` (what it does instead of starting), `call`
+(what it does when any other tool is called), and `page` (what else stands in a list).
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+SAYS = "\u202eevil\x1b[31m"
+
+
+def send(**message: Any) -> None:
+    write(json.dumps({"jsonrpc": "2.0", **message}))
+
+
+def write(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def text(request: Any, said: str, **more: Any) -> None:
+    send(id=request, result={"content": [{"type": "text", "text": said}], **more})
+
+
+def hang(*_: Any) -> NoReturn:
+    while True:
+        time.sleep(3600)
+
+
+def leave(*_: Any) -> NoReturn:
+    sys.stderr.write(f"no database {SAYS}\nlast words with {os.environ.get('TOKEN')}\n")
+    sys.exit(3)
+
+
+def print_endlessly(*_: Any) -> NoReturn:
+    while True:
+        sys.stdout.write("x" * 65536)
+
+
+def be_stubborn() -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+STARTS: dict[str, Callable[[], Any]] = {
+    "": lambda: None,
+    "hang": hang,
+    "exit": leave,
+    "endless": print_endlessly,
+    "stubborn": be_stubborn,
+}
+
+
+def echo(request: Any, params: Any) -> None:
+    text(request, json.dumps(params.get("arguments") or {}))
+
+
+def show_pid(request: Any, _: Any) -> None:
+    text(request, str(os.getpid()))
+
+
+def die(*_: Any) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def report_error(request: Any, _: Any) -> None:
+    said = f"no such row, says {os.environ.get('TOKEN')} {SAYS} " + "x" * 20_000
+    text(request, said, isError=True)
+
+
+def refuse(request: Any, _: Any) -> None:
+    send(id=request, error={"code": -32000, "message": "not today"})
+
+
+def answer_huge(request: Any, params: Any) -> None:
+    text(request, "x" * int(params["arguments"]["size"]))
+
+
+def answer_huge_first(request: Any, params: Any) -> None:
+    said = "x" * int(params["arguments"]["size"])
+    content = f'{{"content": [{{"type": "text", "text": "{said}"}}]}}'
+    write(f'{{"result": {content}, "id": {json.dumps(request)}, "jsonrpc": "2.0"}}')
+
+
+def answer_garbage(request: Any, _: Any) -> None:
+    write(f'{{"jsonrpc": "2.0", "id": {request}, "result": {"[" * 500}')
+
+
+def report_progress(request: Any, params: Any) -> None:
+    token, arguments = params["_meta"]["progressToken"], params["arguments"]
+    for number in range(int(arguments["steps"])):
+        about = {"progressToken": token, "progress": number, "total": arguments["steps"], "message": SAYS}
+        send(method="notifications/progress", params=about)
+        time.sleep(float(arguments.get("pause", 0)))
+    text(request, "arrived")
+
+
+def start_daemon(request: Any, _: Any) -> None:
+    # A process that leaves the group, as a daemon does.
+    program = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(600)"]
+    null = subprocess.DEVNULL
+    child = subprocess.Popen(program, start_new_session=True, stdin=null, stdout=null, stderr=null)
+    text(request, f"{os.getpid()} {child.pid}")
+
+
+def show_environment(request: Any, _: Any) -> None:
+    text(request, json.dumps({"env": dict(os.environ), "cwd": str(Path.cwd())}))
+
+
+CALLS: dict[str, Callable[[Any, Any], None]] = {
+    "echo": echo,
+    "hang": hang,
+    "exit": die,
+    "pid": show_pid,
+    "error": report_error,
+    "refuse": refuse,
+    "huge": answer_huge,
+    "huge_first": answer_huge_first,
+    "garbage": answer_garbage,
+    "progress": report_progress,
+    "daemon": start_daemon,
+    "environment": show_environment,
+}
+
+
+class Server:
+    """Answers one request after the other."""
+
+    def __init__(self, plan: Any) -> None:
+        self.plan = plan
+        self.tools = plan.get("tools", [])
+        self.lists = 0
+        self.cancelled: list[Any] = []
+
+    def answer(self, message: Any) -> None:
+        method, request, params = message.get("method"), message.get("id"), message.get("params")
+        if method == "initialize":
+            about = {"name": "crooked", "version": "1"}
+            capabilities = {"tools": {"listChanged": True}}
+            version = self.plan.get("version", "2025-11-25")
+            result = {"protocolVersion": version, "capabilities": capabilities, "serverInfo": about}
+            send(id=request, result=result)
+        elif method == "tools/list":
+            self.lists += 1
+            send(id=request, result={"tools": self.tools, **self.plan.get("page", {})})
+        elif method == "notifications/cancelled":
+            self.cancelled.append(params["requestId"])
+        elif method == "tools/call":
+            self.call(request, params)
+
+    def call(self, request: Any, params: Any) -> None:
+        if params["name"] == "change":
+            self.tools = self.plan["later"]
+            for _ in range(self.plan.get("notices", 1)):
+                send(method="notifications/tools/list_changed")
+            text(request, "changed")
+        elif params["name"] == "recall":
+            text(request, json.dumps({"lists": self.lists, "cancelled": self.cancelled}))
+        else:
+            CALLS[self.plan.get("call", "echo")](request, params)
+
+
+def serve(plan: Any) -> None:
+    STARTS[plan.get("start", "")]()
+    server = Server(plan)
+    while line := sys.stdin.readline():
+        server.answer(json.loads(line))
+    if plan.get("start") == "stubborn":
+        hang()
+
+
+if __name__ == "__main__":
+    serve(json.loads(sys.argv[1]))
