@@ -28,7 +28,12 @@ RUN_NOT_IMPORTED = {
 }
 
 
-COME_ALONG = {"langgraph-checkpoint": "langgraph", "pydantic-core": "pydantic"}
+COME_ALONG = {
+    "anyio": "mcp",
+    "httpx2": "mcp",
+    "langgraph-checkpoint": "langgraph",
+    "pydantic-core": "pydantic",
+}
 
 
 def declared(requirements: Iterable[str]) -> set[str]:

@@ -115,7 +115,13 @@ def show_environment(request: Any, _: Any) -> None:
     text(request, json.dumps({"env": dict(os.environ), "cwd": str(Path.cwd())}))
 
 
+def break_promise(request: Any, _: Any) -> None:
+    text(request, "done", structuredContent={"count": "many"})
+
+
 CALLS: dict[str, Callable[[Any, Any], None]] = {
+    "silent": lambda *_: None,
+    "promise": break_promise,
     "echo": echo,
     "hang": hang,
     "exit": die,
@@ -131,12 +137,20 @@ CALLS: dict[str, Callable[[Any, Any], None]] = {
 }
 
 
+def repeat(tool: Any) -> list[Any]:
+    """Return a tool, or a thousand of it, where a command line could not hold them."""
+    number = tool.pop("repeat", None) if isinstance(tool, dict) else None
+    return (
+        [tool] if number is None else [{**tool, "name": f"{tool['name']}_{each}"} for each in range(number)]
+    )
+
+
 class Server:
     """Answers one request after the other."""
 
     def __init__(self, plan: Any) -> None:
         self.plan = plan
-        self.tools = plan.get("tools", [])
+        self.tools = [each for given in plan.get("tools", []) for each in repeat(given)]
         self.lists = 0
         self.cancelled: list[Any] = []
 

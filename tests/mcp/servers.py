@@ -13,7 +13,7 @@ from deepagents.testing import ScriptedModel, call
 CROOKED = Path(__file__).with_name("crooked.py")
 
 
-def tool(name: str, description: str = "A tool.", **properties: Any) -> dict[str, Any]:
+def tool(name: str, description: str = "A tool.", /, **properties: Any) -> dict[str, Any]:
     """Return a tool as a server lists it."""
     schema = {"type": "object", "properties": properties}
     return {"name": name, "description": description, "inputSchema": schema}

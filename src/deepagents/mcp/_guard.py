@@ -107,13 +107,12 @@ def _children() -> list[int]:
     if sys.platform != "linux":
         return []
     below: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal():
-            with suppress(OSError):
-                # The name of the command stands in brackets, and may hold any character.
-                state, parent = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()[:2]
-                if state != "Z":
-                    below.setdefault(int(parent), []).append(int(entry.name))
+    for entry in filter(lambda each: each.name.isdecimal(), Path("/proc").iterdir()):
+        with suppress(OSError):
+            # The name of the command stands in brackets, and may hold any character.
+            state, parent = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()[:2]
+            if state != "Z":
+                below.setdefault(int(parent), []).append(int(entry.name))
     found, waiting = list[int](), [os.getpid()]
     while waiting:
         next_ones = below.get(waiting.pop(), [])

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 import anyio
-import mcp_types as types
+from mcp import types
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from deepagents._text import escape_controls, truncate
 from deepagents.errors import ErrorCode, ToolFailure
 from deepagents.mcp import offered, wire
-from deepagents.mcp.entries import Entry
+from deepagents.mcp.entries import ServerEntry
 from deepagents.mcp.tools import CallResult
 
 MOST_OF_ERROR: Final = 10_000
@@ -59,7 +59,7 @@ class Call:
 
     def __init__(
         self,
-        entry: Entry,
+        entry: ServerEntry,
         tool: str,
         seconds: float,
         who: str | None,
@@ -76,7 +76,7 @@ class Call:
         self._questions = 0
 
     def start(self, work: Callable[[Call], Any]) -> None:
-        """Begin the work of this call, as a task of its own: it goes on while nobody waits for it."""
+        """Begin the work of this call, as a task of its own: it goes on while no one waits for it."""
         self._task = asyncio.ensure_future(self._run(work))
         self._task.add_done_callback(lambda _: self._changed.set())
 
@@ -180,12 +180,12 @@ def _read_answer(given: Any) -> types.ElicitResult:
     return answer if answer.action == "accept" else types.ElicitResult(action=answer.action)
 
 
-def describe(entry: Entry, text: str, most: int) -> str:
+def describe(entry: ServerEntry, text: str, most: int) -> str:
     """Return a text of a server as others may read it: no secret, no control characters, not too long."""
     return truncate(escape_controls(entry.redact(text)), most)
 
 
-def explain(entry: Entry, error: BaseException) -> ToolFailure:
+def explain(entry: ServerEntry, error: BaseException) -> ToolFailure:
     """Return the failure that a model reads about what went wrong with a server."""
     error = innermost(error)
     if isinstance(error, ToolFailure):

@@ -15,8 +15,7 @@ from typing import Any, Final, Literal, TypeVar
 
 import anyio
 import httpx2
-import mcp_types as types
-from mcp import Client
+from mcp import Client, types
 from mcp.client.session import ClientRequestContext
 from mcp.shared.exceptions import MCPError
 
@@ -24,10 +23,10 @@ from deepagents._version import __version__
 from deepagents.errors import ToolFailure
 from deepagents.mcp import calls, http, stdio, wire
 from deepagents.mcp.calls import Call
-from deepagents.mcp.entries import Entry
+from deepagents.mcp.entries import ServerEntry
 from deepagents.mcp.listing import Listing, read_pages
 from deepagents.mcp.results import read_block, read_resource, read_result
-from deepagents.mcp.status import Limits, State, describe_held, describe_missing
+from deepagents.mcp.status import ServerLimits, State, describe_held, describe_missing
 from deepagents.mcp.tools import CallResult
 
 T = TypeVar("T")
@@ -37,6 +36,7 @@ _RETRY: Final = 30.0
 _RESTARTS: Final = 3
 _PER: Final = 60.0
 _SECONDS_TO_CLOSE: Final = 5.0
+_SECONDS_TO_NOTICE: Final = 0.2
 _LISTEN_AGAIN: Final = 5.0
 _log = logging.getLogger(__name__)
 
@@ -44,7 +44,9 @@ _log = logging.getLogger(__name__)
 class Connection:
     """One server; `state` is what others may read of it, from any thread."""
 
-    def __init__(self, entry: Entry, limits: Limits, auth: Any, changed: Callable[[], None]) -> None:
+    def __init__(
+        self, entry: ServerEntry, limits: ServerLimits, auth: Any, changed: Callable[[], None]
+    ) -> None:
         self.entry = entry
         self.state = State(entry.transport, "stopped" if entry.disabled else "idle")
         self._limits, self._auth, self._changed = limits, auth, changed
@@ -166,12 +168,15 @@ class Connection:
         """Hear of changed lists from servers of the newest revisions, which tell only who listens."""
         while True:
             with suppress(MCPError, RuntimeError, TimeoutError):
-                async with client.listen(tools_list_changed=True) as subscription:
-                    async for _ in subscription:
-                        self.state.is_stale = True
+                await self._note_changes(client)
             # What changed meanwhile was not heard.
             self.state.is_stale = True
             await asyncio.sleep(_LISTEN_AGAIN)
+
+    async def _note_changes(self, client: Client) -> None:
+        async with client.listen(tools_list_changed=True) as subscription:
+            async for _ in subscription:
+                self.state.is_stale = True
 
     async def _hear(self, message: Any) -> None:
         if isinstance(message, types.ToolListChangedNotification):
@@ -294,18 +299,21 @@ class Connection:
         # Servers, transports and the SDK raise what they like; all of it is the server's failure.
         except Exception as error:
             found = calls.innermost(error)
-            if isinstance(found, MCPError) and found.code == types.CONNECTION_CLOSED:
-                await self._until_known()
+            is_closed = isinstance(found, MCPError) and found.code == types.CONNECTION_CLOSED
+            if is_closed and await self._is_over():
                 raise ToolFailure("remote_failed", self._describe_loss()) from error
             if calls.data_of(found).get(http.STATUS) == 404:
                 # The server forgot the session: the next call opens another.
                 self._end(str(found))
             raise calls.explain(self.entry, found) from error
 
-    async def _until_known(self) -> None:
-        """Wait until it is known why the connection ended."""
-        if self._life is not None:
-            await asyncio.wait({self._life}, timeout=_SECONDS_TO_CLOSE)
+    async def _is_over(self) -> bool:
+        """Return whether the connection has ended, once it is known why: servers use the code as well."""
+        if self._life is None:
+            return True
+        seconds = _SECONDS_TO_CLOSE if self._ended.is_set() else _SECONDS_TO_NOTICE
+        await asyncio.wait({self._life}, timeout=seconds)
+        return self._life.done()
 
     def _describe_loss(self) -> str:
         if self.state.status == "stopped":

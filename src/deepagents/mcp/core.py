@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deepagents._async import Coro, IOCall
 from deepagents.errors import ToolFailure
-from deepagents.mcp.entries import Entry
+from deepagents.mcp.entries import ServerEntry
 from deepagents.mcp.loop import LoopThread, T
-from deepagents.mcp.status import Limits, State
+from deepagents.mcp.status import ServerLimits, State
 
 if TYPE_CHECKING:
     from deepagents.mcp.calls import Batch, Call
@@ -27,7 +27,7 @@ _SECONDS_AT_END: Final = 12.0
 class Core:
     """The servers of one set. It knows nothing of who uses them, so that it ends with the last who does."""
 
-    def __init__(self, entries: Sequence[Entry], limits: Limits, auth: Mapping[str, Any]) -> None:
+    def __init__(self, entries: Sequence[ServerEntry], limits: ServerLimits, auth: Mapping[str, Any]) -> None:
         self.pid = os.getpid()
         self.version = 0
         self.entries, self._limits, self._auth = entries, limits, auth
@@ -74,7 +74,7 @@ class Core:
 
     async def _connected(self, work: Callable[[], Coro[T]]) -> T:
         if not self._connections:
-            # It imports the SDK, which takes half a second: here, where nobody else waits in the same loop.
+            # It imports the SDK, which takes half a second: here, where no one else waits in the same loop.
             module = import_module("deepagents.mcp.connection")
             made = {
                 each.name: module.Connection(each, self._limits, self._auth.get(each.name), self._note_change)
@@ -154,7 +154,7 @@ class Core:
         return await getattr(self.connection(server), work)(*arguments)
 
     def forget(self, call: Call) -> None:
-        """End a call that nobody waits for any longer."""
+        """End a call that no one waits for any longer."""
         self._loop.tell(call.cancel)
 
     async def close(self) -> None:
@@ -179,4 +179,4 @@ class Core:
 
 
 def _report_nothing(_: float, __: float | None, ___: str | None) -> None:
-    """Pass no progress on: nobody hears it."""
+    """Pass no progress on: no one hears it."""

@@ -38,7 +38,7 @@ _SHORTEST_SECRET: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ServerEntry:
     """One server, checked: how to reach it, and what of it is offered.
 
     Args:
@@ -80,7 +80,7 @@ def _is_any(name: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def read_entries(servers: Servers) -> list[Entry]:
+def read_entries(servers: Servers) -> list[ServerEntry]:
     """Read all entries of a file, or of a mapping, in their order.
 
     Raises:
@@ -112,7 +112,7 @@ def _load(servers: Servers) -> tuple[Mapping[str, Any], str | None]:
     return cast("dict[str, Any]", given), str(path.absolute().parent)
 
 
-def _read(name: Any, given: Any, directory: str | None) -> Entry:
+def _read(name: Any, given: Any, directory: str | None) -> ServerEntry:
     if not isinstance(name, str) or not name:
         raise ConfigError(f"the name of an MCP server must be a text that is not empty, got {name!r}")
     if not isinstance(given, Mapping):
@@ -138,10 +138,10 @@ def _read(name: Any, given: Any, directory: str | None) -> Entry:
         }
     else:
         own = {"url": reader.url(), "headers": reader.mapping("headers")}
-    return Entry(name, transport, **own, **common, secrets=reader.secrets(own))
+    return ServerEntry(name, transport, **own, **common, secrets=reader.secrets(own))
 
 
-def _read_object(name: str, given: object) -> Entry:
+def _read_object(name: str, given: object) -> ServerEntry:
     kinds = [f"{each.__module__}.{each.__qualname__}" for each in type(given).__mro__]
     if any(kind.startswith("mcp.client.") for kind in kinds):
         raise ConfigError(
@@ -153,7 +153,7 @@ def _read_object(name: str, given: object) -> Entry:
             f"MCP server {name!r} must be a mapping with 'command' or 'url', or a server object of the "
             f"mcp package, got {given!r}"
         )
-    return Entry(name, "memory", server=given)
+    return ServerEntry(name, "memory", server=given)
 
 
 def _is_number(given: object) -> bool:

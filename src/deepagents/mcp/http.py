@@ -13,7 +13,7 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 from deepagents.mcp import wire
-from deepagents.mcp.entries import Entry
+from deepagents.mcp.entries import ServerEntry
 
 STATUS: Final = "http_status"
 """The key of an error's `data` that holds the status of the answer."""
@@ -25,7 +25,7 @@ _LONGEST_EVENT: Final = 1_000_000
 
 @asynccontextmanager
 async def open_http(
-    entry: Entry,
+    entry: ServerEntry,
     auth: httpx2.Auth | None,
     most: int,
     left_out: Callable[[str, str], None],
@@ -53,7 +53,7 @@ async def open_http(
         yield streams
 
 
-def _make_client(entry: Entry, auth: httpx2.Auth | None, bounds: _Bounds) -> httpx2.AsyncClient:
+def _make_client(entry: ServerEntry, auth: httpx2.Auth | None, bounds: _Bounds) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(
         # Compressed, a small answer can be a large message.
         headers={**entry.headers, "accept-encoding": "identity"},

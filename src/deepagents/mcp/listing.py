@@ -10,23 +10,25 @@ from typing import Any, Final
 import anyio
 from mcp import Client
 from mcp.shared.exceptions import MCPError
-from mcp_types import Tool
+from mcp.types import Tool
 
 from deepagents.mcp import offered
 from deepagents.mcp.calls import describe
-from deepagents.mcp.entries import Entry
+from deepagents.mcp.entries import ServerEntry
 from deepagents.mcp.offered import Offered
 from deepagents.mcp.status import State
 
 _SECONDS: Final = 10.0
 """How long a list may take that is not part of a start."""
+_MOST: Final = 20
+"""Tools that are named in one line of the log."""
 _log = logging.getLogger(__name__)
 
 
 class Listing:
     """What one server offers, from its first list on; `state` shows it to others."""
 
-    def __init__(self, entry: Entry, state: State) -> None:
+    def __init__(self, entry: ServerEntry, state: State) -> None:
         self._entry, self._state = entry, state
         self._first: dict[str, str] = {}
         self._unfit: dict[str, str] = {}
@@ -76,8 +78,10 @@ class Listing:
         )
         state.held = state.changed if self._entry.pin else ()
         state.tools = tuple(tool for name, tool in tools.items() if name not in state.held)
-        for name in self._unfit.keys() - state.skipped.keys():
-            _log.warning("MCP server %r: tool %r is left out: %s", self._entry.name, name, self._unfit[name])
+        if new := [f"{name}: {why}" for name, why in self._unfit.items() if name not in state.skipped]:
+            _log.warning(
+                "tools of the MCP server %r are left out: %s", self._entry.name, "; ".join(new[:_MOST])
+            )
         state.skipped, state.was_listed = dict(self._unfit), True
 
     async def _has_resources(self, client: Client) -> bool:

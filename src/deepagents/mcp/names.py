@@ -1,4 +1,4 @@
-"""Name the tools of servers, so that no two share a name and none is taken for one of the library's."""
+"""Make names for the tools of servers: no two share one, and none is one of the library's."""
 
 from __future__ import annotations
 

@@ -9,18 +9,18 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-import mcp_types as types
+from mcp import types
 
 from deepagents.errors import ToolFailure
 from deepagents.mcp.calls import MOST_OF_ERROR, describe
-from deepagents.mcp.entries import Entry
+from deepagents.mcp.entries import ServerEntry
 from deepagents.mcp.tools import CallResult
 
 _MEDIA_TYPE: Final = re.compile(r"[\w.+-]+/[\w.+-]+")
 NOTHING: Final = "The tool returned nothing."
 
 
-def read_result(entry: Entry, tool: str, result: types.CallToolResult) -> CallResult:
+def read_result(entry: ServerEntry, tool: str, result: types.CallToolResult) -> CallResult:
     """Return what a tool returned.
 
     Raises:

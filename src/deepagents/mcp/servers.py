@@ -18,10 +18,10 @@ from deepagents._async import in_thread, sync_and_async
 from deepagents._state.runtime import emit_anywhere, in_graph, is_saved, place_of_agent
 from deepagents.errors import ConfigError, ToolFailure
 from deepagents.mcp.core import Core
-from deepagents.mcp.entries import Entry, Servers, read_entries
+from deepagents.mcp.entries import ServerEntry, Servers, read_entries
 from deepagents.mcp.names import PREFIX, may_name_tool, tool_name
 from deepagents.mcp.offered import Offered
-from deepagents.mcp.status import Limits, ServerStatus, State, describe_held, describe_missing, show
+from deepagents.mcp.status import ServerLimits, ServerStatus, State, describe_held, describe_missing, show
 from deepagents.mcp.tools import CallResult, MCPTool, make_resource_tools
 
 _SDK: Final = "mcp"
@@ -39,7 +39,7 @@ class MCPServers:
         startup_timeout: seconds that a server may take until it has listed its tools.
         call_timeout: seconds that a call may take, anew with each progress report, up to ten times that. An
             entry's `timeout`, in milliseconds, goes before.
-        roots: directories, or `file:` addresses, that servers are told to work in.
+        roots: directories, or `file:` addresses, that servers may ask for.
         auth: how to sign in to a server over HTTP, by its name: an `httpx2.Auth`, such as the SDK's
             `OAuthClientProvider`.
         max_message_bytes: the largest message that is read.
@@ -70,9 +70,9 @@ class MCPServers:
         self._auth = dict(auth or {})
         if unknown := sorted(self._auth.keys() - {each.name for each in self._entries}):
             raise ConfigError(f"auth names {unknown[0]!r}, and there is no MCP server of that name")
-        told = [roots] if isinstance(roots, str | os.PathLike) else roots
-        self._limits = Limits(
-            startup_timeout, call_timeout, max_message_bytes, [os.fspath(each) for each in told]
+        given = [roots] if isinstance(roots, str | os.PathLike) else roots
+        self._limits = ServerLimits(
+            startup_timeout, call_timeout, max_message_bytes, [os.fspath(each) for each in given]
         )
         self._tools: list[BaseTool] = []
         self._made: dict[str, tuple[Offered, MCPTool]] = {}
@@ -167,7 +167,7 @@ class MCPServers:
             made.update({each.name: each for each in self._resource_tools})
         return [*made.values()]
 
-    def _make_tool(self, entry: Entry, offered: Offered) -> MCPTool:
+    def _make_tool(self, entry: ServerEntry, offered: Offered) -> MCPTool:
         name = tool_name(entry.name, offered.name)
         known, tool = self._made.get(name, (None, None))
         if tool is not None and known == offered:

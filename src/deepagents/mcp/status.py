@@ -13,8 +13,8 @@ Status: TypeAlias = Literal["idle", "starting", "ready", "failed", "stopped"]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """What holds for all servers of a set: seconds, bytes, and the directories that they are told."""
+class ServerLimits:
+    """What holds for all servers of a set: seconds, bytes, and directories."""
 
     startup_timeout: float
     call_timeout: float

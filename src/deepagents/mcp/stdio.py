@@ -15,10 +15,10 @@ import anyio
 from mcp import StdioServerParameters
 from mcp.client.stdio import get_default_environment, stdio_client
 from mcp.shared.message import SessionMessage
-from mcp_types import jsonrpc_message_adapter
+from mcp.types import jsonrpc_message_adapter
 
 from deepagents.mcp import wire
-from deepagents.mcp.entries import Entry
+from deepagents.mcp.entries import ServerEntry
 
 _GUARD: Final = Path(__file__).with_name("_guard.py")
 _CHUNK: Final = 64 * 1024
@@ -35,7 +35,7 @@ class Lost(Exception):
 
 @asynccontextmanager
 async def open_process(
-    entry: Entry, most: int, left_out: Callable[[str, str], None], ended: Callable[[str], None]
+    entry: ServerEntry, most: int, left_out: Callable[[str, str], None], ended: Callable[[str], None]
 ) -> AsyncGenerator[tuple[Any, Any]]:
     """Start a server, and end it and all that it started; `ended` hears why, when it ends by itself.
 
@@ -98,15 +98,14 @@ class _Pipes:
         lines = wire.Lines(self._most)
         with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, ConnectionError):
             while data := await self._process.stdout.read(_CHUNK):
-                for line, is_too_long in lines.feed(data):
-                    answer = wire.too_large(line, self._most) if is_too_long else line
-                    if answer and (message := self._parse(answer)) is not None:
-                        await self._deliver.send(message)
+                for message in filter(None, (self._parse(*each) for each in lines.feed(data))):
+                    await self._deliver.send(message)
         if not self._closing:
             self._ended(await self._describe_end())
             self._deliver.close()
 
-    def _parse(self, line: bytes) -> SessionMessage | None:
+    def _parse(self, line: bytes, is_too_long: bool) -> SessionMessage | None:
+        line = line if not is_too_long else wire.too_large(line, self._most) or b""
         mended = wire.mend_message(line, self._left_out)
         try:
             return SessionMessage(jsonrpc_message_adapter.validate_json(mended, by_name=False))

@@ -58,7 +58,7 @@ def error_message(request: str | int | None, code: int, text: str, data: Any = N
 def too_large(ends: bytes, most: int, request: str | int | None = None) -> bytes | None:
     """Return the error in place of a message that is too large; `None` where it answers no request."""
     if b'"method"' in ends[:_EDGE]:
-        # A notice or a question of the server: nobody waits for it.
+        # A notice or a question of the server: no one waits for it.
         return None
     found = find_id(ends)
     request = request if found is None else found
@@ -116,7 +116,7 @@ def _name_of(tool: Any) -> str:
 async def watch(
     transport: AbstractAsyncContextManager[tuple[Any, Any]], ended: Callable[[str], None]
 ) -> AsyncGenerator[tuple[Any, Any]]:
-    """Open a transport; `ended` hears when nothing more comes from it, which the SDK tells nobody."""
+    """Open a transport; `ended` hears when nothing more comes from it, which the SDK does not say."""
     async with transport as (received, to_send):
         yield _Watched(received, ended), to_send
 

@@ -1,0 +1,136 @@
+"""No server makes the program grow, or its requests; what is too much is left out and named."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deepagents.errors import ToolFailure
+from deepagents.mcp import MCPServers
+from tests.mcp.servers import crooked, tool
+
+MB = 2**20
+
+
+def resident() -> int:
+    """Return the bytes of memory that this process holds."""
+    found = re.search(r"VmRSS:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    assert found
+    return int(found[1]) * 1024
+
+
+@pytest.mark.parametrize("how", ["huge", "huge_first"])
+def test_a_message_that_is_too_large_is_an_error_and_the_server_goes_on(call_mode: Any, how: str) -> None:
+    with MCPServers({"one": crooked("read", call=how)}) as servers:
+        [read] = call_mode.call(servers, "tools")
+        assert len(call_mode.invoke(read, {"size": 10})) == 10
+        before = resident()
+
+        with pytest.raises(ToolFailure, match="more than 16777216 bytes") as raised:
+            call_mode.invoke(read, {"size": 60 * MB})
+
+        assert raised.value.code == "too_large"
+        assert resident() - before < 150 * MB
+        assert len(call_mode.invoke(read, {"size": 10})) == 10
+
+
+def test_a_line_without_end_costs_a_start_and_no_memory(call_mode: Any) -> None:
+    before = resident()
+    servers = MCPServers({"one": crooked(start="endless")}, startup_timeout=1)
+
+    call_mode.call(servers, "start")
+
+    assert servers.status()["one"].status == "failed"
+    assert resident() - before < 150 * MB
+    call_mode.call(servers, "close")
+
+
+def deep(levels: int) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(levels):
+        schema = {"type": "object", "properties": {"a": schema}}
+    return schema
+
+
+DOUBLING = {
+    f"d{number}": {"type": "object", "properties": dict.fromkeys("ab", {"$ref": f"#/$defs/d{number + 1}"})}
+    for number in range(25)
+}
+UNFIT: dict[str, Any] = {
+    "array": {"name": "bad", "inputSchema": {"type": "array"}},
+    "none": {"name": "bad"},
+    "no object": {"name": "bad", "inputSchema": {"type": "object", "properties": {"a": 7}}},
+    "deep": {"name": "bad", "inputSchema": deep(250)},
+    "wide": tool("bad", **{f"p{number}": {"type": "string"} for number in range(2600)}),
+    "long": tool("bad", a={"type": "string", "enum": ["x" * 70_000]}),
+    "doubling": {**tool("bad", a={"$ref": "#/$defs/d0"})},
+    "reference": tool("bad", a={"$ref": "#/$defs/none"}),
+    "a name": tool("bad", **{"$ref": {"type": "string"}}),
+    "unseen": tool("bad", **{"a\u202e": {"type": "string"}}),
+}
+UNFIT["doubling"]["inputSchema"]["$defs"] = {**DOUBLING, "d25": {"type": "string"}}
+
+
+@pytest.mark.parametrize("kind", UNFIT)
+def test_a_tool_that_cannot_be_offered_costs_itself_alone(kind: str) -> None:
+    with MCPServers({"one": crooked("before", UNFIT[kind], "after")}) as servers:
+        offered = [each.name for each in servers.tools()]
+        shown = servers.status()["one"]
+
+    assert offered == ["mcp__one__before", "mcp__one__after"]
+    assert (shown.tools, shown.skipped) == (2, ("bad",))
+
+
+def test_a_schema_that_contains_itself_is_counted_once() -> None:
+    tree = {"type": "object", "properties": {"child": {"$ref": "#/$defs/tree"}}}
+    listed = tool("grow", tree={"$ref": "#/$defs/tree"})
+    listed["inputSchema"]["$defs"] = {"tree": tree}
+
+    with MCPServers({"one": crooked(listed)}) as servers:
+        assert [each.name for each in servers.tools()] == ["mcp__one__grow"]
+
+
+def test_small_faults_of_a_description_are_mended() -> None:
+    listed = {
+        **tool("fine", a={"type": "string"}),
+        "annotations": {"readOnlyHint": "yes"},
+        "title": 7,
+        "icons": 1,
+    }
+
+    with MCPServers({"one": crooked(listed, "fine")}) as servers:
+        [fine] = servers.tools()
+        assert servers.status()["one"].skipped == ("fine",), "the second of a name"
+
+    assert fine.metadata == {
+        "mcp": {"server": {"name": "one"}, "tool": {"name": "fine", "annotations": None, "_meta": None}}
+    }
+
+
+def test_no_character_that_is_not_seen_reaches_a_model() -> None:
+    hidden = "a\u202eb\u200bc\x1bd\U000e0041e\ufe0ff\u3164g"
+    listed = tool("read", hidden + "x" * 3000, city={"type": "string", "description": hidden})
+
+    with MCPServers({"one": crooked(listed)}) as servers:
+        [read] = servers.tools()
+    schema: Any = read.args_schema
+
+    assert read.description == "abcdefg" + "x" * 2041
+    assert schema["properties"]["city"]["description"] == "abcdefg"
+    assert not any(unicodedata.category(each) == "Cf" for each in json.dumps(schema, ensure_ascii=False))
+
+
+def test_a_thousand_tools_at_most_are_offered() -> None:
+    with MCPServers({"one": crooked({**tool("tool"), "repeat": 1200})}) as servers:
+        assert len(servers.tools()) == 1000
+        assert len(servers.status()["one"].skipped) == 200
+
+
+def test_a_list_without_end_ends() -> None:
+    with MCPServers({"one": crooked("same", page={"nextCursor": "on"})}) as servers:
+        assert [each.name for each in servers.tools()] == ["mcp__one__same"]
