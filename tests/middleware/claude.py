@@ -20,10 +20,14 @@ from langchain_anthropic import ChatAnthropic
 
 @dataclass
 class Claude:
-    """What it will say, and the bodies of the requests that came."""
+    """What it will say, and the bodies of the requests that came.
+
+    `compactions` are blocks that stand before its answer to a request, by the number of that.
+    """
 
     replies: deque[dict[str, Any]] = field(default_factory=deque[dict[str, Any]])
     asked: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    compactions: dict[int, list[dict[str, Any]]] = field(default_factory=dict[int, list[dict[str, Any]]])
     address: str = ""
 
     def model(self, **settings: Any) -> ChatAnthropic:
@@ -109,6 +113,7 @@ def _answer(request: BaseHTTPRequestHandler, claude: Claude) -> None:
         return
     claude.asked.append(body)
     block = claude.replies.popleft() if claude.replies else {"type": "text", "text": "Done."}
+    blocks = [*claude.compactions.pop(len(claude.asked), []), block]
     _send(
         request,
         200,
@@ -117,8 +122,8 @@ def _answer(request: BaseHTTPRequestHandler, claude: Claude) -> None:
             "type": "message",
             "role": "assistant",
             "model": body["model"],
-            "content": [block],
-            "stop_reason": "tool_use" if block["type"] == "tool_use" else "end_turn",
+            "content": blocks,
+            "stop_reason": "tool_use" if blocks[-1]["type"] == "tool_use" else "end_turn",
             "stop_sequence": None,
             "usage": {"input_tokens": 1, "output_tokens": 1},
         },

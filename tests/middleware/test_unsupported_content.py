@@ -21,7 +21,7 @@ from tests.conftest import CallMode
 PICTURE = {"type": "image", "base64": "AAAA", "mime_type": "image/png"}
 FILES = {
     "/a.png": {"content": "iVBORw0KGgoAAAAA", "encoding": "base64"},
-    "/a.zip": {"content": "UEsDBAD/", "encoding": "base64"},
+    "/a.docx": {"content": "UEsDBAD/", "encoding": "base64"},
     "/a.pdf": {"content": "JVBERi0xLjf/", "encoding": "base64"},
 }
 REFUSED = ModelInvalidRequestError("400: bad image")
@@ -89,7 +89,7 @@ def test_what_the_profile_does_not_reject_is_sent(profile: Any) -> None:
 
 @pytest.mark.parametrize(("provider", "shown"), [("scripted", ["text"]), ("openai", ["file"])])
 def test_other_files_are_sent_only_where_a_provider_may_take_them(provider: str, shown: list[str]) -> None:
-    script = (call("read_file", file_path="/a.zip"), "Done.")
+    script = (call("read_file", file_path="/a.docx"), "Done.")
     with ScriptedModel(*script, provider=provider) as model:
         create_deep_agent(model).invoke({"messages": "Look", "files": FILES})
 

@@ -15,6 +15,7 @@ from deepagents.middleware._base import BaseMiddleware, inner
 from deepagents.middleware._history import open_turn
 from deepagents.middleware._incremental import IncrementalCache
 from deepagents.middleware._requests import Request, Response, keeping, with_changes, with_messages
+from deepagents.models.compaction import compacts_itself, is_compaction
 from deepagents.models.traits import (
     Input,
     can_call_tools,
@@ -40,6 +41,7 @@ _KIND_OF_TYPE: Final[Mapping[str, Input]] = MappingProxyType(
 _PDF: Final = "application/pdf"
 _SENTENCE: Final = "{what}, of type {media_type}, is not shown: {why}"
 _TYPELESS: Final = "One part of this message is not shown: its type is not a text."
+_COMPACTED: Final = "[Another model's own notes on what came before are not shown.]"
 _NOT_TAKEN: Final = "this model does not take it. Go on without it, or find another way to its content."
 _REFUSED: Final = (
     "the provider refused a request that held it. Go on without it, or find another way to its content."
@@ -94,6 +96,8 @@ class UnsupportedContentMiddleware(BaseMiddleware):
 
 def _why_unfit(model: BaseChatModel, message: AnyMessage, block: Block) -> str | None:
     """Return why a model is not to see a block; `None` if it may."""
+    if is_compaction(block):
+        return None if compacts_itself(model, {}) else _COMPACTED
     others = _refusals(message).get(model_label(model))
     if others is not None:
         return _why_refused(message, others)
@@ -150,9 +154,9 @@ def _sentence(message: AnyMessage, block: Any, reason: Reason) -> str | None:
     block = cast("dict[str, Any]", block)
     if not isinstance(block.get("type", ""), str):
         return _TYPELESS
-    why = reason(message, block) if _is_media(block) else None
-    if why is None:
-        return None
+    why = reason(message, block) if _is_media(block) or is_compaction(block) else None
+    if why is None or why == _COMPACTED:
+        return why
     path: Any = message.additional_kwargs.get("read_file_path") or block.get("filename")
     kind = _kind(block) or "file"
     what = f"The {kind} {path!r}" if path else f"One {kind} of this message"
@@ -178,7 +182,9 @@ def _media_type(block: Block) -> str | None:
 
 
 def _has_blocks(message: AnyMessage) -> bool:
-    return isinstance(message.content, list) and isinstance(message, (HumanMessage, ToolMessage))
+    if not isinstance(message.content, list):
+        return False
+    return isinstance(message, (HumanMessage, ToolMessage)) or any(map(is_compaction, message.content))
 
 
 def _count_media(message: AnyMessage) -> int:

@@ -156,8 +156,11 @@ class ContextCompactor:
         or_extract: bool = False,
         at: int | None = None,
         in_place: AskInPlace | None = None,
+        written: str | None = None,
     ) -> Context | None:
         """Return the context compacted, cut by the settings or at a message; `None` without enough to evict.
+
+        `written` is a summary that there is already; extracts take the place of an empty one.
 
         Raises:
             SummaryFailed: when there is no summary, and `or_extract` does not ask for extracts instead.
@@ -176,6 +179,8 @@ class ContextCompactor:
         summarize = partial(
             self._summarize, digest=digest, specs=context.specs, or_extract=or_extract, in_place=in_place
         )
+        if written is not None:
+            summarize = partial(_take, written, context.specs)
         archived, summary = await self._archive_and_summarize(context, evicted, archive, summarize)
         if isinstance(summary, SummaryFailed):
             raise summary
@@ -401,6 +406,10 @@ async def _archive(archive: Archive, messages: Sequence[AnyMessage], since: str 
         logger.error(text)
         warn_caller(text)
     return archived
+
+
+async def _take(written: str, specs: Specs, messages: Sequence[AnyMessage]) -> str:
+    return written or extract(messages, specs)
 
 
 def _digest(messages: Sequence[AnyMessage]) -> str:

@@ -19,7 +19,7 @@ from deepagents._async import arun
 from deepagents._deprecation import warn_legacy
 from deepagents._state.runtime import configured, writes_undone_on_failure
 from deepagents.backends.foreign.forms import warn_form
-from deepagents.backends.handle import BACKEND_SECONDS, open_backend
+from deepagents.backends.handle import BACKEND_SECONDS, FileCalls, open_backend
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.errors import ConfigError
 from deepagents.middleware._base import BaseMiddleware, inner
@@ -66,6 +66,7 @@ from deepagents.middleware.summarization.summarizer import (
     Summarizer,
     SummarizerLike,
 )
+from deepagents.models.compaction import compacts_itself, find_summary, without_compactions
 from deepagents.models.failures import as_overflow, is_overflow
 from deepagents.models.traits import input_window, is_chat_model
 from deepagents.permissions import FilesystemPermission, Rules
@@ -168,9 +169,11 @@ class SummarizationMiddleware(BaseMiddleware):
             open_files = partial(self._handle.files, request.runtime)
             # As the model saw it: what is clipped now would be a beginning that no cache has.
             in_place = partial(self._find_in_place, request, handler, context)
-            context = await compactor.compact_if_due(compactor.clip(context), open_files, in_place)
+            if not compacts_itself(request.model, request.model_settings):
+                context = await compactor.compact_if_due(compactor.clip(context), open_files, in_place)
             request = self._offer_search(request, context.state, tools)
             response, context = await self._answer(request, handler, context)
+            response, context = await self._adopt(response, context, open_files)
         return keeping(response, [], context.update)
 
     def _find_in_place(
@@ -202,6 +205,22 @@ class SummarizationMiddleware(BaseMiddleware):
         if isinstance(response, Exception):
             raise as_overflow(response)
         return response, context
+
+    async def _adopt(
+        self, response: Response, context: Context, open_files: Callable[[], FileCalls]
+    ) -> tuple[Response, Context]:
+        """Take over a compaction that the provider made before it answered, and archive as for our own."""
+        answers = [find_summary(each) for each in response.result]
+        written = next((each for each in answers if each is not None), None)
+        if written is None:
+            return response, context
+        compacted = await self._compactor.compact(
+            context, open_files(), at=len(context.shown), written=written
+        )
+        # A summary that can be read stands in our own message, with the words of the user, for every model.
+        if written and compacted:
+            response = replace(response, result=[*map(without_compactions, response.result)])
+        return response, compacted or context
 
     def _offer_search(self, request: Request, state: Mapping[str, Any], tools: Sequence[Any]) -> Request:
         """Return the request with the search as its last tool, if there is something to search."""
