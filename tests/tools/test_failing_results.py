@@ -244,3 +244,16 @@ def test_a_file_that_is_listed_is_said_to_be_one(bench: Bench) -> None:
 
     told = bench.use("ls", path="/a.txt").text
     assert told == "Error: '/a.txt' is a file, not a directory. To see it call read_file. [not_a_directory]"
+
+
+def test_a_rewrite_that_breaks_off_says_what_is_gone(bench: Bench) -> None:
+    lines = [f"def step_{number}():\n    return {number}\n" for number in range(6)]
+    whole, ended = "\n".join(lines), "\n".join(lines[:4])
+    bench.place("/a.py", whole)
+    told = bench.use("edit_file", file_path="/a.py", old_string=whole, new_string=ended.replace("2", "3"))
+
+    assert told.status == "success"
+    assert "The last 6 lines of old_string are gone, from 'def step_4():' on." in told.text
+    bench.place("/a.py", whole)
+    told = bench.use("edit_file", file_path="/a.py", old_string=whole, new_string=whole.replace("2", "3"))
+    assert "gone" not in told.text

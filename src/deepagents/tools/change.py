@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 from typing_extensions import TypedDict
 
 from deepagents._paths import ARTIFACT_FOLDERS, is_within, name, normalise, parent
-from deepagents._text import Replacement, is_escaped_twice, mend, replace_exact
+from deepagents._text import Replacement, cut_line, is_escaped_twice, mend, replace_exact
 from deepagents.backends.handle import FileCalls
 from deepagents.backends.results import EditResult, WriteResult
 from deepagents.errors import BackendError, ToolFailure
@@ -22,6 +22,11 @@ _CHANGED_ELSEWHERE: Final = (
 _ESCAPES: Final = (
     ". new_string has the two characters \\ and n, and so has the file now. If line ends were meant, "
     "change them"
+)
+_LONG: Final = 8
+"""How many lines a text has at least whose end may get lost when it is written anew."""
+_LOST_END: Final = (
+    ". The last {many} lines of old_string are gone, from {first!r} on. If that was not meant, put them back"
 )
 
 
@@ -118,9 +123,22 @@ async def _edit_file(
         context.versions.remember(real_path, edited.version)
     shown = context.paths.show(path)
     note += _ESCAPES * any(is_escaped_twice(each.old, each.new) for each in given)
+    note += "".join(_describe_lost_end(each.old, each.new) for each in given)
     return ToolOutput(
         f"Successfully replaced {edited.occurrences} instance(s) of the string in '{shown}'{note}"
     )
+
+
+def _describe_lost_end(old: str, new: str) -> str:
+    """Say which lines are gone where a long text was written anew and broke off at one of its lines."""
+    before, after = old.rstrip().split("\n"), new.rstrip().split("\n")
+    if len(before) < _LONG or after[-1] not in before or not after[-1].strip():
+        return ""
+    end = len(before) - before[::-1].index(after[-1])
+    lost = [line for line in before[end:] if line.strip()]
+    if len(lost) < 2 or not set(lost).isdisjoint(after):
+        return ""
+    return _LOST_END.format(many=len(before) - end, first=cut_line(lost[0].strip(), 80))
 
 
 def _read_edits(
