@@ -24,8 +24,9 @@ from langgraph.types import Command, interrupt
 from deepagents import DeepAgentState, FilesystemPermission, Limits, create_deep_agent
 from deepagents.backends import FilesystemBackend
 from deepagents.errors import ConfigError, RunConfigError
+from deepagents.events import FinalAnswer, ToolCalled, ToolFinished
 from deepagents.middleware import CodeModeMiddleware
-from deepagents.testing import ScriptedModel, call
+from deepagents.testing import ScriptedModel, call, calls
 from tests.conftest import CallMode
 from tests.middleware.two_hundred import two_hundred
 
@@ -99,6 +100,7 @@ def test_a_call_that_fails_raises_with_the_words_of_the_tool(make: Any, call_mod
         ("await look(plaice='Brest')", "takes no 'plaice'; it takes place"),
         ("await look(place={1, 2})", "must be values of JSON"),
         ("await run_code(code='1')", "run_code cannot be called by a program"),
+        ("tool_help()", "takes the name of a tool"),
         ("await tool_help('lok')", "no tool 'lok'; nearest in name: look"),
         ("for x in 1:\npass", "SyntaxError"),
         ("open('/etc/passwd').read()", "PermissionError"),
@@ -480,3 +482,83 @@ def test_a_process_that_ends_right_behind_a_program_ends_well() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "42", "")
+
+
+def test_what_is_no_whole_text_reaches_the_program() -> None:
+    def odd() -> str:
+        """Return half of a pair of surrogates."""
+        return "a\ud800b"
+
+    assert run("len(await odd())", tools=[odd]).text == "5"
+
+
+def test_pictures_are_named_to_a_program() -> None:
+    def chart() -> list[dict[str, str]]:
+        """Draw a chart."""
+        picture = {"type": "image", "base64": "aGk=", "mime_type": "image/png"}
+        return [{"type": "text", "text": "Tides"}, picture]
+
+    assert run("await chart()", tools=[chart]).text == "Tides\n[image: a program cannot see it]"
+
+
+def test_two_programs_of_a_turn_keep_what_both_change(call_mode: CallMode) -> None:
+    both = calls(
+        ("run_code", {"code": "await note(text='a')"}), ("run_code", {"code": "await note(text='b')"})
+    )
+    with ScriptedModel(both, "Done.") as model:
+        agent = create_deep_agent(
+            model, tools=[note], middleware=[CodeModeMiddleware()], state_schema=Counting
+        )
+        result = call_mode.invoke(agent, {**ASK, "seen": [], "last": "none"})
+
+    assert sorted(result["seen"]) == ["a", "b"]
+    assert result["last"] in ("a", "b")
+
+
+def test_edits_of_one_file_at_the_same_time_all_land(call_mode: CallMode, tmp_path: Path) -> None:
+    (tmp_path / "log.txt").write_text("".join(f"line {n}.\n" for n in range(20)))
+    code = """
+import asyncio
+await read_file(file_path="/log.txt")
+edits = [
+    edit_file(file_path="/log.txt", old_string=f"line {n}.", new_string=f"LINE {n}.") for n in range(20)
+]
+await asyncio.gather(*edits)
+"""
+    answer = run(code, mode=call_mode, backend=FilesystemBackend(tmp_path, virtual_mode=True))
+
+    assert answer.status == "success"
+    assert (tmp_path / "log.txt").read_text() == "".join(f"LINE {n}.\n" for n in range(20))
+
+
+def test_a_person_who_watches_sees_the_program_as_one_call(call_mode: CallMode) -> None:
+    code = "await look(place='Brest')\nawait task(description='Look', subagent_type='general-purpose')"
+    with ScriptedModel(call("run_code", code=code), "Looked.", "Done.") as model:
+        agent = create_deep_agent(model, tools=[look], middleware=[CodeModeMiddleware()])
+        events = call_mode.observe(agent, ASK)
+
+    assert [each.name for each in events if isinstance(each, ToolCalled)] == ["run_code"]
+    finished = [each for each in events if isinstance(each, ToolFinished)]
+    assert [(each.name, each.status) for each in finished] == [("run_code", "success")]
+    assert isinstance(events[-1], FinalAnswer)
+
+
+def test_without_the_interpreter_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pydantic_monty", None)
+    with pytest.raises(ConfigError, match=r"deepagents\[code\]"):
+        CodeModeMiddleware()
+
+
+def test_the_interpreter_is_imported_by_the_first_program_alone() -> None:
+    code = (
+        "import sys\n"
+        "from deepagents import create_deep_agent\n"
+        "from deepagents.middleware import CodeModeMiddleware\n"
+        "from deepagents.testing import ScriptedModel\n"
+        "agent = create_deep_agent(ScriptedModel('Done.'), middleware=[CodeModeMiddleware()])\n"
+        "agent.invoke({'messages': 'Go'})\n"
+        "print('pydantic_monty' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+    assert (done.stdout.strip(), done.stderr) == ("False", "")

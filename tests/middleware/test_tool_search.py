@@ -389,3 +389,73 @@ def test_the_description_has_at_most_4000_characters_whatever_servers_are_called
     assert len(described) <= 4_000
     assert "and 4" in described
     assert "\n" not in described
+
+
+def test_a_fork_begins_with_what_its_caller_has_loaded(call_mode: CallMode) -> None:
+    twin: Any = {"name": "twin", "description": "is the agent itself", "mode": "fork"}
+    with ScriptedModel(
+        search(f"select:{INVOICES}"),
+        call("task", description="Look", subagent_type="twin"),
+        search(f"select:{ISSUE}"),
+        "Looked.",
+        "Done.",
+    ) as model:
+        call_mode.invoke(create_deep_agent(model, tools=TOOLS, subagents=[twin]), ASK)
+
+    loaded = [[name for name in each.tool_names if name.startswith("mcp__")] for each in model.asked]
+    assert loaded == [[], [INVOICES], [INVOICES], [INVOICES, ISSUE], [INVOICES]]
+
+
+class TideLast(AgentMiddleware[Any, Any, Any]):
+    """Send one tool as the last."""
+
+    def wrap_model_call(self, request: Any, handler: Any) -> Any:
+        tools = sorted(request.tools, key=lambda each: getattr(each, "name", "") == "tide")
+        return handler(request.override(tools=tools))
+
+
+def test_no_mark_of_a_cache_is_set_on_a_tool_that_the_provider_loads_later() -> None:
+    tool = small("tide", extras={"defer_loading": True})
+    with serving() as claude:
+        middleware = [ProviderToolSearchMiddleware(), TideLast()]
+        create_deep_agent(claude.model(), tools=[tool], middleware=middleware, tool_search=False).invoke(ASK)
+
+    sent = claude.asked[0]["tools"]
+    marked = [each["name"] for each in sent if "cache_control" in each]
+    assert sent[-1]["name"] == "tide"
+    assert sent[-1]["defer_loading"] is True
+    assert "tide" not in marked
+
+
+def test_what_a_provider_loads_later_does_not_count_for_the_context() -> None:
+    with serving() as claude:
+        model = claude.model(profile={"max_input_tokens": 16_000})
+        agent = create_deep_agent(model, tools=TOOLS, tool_search="provider")
+        agent.invoke({"messages": [("user", "wave " * 2_000), ("ai", "Yes."), ("user", "Go")]})
+
+    assert len(claude.asked) == 1
+    assert "search_history" not in [each["name"] for each in claude.asked[0]["tools"]]
+
+
+def test_threads_with_other_tools_find_their_own() -> None:
+    class Bring(AgentMiddleware[Any, Any, Any]):
+        """Give each thread a tool of its own."""
+
+        def wrap_model_call(self, request: Any, handler: Any) -> Any:
+            own = small(f"tide_in_{request.messages[0].text}", server="sea")
+            return handler(request.override(tools=[*request.tools, own]))
+
+    def answer(asked: Asked) -> AIMessage | str:
+        if asked.messages[-1].type == "tool":
+            return asked.last
+        # Another thread makes a request before the search of this one runs.
+        if asked.messages[1].text == "Brest":
+            agent.invoke({"messages": "Nice"}, OTHER)
+        return search("tide")
+
+    model = ScriptedModel(always=answer)
+    agent = create_deep_agent(model, middleware=[Bring()], tool_search=True, checkpointer=InMemorySaver())
+    result = agent.invoke({"messages": "Brest"}, THREAD)
+
+    assert "tide_in_Brest" in result["messages"][-1].text
+    assert "tide_in_Nice" not in result["messages"][-1].text

@@ -21,6 +21,8 @@ Request: TypeAlias = ModelRequest[Any]
 Response: TypeAlias = ModelResponse[Any]
 ToolResult: TypeAlias = ToolMessage | Command[Any]
 TASK_NAME: Final = "task"
+DEFERRED: Final = "defer_loading"
+"""The key by which LangChain marks a tool that a provider's own search is to load."""
 
 
 def with_changes(request: Request, **changes: Any) -> Request:
@@ -66,6 +68,18 @@ def check_template(template: object, fields: Sequence[str]) -> str:
     if missing := [each for each in fields if each not in template]:
         raise ConfigError(f"system_prompt lacks {', '.join(missing)}; add them, or give None for no prompt")
     return template
+
+
+def extras_of(tool: Any) -> Mapping[str, Any]:
+    """Return the keys of a tool that go to its provider as they are."""
+    if isinstance(tool, dict):
+        return cast("dict[str, Any]", tool)
+    return getattr(tool, "extras", None) or {}
+
+
+def is_deferred(tool: Any) -> bool:
+    """Return whether a provider is to load a tool later, so that the context does not hold it yet."""
+    return bool(extras_of(tool).get(DEFERRED))
 
 
 def with_messages(request: Request) -> Request:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -76,15 +76,19 @@ class ProgramCalls:
         """Return whether a program may call a tool of this name."""
         return name in self._tools and self._is_allowed(name)
 
-    def describe(self, name: object) -> str:
-        """Describe a tool to a program.
+    def describe(self, given: Sequence[object]) -> str:
+        """Describe a tool to a program that has given its name.
 
         Raises:
-            CallFailed: for a name that no tool has.
+            CallFailed: for a name that no tool has, and for anything else.
         """
-        tool = self._tools.get(name) if isinstance(name, str) and self._is_allowed(name) else None
+        match given:
+            case [str(name)]:
+                tool = self._tools.get(name) if self._is_allowed(name) else None
+            case _:
+                raise CallFailed("tool_help takes the name of a tool: tool_help('NAME')")
         if tool is None:
-            raise CallFailed(f"there is no tool {name!r}{self._name_nearest(str(name))}")
+            raise CallFailed(f"there is no tool {name!r}{self._name_nearest(name)}")
         arguments = {key: value for key, value in schema_of(tool).items() if key != "description"}
         return f"{tool.name}: {tool.description}\nArguments: {json.dumps(arguments, default=str)}"
 
@@ -204,9 +208,9 @@ def _value_of(answer: ToolMessage) -> Any:
     if isinstance(artifact, dict) and "structured_content" in artifact:
         return cast("dict[str, Any]", artifact)["structured_content"]
     content: Any = answer.content
-    if isinstance(content, str):
-        return content
-    return "\n".join(map(_text_of, content))
+    text = content if isinstance(content, str) else "\n".join(map(_text_of, content))
+    # The interpreter takes no half of a pair of surrogates, which a file may hold.
+    return text.encode(errors="surrogatepass").decode(errors="replace")
 
 
 def _text_of(block: Any) -> str:

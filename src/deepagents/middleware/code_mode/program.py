@@ -158,7 +158,7 @@ class Program:
                     raise TimeIsOver
                 return {"return_value": None}
             if name == _HELP:
-                return {"return_value": self._calls.describe(*step.args, **step.kwargs)}
+                return {"return_value": self._calls.describe([*step.args, *step.kwargs.values()])}
             return {"return_value": await self._calls.call(name, step.args, step.kwargs)}
         except CallFailed as failure:
             return {"exc_type": "RuntimeError", "message": str(failure)}

@@ -16,7 +16,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, SystemMessage, ToolMessage, is_data_content_block
 from langchain_core.tools import BaseTool
 
-from deepagents.middleware._requests import Request, with_changes
+from deepagents.middleware._requests import Request, is_deferred, with_changes
 
 MARK = "cache_control"
 _MOST_MARKS: Final = 4
@@ -115,7 +115,9 @@ def bound_marks(before: Request, marked: Request) -> Request:
     ]
     # Anthropic refuses a mark on a tool that it is to load later; what stands before that is cached anyway.
     sent = [
-        each for each in marks if not (each.own and each.part == "tools" and _is_deferred(marked, each.index))
+        each
+        for each in marks
+        if not (each.own and each.part == "tools" and is_deferred(marked.tools[each.index]))
     ]
     kept = {(mark.part, mark.index): mark for mark in _align_lifetimes(_choose(sent))}
     settings = remove_mark(marked.model_settings)
@@ -206,12 +208,6 @@ def _with_lifetime(mark: Mark, an_hour: bool) -> Mark:
     if mark.lasts_an_hour == an_hour:
         return mark
     return replace(mark, control={**mark.control, "ttl": _HOUR if an_hour else "5m"})
-
-
-def _is_deferred(request: Request, index: int) -> bool:
-    tool: Any = request.tools[index]
-    extras: Mapping[str, Any] = (tool.extras if isinstance(tool, BaseTool) else tool) or {}
-    return extras.get("defer_loading") is True
 
 
 def _tool_control(tool: Any) -> Mapping[str, Any] | None:

@@ -18,6 +18,7 @@ from langgraph.runtime import Runtime
 from deepagents._async import IOCall, as_io_call, gather
 from deepagents._paths import normalise
 from deepagents.errors import BackendError, ConfigError
+from deepagents.middleware._requests import DEFERRED, extras_of, is_deferred
 from deepagents.middleware.skills.parse import INCLUDE
 from deepagents.middleware.skills.prompt import find_pinned_path
 from deepagents.middleware.skills.state import SkillMetadata
@@ -31,7 +32,6 @@ SkillToolResolver: TypeAlias = Callable[
 
 SkillTools: TypeAlias = Sequence[BaseTool | Callable[..., Any]] | SkillToolResolver
 _MAX_CACHED: Final = 256
-_DEFERRED: Final = "defer_loading"
 _log = logging.getLogger(__name__)
 
 
@@ -221,19 +221,8 @@ def find_tool(tools: Iterable[BaseTool], name: str) -> BaseTool | None:
     return next((each for each in tools if each.name == name), None)
 
 
-def is_deferred(tool: Any) -> bool:
-    """Return whether the provider is to load a tool later."""
-    return bool(_extras_of(tool).get(_DEFERRED))
-
-
 def _load_now(tool: Any) -> Any:
     if not is_deferred(tool):
         return tool
-    rest = {key: value for key, value in _extras_of(tool).items() if key != _DEFERRED}
+    rest = {key: value for key, value in extras_of(tool).items() if key != DEFERRED}
     return tool.model_copy(update={"extras": rest or None}) if isinstance(tool, BaseTool) else rest
-
-
-def _extras_of(tool: Any) -> Mapping[str, Any]:
-    if isinstance(tool, dict):
-        return cast("dict[str, Any]", tool)
-    return getattr(tool, "extras", None) or {}

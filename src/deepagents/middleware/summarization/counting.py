@@ -16,6 +16,7 @@ from typing import Any, Final, cast
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, SystemMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
+from deepagents.middleware._requests import is_deferred
 from deepagents.models.traits import is_answer_of
 
 TokenCounter = Callable[..., int]
@@ -75,6 +76,7 @@ class ContextCounter:
         tools: Sequence[Any],
     ) -> tuple[int, int]:
         """Return how large a request is, and how much of that are system prompt and tools."""
+        tools = [each for each in tools if not is_deferred(each)]
         fixed = self.count_fixed(system, tools)
         counted = total.counted + fixed
         if not self._takes_parts:
@@ -83,7 +85,8 @@ class ContextCounter:
         return max(counted, total.counted + total.extra), fixed
 
     def count_fixed(self, system: SystemMessage | None, tools: Sequence[Any]) -> int:
-        """Count the system prompt and the tools."""
+        """Count the system prompt and the tools, but for those that a provider is to load later."""
+        tools = [each for each in tools if not is_deferred(each)]
         # Schemas are rendered for counting, 0.1 ms a tool; they are mostly those of the call before.
         known = self._known_fixed
         if known[0] != system or len(known[1]) != len(tools) or not all(map(is_, known[1], tools)):

@@ -13,11 +13,10 @@ from typing import Any, Final, cast
 from langchain_core.tools import BaseTool
 
 from deepagents._text import escape_controls
+from deepagents.middleware._requests import DEFERRED, extras_of
 from deepagents.middleware.tool_search.ranking import Ranking
 from deepagents.tools._tool import CHARACTERS_PER_TOKEN, SpecTool, tool_name
 
-_DEFERRED: Final = "defer_loading"
-"""The key of a tool's `extras` by which LangChain marks a tool that is to be loaded later."""
 _NAME_COUNTS: Final = 3
 _MOST_SERVERS: Final = 3_000
 _MOST_NAMES: Final = 600
@@ -111,15 +110,15 @@ def is_provider_search(tool: Any) -> bool:
 
 
 def _find_mark(tool: BaseTool) -> bool | None:
-    mark: Any = (tool.extras or {}).get(_DEFERRED)
+    mark: Any = extras_of(tool).get(DEFERRED)
     return mark if isinstance(mark, bool) else None
 
 
 def _without_mark(tool: Any) -> Any:
     """Return a tool as a provider without a search of its own can be sent it."""
-    if not isinstance(tool, BaseTool) or _DEFERRED not in (tool.extras or {}):
+    if not isinstance(tool, BaseTool) or DEFERRED not in extras_of(tool):
         return tool
-    rest = {key: value for key, value in (tool.extras or {}).items() if key != _DEFERRED}
+    rest = {key: value for key, value in extras_of(tool).items() if key != DEFERRED}
     return tool.model_copy(update={"extras": rest or None})
 
 

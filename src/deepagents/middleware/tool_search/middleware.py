@@ -75,7 +75,12 @@ class ToolSearchMiddleware(BaseMiddleware):
         super().__init__()
         self.tool_search: ToolSearch = check_tool_search(tool_search)
         spec = ToolSpec(
-            SEARCH_TOOLS, "Find and load tools.", SearchToolsSchema, self._search, offload_result=False
+            SEARCH_TOOLS,
+            "Find and load tools.",
+            SearchToolsSchema,
+            self._search,
+            offload_result=False,
+            summary_arguments=("query",),
         )
         self.tools = [make_tool(spec, lambda runtime: runtime)]
         self._catalog = Catalog(())
