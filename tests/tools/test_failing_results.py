@@ -74,6 +74,56 @@ def test_no_sentence_names_what_rules_deny(tmp_path: Path) -> None:
     assert "write_file" not in _read("/new.txt", tmp_path, no_writing)
 
 
+def test_a_write_shows_what_it_took_away_unread(tmp_path: Path, call_mode: CallMode) -> None:
+    (tmp_path / "package.json").write_text('{\n  "name": "web",\n  "version": "0.4.1"\n}\n')
+    (tmp_path / "read.txt").write_text("old\n")
+    (tmp_path / "blob").write_bytes(b"\0\1")
+    (tmp_path / "long.txt").write_text("".join(f"{number}\n" for number in range(40)))
+    model = ScriptedModel(
+        call("write_file", file_path="/package.json", content='{\n  "version": "0.5.0"\n}\n'),
+        call("read_file", file_path="/read.txt"),
+        call("write_file", file_path="/read.txt", content="new\n"),
+        call("write_file", file_path="/blob", content="text"),
+        call("write_file", file_path="/long.txt", content="0\n"),
+        "Done.",
+    )
+    agent = create_deep_agent(model, backend=FilesystemBackend(root_dir=tmp_path, virtual_mode=True))
+    result = call_mode.invoke(agent, {"messages": "Set the version."})
+    blind, _, seen, binary, long = (each.text for each in result["messages"] if each.type == "tool")
+
+    assert blind == (
+        "Updated file /package.json. It was there and had not been read. These lines of it are gone; "
+        'put back what was not meant to go:\n  "name": "web",\n  "version": "0.4.1"'
+    )
+    assert seen == "Updated file /read.txt"
+    assert binary == "Updated file /blob"
+    assert long.endswith("30\n... and 9 more")
+
+
+def test_what_rules_hide_is_not_shown_by_a_write(tmp_path: Path) -> None:
+    (tmp_path / "key.txt").write_text("secret\n")
+    model = ScriptedModel(call("write_file", file_path="/key.txt", content="x"), "Done.")
+    hidden = FilesystemPermission(operations=["read"], paths=["/key.txt"], mode="deny")
+    backend = FilesystemBackend(root_dir=tmp_path, virtual_mode=True)
+    agent = create_deep_agent(model, backend=backend, permissions=[hidden])
+
+    assert agent.invoke({"messages": "Write."})["messages"][-2].text == "Updated file /key.txt"
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "unknown"),
+    [("delete", {}, "pattern"), ("write_file", {"content": "new"}, "mode")],
+)
+def test_what_an_unknown_argument_would_have_spared_is_not_destroyed(
+    bench: Bench, tool: str, arguments: dict[str, Any], unknown: str
+) -> None:
+    bench.place("/guests.txt", "Ada\nChidi\n")
+
+    text = bench.use(tool, file_path="/guests.txt", **arguments, **{unknown: "Chidi"}).text
+    assert f"{tool} takes no '{unknown}'; it takes file_path" in text
+    assert "Chidi" in bench.use("read_file", file_path="/guests.txt").text
+
+
 def test_a_write_says_whether_it_made_the_file_and_folders(tmp_path: Path, call_mode: CallMode) -> None:
     model = ScriptedModel(
         call("write_file", file_path="/workspace/src/a.py", content="1"),

@@ -131,6 +131,11 @@ class ToolOriginMiddleware(BaseMiddleware):
     async def _around_tool(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]
     ) -> ToolResult:
+        strict = isinstance(request.tool, SpecTool) and request.tool.spec.strict
+        if strict and (unknown := _unknown_arguments(request)):
+            call = request.tool_call
+            text = f"{unknown}. Nothing was done."
+            return failure_message(call["name"], call["id"] or "", "invalid_argument", text)
         try:
             return await inner(handler, request)
         except (GraphBubbleUp, RunConfigError):
@@ -249,14 +254,17 @@ def _describe_tools(request: ToolCallRequest) -> str:
     return f"Error: {called} is not a valid tool{others}.{nearest}"
 
 
-def _name_ignored(result: ToolMessage, request: ToolCallRequest) -> ToolMessage:
-    """Name arguments that one of our tools does not take, and so has passed over."""
-    if not isinstance(request.tool, SpecTool) or not isinstance(result.content, str):
-        return result
+def _unknown_arguments(request: ToolCallRequest) -> str:
+    """Name the arguments that one of our tools does not take; `""` where it takes all."""
+    if not isinstance(request.tool, SpecTool):
+        return ""
     takes, given = request.tool.spec.args.model_fields, request.tool_call["args"]
-    if given.keys() <= takes.keys():
-        return result
-    ignored = describe_unknown(request.tool.name, given, takes)
+    return "" if given.keys() <= takes.keys() else describe_unknown(request.tool.name, given, takes)
+
+
+def _name_ignored(result: ToolMessage, request: ToolCallRequest) -> ToolMessage:
+    """Name arguments that one of our tools has passed over."""
+    ignored = _unknown_arguments(request) if isinstance(result.content, str) else ""
     return result.model_copy(update={"content": f"{result.content}\n[{ignored}]"}) if ignored else result
 
 

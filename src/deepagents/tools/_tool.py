@@ -88,6 +88,8 @@ class ToolSpec:
         result_unit: what one line of its result is, so that a person reads "3 paths" instead of them.
         about_background: whether it is about commands in the background.
         creates_files: whether it makes a file that is not there.
+        strict: whether a call with an argument that it does not take is refused: passing over `pattern=` or
+            `mode="append"` would destroy what that was to spare.
         shows_delegated_work: whether its result tells of other agents' work, who may have changed any file.
         split: finds the calls of other tools, on one path each, that a call of several paths amounts to.
         instead_of: tools whose place it takes; where a person is asked about these, they are about it too.
@@ -106,6 +108,7 @@ class ToolSpec:
     result_unit: str | None = None
     about_background: bool = False
     creates_files: bool = False
+    strict: bool = False
     shows_delegated_work: bool = False
     split: Callable[[Mapping[str, Any]], Sequence[Part]] | None = None
     instead_of: tuple[str, ...] = ()

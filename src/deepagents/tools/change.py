@@ -16,6 +16,8 @@ from deepagents.backends.results import EditResult, WriteResult
 from deepagents.errors import BackendError, ToolFailure
 from deepagents.tools._tool import ToolContext, ToolOutput, ToolSpec
 
+_UNSEEN_BYTES: Final = 32_768
+_UNSEEN_LINES: Final = 30
 _CHANGED_ELSEWHERE: Final = (
     ". Other parts of the file changed since it was read: read it before you write it whole"
 )
@@ -40,9 +42,33 @@ class WriteFileSchema(BaseModel):
 async def _write_file(context: ToolContext, file_path: str, content: str) -> ToolOutput:
     path = normalise(file_path)
     real_path = await context.files.real_path(path)
-    written = await context.files.write(path, content, context.versions.recall(real_path))
+    version = context.versions.recall(real_path)
+    unseen = await _read_unseen(context.files, path) if version is None else ""
+    written = await context.files.write(path, content, version)
     context.versions.remember(real_path, written.version)
-    return ToolOutput(_describe(context, path, written))
+    return ToolOutput(_describe(context, path, written) + _describe_lost(unseen, content))
+
+
+async def _read_unseen(files: FileCalls, path: str) -> str:
+    """Read what a file begins with that is about to be replaced unread; nothing where it is no text."""
+    with suppress(ToolFailure, BackendError):
+        content = (await files.download_each([path], _UNSEEN_BYTES))[0].content or b""
+        return "" if b"\0" in content else content.decode("utf-8", "ignore")
+    return ""
+
+
+def _describe_lost(before: str, after: str) -> str:
+    """Show the lines that a write took away without their having been read: nobody else has them now."""
+    kept = set(after.splitlines())
+    lost = [line for line in before.splitlines() if line.strip() and line not in kept]
+    if not lost:
+        return ""
+    more = len(lost) - _UNSEEN_LINES
+    shown = "\n".join(line[:200] for line in lost[:_UNSEEN_LINES]) + (f"\n... and {more} more" * (more > 0))
+    return (
+        f". It was there and had not been read. These lines of it are gone; put back what was not meant to "
+        f"go:\n{shown}"
+    )
 
 
 def _describe(context: ToolContext, path: str, written: WriteResult) -> str:
@@ -65,6 +91,7 @@ WRITE_FILE = ToolSpec(
     offload_result=False,
     clipped_arguments=("content",),
     creates_files=True,
+    strict=True,
     summary_arguments=("file_path",),
 )
 
@@ -253,6 +280,7 @@ DELETE = ToolSpec(
     DeleteSchema,
     _delete,
     effect="delete",
+    strict=True,
     path_argument="file_path",
     offload_result=False,
     summary_arguments=("file_path",),
