@@ -75,6 +75,12 @@ def test_a_patch_is_no_way_to_tools_that_were_left_out(missing: str) -> None:
 
     assert edits_in(first_request(profile, f"no-{missing}")) == {"edit_file"}
     assert edits_in(first_request(middleware=[own])) == {"edit_file"}
+    whole = FilesystemMiddleware(edit_form="patch")
+    found = first_request(
+        HarnessProfile(excluded_tools=frozenset({missing})), f"has-{missing}", middleware=[whole]
+    )
+    assert edits_in(found) == {"edit_file"}
+    assert "edit_file" in found.system
 
 
 def test_the_form_is_kept_in_files_and_the_later_profile_wins() -> None:

@@ -99,7 +99,8 @@ def write_anchors(change: Change, way: str) -> dict[str, object]:
         first, last = ANCHOR_WAYS[way](first, last)
     elif way in BOTH:
         new = BOTH[way](new)
-    edit: dict[str, object] = {"op": "replace", "anchor": first, "text": new}
+    # With its end, or a blank last line would be none.
+    edit: dict[str, object] = {"op": "replace", "anchor": first, "text": f"{new}\n"}
     if not change.new:
         edit = {"op": "delete", "anchor": first}
     if last != first:

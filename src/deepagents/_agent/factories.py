@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any, TypeAlias, cast
 
@@ -48,6 +49,7 @@ from deepagents.models.failures import is_overflow
 from deepagents.models.traits import model_provider
 from deepagents.permissions import Rules
 from deepagents.tools import EDIT_TOOLS, FILE_TOOLS
+from deepagents.tools.change import EDIT_FILE
 
 Given: TypeAlias = Middleware | None
 Factory: TypeAlias = Callable[[Build, Given], Middleware | None]
@@ -163,7 +165,9 @@ def filesystem(build: Build, given: Given) -> Middleware:
         return given
     main = build.parent or build
     hidden = hide_artifacts(plan, main.plan, main.below)
-    ruled = (given or _file_tools(build)).with_permissions(rules).hide(hidden)
+    excluded = _excluded_tools(build)
+    made = _with_edits(given, excluded) if given else _file_tools(build, excluded)
+    ruled = made.with_permissions(rules).hide(hidden)
     approval = build.overrides.get(APPROVAL)
     can_ask = approval is None or isinstance(wrap_langchain(approval), ApprovalMiddleware)
     if not can_ask and Rules(ruled.permissions).has("interrupt"):
@@ -174,12 +178,23 @@ def filesystem(build: Build, given: Given) -> Middleware:
     return ruled
 
 
-def _file_tools(build: Build) -> FilesystemMiddleware:
-    profile = build.plan.profile
+def _with_edits(given: FilesystemMiddleware, excluded: frozenset[str]) -> FilesystemMiddleware:
+    """Return file tools with `edit_file`, where their form stands for others that the agent goes without."""
+    if EDIT_FILE.name in excluded or excluded.isdisjoint(EDIT_TOOLS[given.edit_form].instead_of):
+        return given
+    clone = copy(given)
+    clone.take_edit_form("replace")
+    return clone
+
+
+def _excluded_tools(build: Build) -> frozenset[str]:
     excluding = [each for each in build.plan.middleware if isinstance(each, ToolExclusionMiddleware)]
-    offered = {spec.name for spec in FILE_TOOLS}.difference(
-        profile.excluded_tools, *(each.excluded for each in excluding)
-    )
+    return build.plan.profile.excluded_tools.union(*(each.excluded for each in excluding))
+
+
+def _file_tools(build: Build, excluded: frozenset[str]) -> FilesystemMiddleware:
+    profile = build.plan.profile
+    offered = {spec.name for spec in FILE_TOOLS} - excluded
     form = profile.edit_form or "replace"
     return FilesystemMiddleware(
         backend=build.plan.backend,

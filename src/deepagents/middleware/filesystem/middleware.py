@@ -132,7 +132,6 @@ class FilesystemMiddleware(BaseMiddleware):
         self.tool_token_limit_before_evict = tool_token_limit_before_evict
         self.human_message_token_limit_before_evict = human_message_token_limit_before_evict
         self.read_format: ReadFormat = read_format
-        self.edit_form: EditForm = edit_form
         self.backend_timeout = backend_timeout
         self._candidates: Candidates = IncrementalCache()
         self._shortened: Shortened = BoundedCache()
@@ -141,7 +140,15 @@ class FilesystemMiddleware(BaseMiddleware):
         self._limits = ToolLimits(tool_token_limit_before_evict, grep_max_count, max_execute_timeout)
         self._rules = Rules(_permissions_of(permissions, _permissions))
         self._descriptions = custom_tool_descriptions or {}
-        specs, chosen, edit = choose_tools(self._tool_specs(), tools, edit_form, read_format)
+        self._given = tools, system_prompt
+        self.take_edit_form(edit_form)
+        self._check_rules()
+
+    def take_edit_form(self, form: EditForm) -> None:
+        """Make the tools, of which one changes parts of files in this form."""
+        self.edit_form: EditForm = form
+        given, system_prompt = self._given
+        specs, chosen, edit = choose_tools(self._tool_specs(), given, form, self.read_format)
         prompt = FILESYSTEM_PROMPT.replace(EDIT_FILE.name, edit.name)
         self.system_prompt = prompt if system_prompt is None else system_prompt
         # Where the model runs no commands, it need not know where files are on this machine.
@@ -150,7 +157,6 @@ class FilesystemMiddleware(BaseMiddleware):
         self._specs = {name: replace(spec, paths=self._paths) for name, spec in specs.items()}
         self._readers = {name for name, spec in specs.items() if spec.effect == "read"}
         self.tools = [self._make_by_name(name) for name in self._specs if name in chosen]
-        self._check_rules()
 
     @property
     def permissions(self) -> tuple[FilesystemPermission, ...]:
