@@ -316,8 +316,9 @@ class BackgroundCode:
 
 @contextmanager
 def due_in(seconds: float | None) -> Generator[None]:
-    """Let what runs meanwhile know how long it may take; `None` says nothing new."""
-    token = _DEADLINE.set(_DEADLINE.get() if seconds is None else monotonic() + seconds)
+    """Let what runs meanwhile know how long it may take; `None` says nothing new, and no bound is lifted."""
+    bounds = (_DEADLINE.get(), None if seconds is None else monotonic() + seconds)
+    token = _DEADLINE.set(min((each for each in bounds if each is not None), default=None))
     try:
         yield
     finally:

@@ -315,7 +315,8 @@ def tool_search(build: Build, given: Given) -> Middleware | None:
     if given and type(given) is not ToolSearchMiddleware:
         return given
     mode: ToolSearch = given.tool_search if isinstance(given, ToolSearchMiddleware) else plan.tool_search
-    if given is None and (mode is False or not (plan.tools or plan.middleware or build.extras)):
+    may_have_others = plan.tools or plan.mcp or plan.middleware or build.extras
+    if given is None and (mode is False or not may_have_others):
         return None
     # A request that was made for the search of one provider cannot be sent to another.
     if mode == "provider" and len({*map(model_provider, (plan.model, *plan.fallback_models))}) > 1:

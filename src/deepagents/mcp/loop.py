@@ -10,7 +10,7 @@ from contextlib import suppress
 from contextvars import Context
 from typing import Any, TypeVar
 
-from deepagents._async import Coro, IOCall
+from deepagents._async import Coro, IOCall, seconds_left
 
 T = TypeVar("T")
 
@@ -37,7 +37,7 @@ class LoopThread:
         def block() -> T:
             running = self.begin(work)
             try:
-                return running.result()
+                return running.result(seconds_left())
             except BaseException:
                 running.cancel()
                 raise

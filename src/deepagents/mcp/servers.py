@@ -15,6 +15,7 @@ from langgraph.errors import GraphInterrupt
 from langgraph.types import interrupt
 
 from deepagents._async import in_thread, sync_and_async
+from deepagents._state.programs import can_ask
 from deepagents._state.runtime import emit_anywhere, in_graph, is_saved, place_of_agent
 from deepagents.errors import ConfigError, ToolFailure
 from deepagents.mcp.core import Core
@@ -210,7 +211,7 @@ class MCPServers:
         """Call a tool, and put what its server asks meanwhile to a person, where a thread is kept."""
         core = self._own_core()
         thread, place = place_of_agent()
-        asks = in_graph() and is_saved() and call_id is not None
+        asks = in_graph() and is_saved() and call_id is not None and can_ask()
         emit = emit_anywhere()
 
         def report(progress: float, total: float | None, message: str | None) -> None:

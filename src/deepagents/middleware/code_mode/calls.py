@@ -205,8 +205,11 @@ class ProgramCalls:
 
 def _value_of(answer: ToolMessage) -> Any:
     artifact: Any = answer.artifact
-    if isinstance(artifact, dict) and "structured_content" in artifact:
-        return cast("dict[str, Any]", artifact)["structured_content"]
+    value: Any = (
+        cast("dict[str, Any]", artifact).get("structured_content") if isinstance(artifact, dict) else None
+    )
+    if value is not None:
+        return value
     content: Any = answer.content
     text = content if isinstance(content, str) else "\n".join(map(_text_of, content))
     # The interpreter takes no half of a pair of surrogates, which a file may hold.
