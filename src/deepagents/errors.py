@@ -14,6 +14,8 @@ HarnessError
 ├─ BackendError(code, text)         inside a backend; becomes a result or a ToolFailure
 ├─ LimitExceeded(code, text)        a call that may not be made any more; becomes a result of the agent
 ├─ BrokenAnswer(kind, text)         answers of a model broke off again and again
+├─ UndoError                        files or conversation cannot be taken back; nothing has changed
+│  └─ PlanOutdated                  something has changed since the plan was made
 └─ ScriptError (also AssertionError)  a scripted model was asked for more, or less, than its script holds
 """
 
@@ -134,6 +136,14 @@ class BrokenAnswer(HarnessError):
     def __init__(self, kind: str, text: str) -> None:
         super().__init__(text)
         self.kind = kind
+
+
+class UndoError(HarnessError):
+    """Files or a conversation cannot be taken back; nothing of either has changed."""
+
+
+class PlanOutdated(UndoError):
+    """Something has changed since the plan was made; make a new one, and look at it again."""
 
 
 class ScriptError(HarnessError, AssertionError):

@@ -18,7 +18,13 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from langgraph.types import Checkpointer
 
-from deepagents._agent.arguments import check_fallbacks, check_retries, explain_unknown_arguments, open_mcp
+from deepagents._agent.arguments import (
+    check_fallbacks,
+    check_file_history,
+    check_retries,
+    explain_unknown_arguments,
+    open_mcp,
+)
 from deepagents._agent.build import Build
 from deepagents._agent.compiled import AgentGraph, trace_version
 from deepagents._agent.plan import AgentPlan
@@ -42,6 +48,7 @@ from deepagents.profiles.harness.harness_profiles import profile_for
 
 if TYPE_CHECKING:
     from deepagents.mcp import MCPServers
+    from deepagents.undo import FileHistory
 
 __all__ = [
     "Checkpointer",
@@ -80,6 +87,7 @@ def create_deep_agent(
     fallback_models: Sequence[str | BaseChatModel] = (),
     mcp: MCPServers | str | PathLike[str] | Mapping[str, Any] | None = None,
     tool_search: ToolSearch = "auto",
+    file_history: FileHistory | None = None,
 ) -> CompiledStateGraph[Any, ContextT, Any, Any]:
     """Create an agent that plans, works on files and delegates, as an ordinary compiled LangGraph graph.
 
@@ -125,6 +133,8 @@ def create_deep_agent(
         tool_search: when tools are held back until the model searches for them: `"auto"`, once they cost more
             than a tenth of its window; a number of tokens; `True` always, `False` never; `"provider"` by the
             search of the model's provider. Subagents too (see `docs/concepts/tool-search.md`).
+        file_history: keeps what tools and commands change on disk, so that it can be taken back; subagents
+            too (see `docs/concepts/undo.md`).
 
     Raises:
         ConfigError: for what cannot be built; the message names the value.
@@ -151,6 +161,7 @@ def create_deep_agent(
         fallback_models=[resolve_model(each) for each in check_fallbacks(fallback_models)],
         mcp=open_mcp(mcp),
         tool_search=tool_search,
+        file_history=check_file_history(file_history),
     )
     build = Build(plan, _compile, SLOT_NAMES)
     validate(build)
@@ -188,7 +199,10 @@ def _compile(build: Build, **passed_on: Any) -> AgentGraph:
     }
     if plan.name is not None:
         metadata["lc_agent_name"] = plan.name
-    return AgentGraph.of(graph.with_config({"recursion_limit": _RECURSION_LIMIT, "metadata": metadata}))
+    agent = AgentGraph.of(graph.with_config({"recursion_limit": _RECURSION_LIMIT, "metadata": metadata}))
+    if plan.file_history is not None and plan.role == "main":
+        plan.file_history.attach(agent, build.files)
+    return agent
 
 
 def _resolve_or_default(model: str | BaseChatModel | None) -> BaseChatModel:

@@ -226,6 +226,12 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
             further,
         )
 
+    def _disk_roots(self) -> list[Path]:
+        return self._writable
+
+    def _may_restore(self, path: Path, allowed: Allowed) -> bool:
+        return self._find_may_change(allowed)(str(path))
+
     def close(self) -> None:
         """End all commands that run in the background, and the session."""
         super().close()

@@ -220,5 +220,8 @@ print(port, height)
             "Best, Bo",
         ]
     },
+    "docs/concepts/undo.md": {
+        "*": [call("write_file", file_path="/page.html", content="<h1>New</h1>"), "Written."]
+    },
     "docs/concepts/mcp.md": {"*": [call("clock_time_in", city="Rome"), "It is noon in Rome."]},
 }

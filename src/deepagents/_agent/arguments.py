@@ -188,6 +188,18 @@ def open_mcp(given: Any) -> Any:
     return import_module("deepagents.mcp.servers").open_servers(given)
 
 
+def check_file_history(given: Any) -> Any:
+    """Return a history of files.
+
+    Raises:
+        ConfigError: for anything else.
+    """
+    # By what it can do: to import the class costs time, and most agents have none.
+    if given is not None and (isinstance(given, type) or not hasattr(given, "make_middleware")):
+        raise ConfigError(f"file_history must be a FileHistory, got {given!r}; write FileHistory(directory)")
+    return given
+
+
 def check_backend(given: Any) -> None:
     """Check a backend; a class that takes the runtime, as earlier versions gave it, is a factory.
 

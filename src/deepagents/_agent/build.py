@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from langchain_core.messages import AnyMessage
 from langchain_core.runnables import Runnable
@@ -21,6 +21,9 @@ from deepagents.middleware.subagents.task import Worker
 from deepagents.middleware.summarization import SummarizationMiddleware
 from deepagents.permissions import Rules
 from deepagents.tools._tool import tool_name
+
+if TYPE_CHECKING:
+    from deepagents.undo.agents import AgentFiles
 
 FILES, SUBAGENTS, ASYNC_SUBAGENTS = "FilesystemMiddleware", "SubAgentMiddleware", "AsyncSubAgentMiddleware"
 APPROVAL, LIMITS = "HumanInTheLoopMiddleware", "LimitsMiddleware"
@@ -85,6 +88,15 @@ class Build:
         files = self.overrides.get(FILES)
         return Rules(
             self.plan.permissions or (files.permissions if isinstance(files, FilesystemMiddleware) else ())
+        )
+
+    @cached_property
+    def files(self) -> AgentFiles:
+        """What undo has to know of the agent."""
+        worker = any(isinstance(each, Worker) for each in (*self.subagents, *self.background))
+        history: Any = self.plan.file_history
+        return history.describe(
+            self.plan.backend, self.rules, has_tools=bool(self.plan.tools), hands_on=worker
         )
 
     def state_schemas(self) -> list[type]:

@@ -82,6 +82,13 @@ def mcp(build: Build, given: Given) -> Middleware | None:
     return given or (None if build.plan.mcp is None else MCPMiddleware(build.plan.mcp))
 
 
+def file_history(build: Build, given: Given) -> Middleware | None:
+    history = build.plan.file_history
+    if given or history is None:
+        return given
+    return history.make_middleware(build.files, is_main=build.plan.role == "main")
+
+
 def forked_context(build: Build, given: Given) -> Middleware | None:
     return given or (ForkedContextMiddleware() if build.plan.role == "forked" else None)
 

@@ -40,6 +40,7 @@ from deepagents.profiles.harness.profile import GeneralPurposeSubagentProfile, H
 
 if TYPE_CHECKING:
     from deepagents.mcp import MCPServers
+    from deepagents.undo import FileHistory
 
 GENERAL_PURPOSE_NOTE = (
     "You are working as a subagent: only your last message is returned, so put the whole answer in it."
@@ -77,6 +78,7 @@ class AgentPlan:
     fallback_models: Sequence[BaseChatModel] = ()
     mcp: MCPServers | None = None
     tool_search: ToolSearch = "auto"
+    file_history: FileHistory | None = None
     base_prompt: str | None = None
     note: str | None = None
     addendum: str | None = None

@@ -73,6 +73,12 @@ STACK: Final[tuple[Slot | Position, ...]] = (
         factories.forked_context,
         "a fork has the private state of the agent that called it, before anything reads that",
     ),
+    Slot(
+        "FileHistoryMiddleware",
+        factories.file_history,
+        "looks at files before and after all that a call of a tool does, and finishes a going back before "
+        "anything reads them",
+    ),
     Slot("TodoListMiddleware", factories.todos, "its prompt comes first after the base prompt"),
     Slot(
         "MemoryMiddleware",

@@ -93,9 +93,33 @@ class HandleDirectory:
         """Make a directory."""
         os.mkdir(name, dir_fd=self._fd)
 
+    def symlink(self, target: str, name: str) -> None:
+        """Make a link."""
+        os.symlink(target, name, dir_fd=self._fd)
+
+    def chmod(self, name: str, mode: int) -> None:
+        """Set the permissions of a file or a directory; a link is refused."""
+        if os.chmod in os.supports_follow_symlinks:
+            os.chmod(name, mode, dir_fd=self._fd, follow_symlinks=False)
+            return
+        # Linux changes no mode by a name without following a link, but by an open file it does.
+        fd = os.open(name, _PASS_THROUGH | _COMMON, dir_fd=self._fd)
+        try:
+            Path(f"/proc/self/fd/{fd}").chmod(mode)
+        finally:
+            os.close(fd)
+
     def rename(self, old: str, new: str) -> None:
         """Move an entry over another in one step."""
         os.rename(old, new, src_dir_fd=self._fd, dst_dir_fd=self._fd)
+
+    def take(self, path: Path, name: str) -> None:
+        """Move a file from elsewhere over an entry here in one step."""
+        os.rename(path, name, dst_dir_fd=self._fd)
+
+    def rmdir(self, name: str) -> None:
+        """Remove a directory that is empty."""
+        os.rmdir(name, dir_fd=self._fd)
 
     def unlink(self, name: str) -> None:
         """Remove a file or a link."""
@@ -188,8 +212,20 @@ class PathDirectory:
     def mkdir(self, name: str) -> None:
         (self._path / name).mkdir()
 
+    def symlink(self, target: str, name: str) -> None:
+        (self._path / name).symlink_to(target)
+
+    def chmod(self, name: str, mode: int) -> None:
+        (self._path / name).chmod(mode)
+
     def rename(self, old: str, new: str) -> None:
         (self._path / old).replace(self._path / new)
+
+    def take(self, path: Path, name: str) -> None:
+        path.replace(self._path / name)
+
+    def rmdir(self, name: str) -> None:
+        (self._path / name).rmdir()
 
     def unlink(self, name: str) -> None:
         (self._path / name).unlink()
@@ -244,13 +280,18 @@ class FilesBelow:
 
     def open(self, path: str) -> int:
         """Open a file by its path from the start."""
-        above, _, name = path.rpartition("/")
-        return self._directory(above).open(name)
+        directory, name = self.entry(path)
+        return directory.open(name)
 
     def stat(self, path: str) -> os.stat_result:
         """Return what the system knows of a file, or of a link itself."""
+        directory, name = self.entry(path)
+        return directory.stat(name)
+
+    def entry(self, path: str) -> tuple[Directory, str]:
+        """Open the directory of a path, and return it with the name; it is closed when another is needed."""
         above, _, name = path.rpartition("/")
-        return self._directory(above).stat(name)
+        return self._directory(above), name
 
     def _directory(self, path: str) -> Directory:
         if path != self._at:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from types import CoroutineType
 from typing import Any
 
 from deepagents._paths import normalise, without_slash
+from deepagents.backends._disk import find_disk_paths, find_disk_roots, may_restore
 from deepagents.backends.capabilities import Capabilities
-from deepagents.backends.composite.routing import Route, Router, Routes
+from deepagents.backends.composite.routing import AllowedOnRoute, Route, Router, Routes
 from deepagents.backends.foreign.forms import warn_form
 from deepagents.backends.operations import (
     CapturedExecute,
@@ -20,7 +22,7 @@ from deepagents.backends.operations import (
     TransferBackend,
     both_forms,
 )
-from deepagents.backends.protocol import BACKEND_TYPES, execute_accepts_timeout
+from deepagents.backends.protocol import BACKEND_TYPES, Allowed, execute_accepts_timeout
 from deepagents.backends.results import ExecuteOffloadResult, ExecuteResponse
 from deepagents.backends.timeout import Overdue
 
@@ -147,6 +149,24 @@ class CompositeBackend(TransferBackend):
 
     async def _perform(self, op: Operation) -> Any:
         return await self._router.perform(op)
+
+    def _disk_roots(self) -> list[Path]:
+        return [root for each in self._routes.given.values() for root in find_disk_roots(each)]
+
+    def _disk_paths(self, path: str) -> list[Path]:
+        where = normalise(path)
+        route = self._routes.serving(where)
+        return find_disk_paths(self._routes.given.get(route.prefix), route.key(where))
+
+    def _may_restore(self, path: Path, allowed: Allowed) -> bool:
+        routes = (self._routes.default, *self._routes.routes)
+        found = [
+            may_restore(self._routes.given.get(each.prefix), path, AllowedOnRoute(allowed, each))
+            for each in routes
+            if any(path.is_relative_to(root) for root in find_disk_roots(self._routes.given.get(each.prefix)))
+        ]
+        # A file may lie below several routes, and then the rules for each of its names hold.
+        return all(found) if found else may_restore(self._routes.given.get(""), path, allowed)
 
     def _open_routes(self, seconds: float | None, overdue: Overdue) -> Perform:
         """Open the routes for one agent, with its bound on the time of a call."""

@@ -63,7 +63,7 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True)
-class _AllowedOnRoute:
+class AllowedOnRoute:
     """An `Allowed` on the whole tree, as the backend of a route asks it."""
 
     allowed: Allowed
@@ -382,5 +382,5 @@ class _Part:
 
 def _on_route(op: Any, route: Route, **changes: Any) -> Any:
     """Return an operation as the backend of a route gets it."""
-    allowed = _AllowedOnRoute(op.allowed, route) if op.allowed and route.prefix else op.allowed
+    allowed = AllowedOnRoute(op.allowed, route) if op.allowed and route.prefix else op.allowed
     return replace(op, allowed=allowed, **changes)

@@ -23,7 +23,7 @@ from deepagents.backends.filesystem.paths import HostPaths, Paths, ResolvedPath,
 from deepagents.backends.filesystem.writing import Writer
 from deepagents.backends.operations import MOST_FOR_HINT, Operation, TransferBackend
 from deepagents.backends.programs import find_ripgrep, note_changeable
-from deepagents.backends.protocol import ASYNC_GREP_TIMEOUT, DEFAULT_GREP_TIMEOUT
+from deepagents.backends.protocol import ASYNC_GREP_TIMEOUT, DEFAULT_GREP_TIMEOUT, Allowed
 from deepagents.backends.results import (
     DeleteResult,
     EditResult,
@@ -208,6 +208,29 @@ class FilesystemBackend(TransferBackend):
         if not self.artifacts_folder or self.artifacts_folder in glob:
             return None
         return self._artifacts_root[len(base) :] if self._artifacts_root.startswith(base) else None
+
+    # A history of files asks the next three.
+
+    def _disk_roots(self) -> list[Path]:
+        """Return the directories in which tools and commands change files."""
+        return [self.cwd]
+
+    def _disk_paths(self, path: str) -> list[Path]:
+        """Return where a path lies, and where it leads if that is elsewhere."""
+        try:
+            resolved = self._paths.resolve(path)
+            found = [resolved.root.path_of(resolved.real_parts())]
+            if resolved.parts and resolved.parts[-1] not in ("", "..", "."):
+                above = replace(resolved, parts=resolved.parts[:-1]).real_parts()
+                found.append(resolved.root.path_of((*above, resolved.parts[-1])))
+        except BackendError:
+            return []
+        return [*dict.fromkeys(found)]
+
+    def _may_restore(self, path: Path, allowed: Allowed) -> bool:
+        """Return whether what lies there may be changed under such rules."""
+        base = self.cwd if self.virtual_mode else Path(self.cwd.anchor)
+        return path.is_relative_to(base) and allowed(self._paths.name_of(path.relative_to(base).parts))
 
     # The next two are replaced or called by packages that build on this class.
 

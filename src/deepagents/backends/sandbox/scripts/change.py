@@ -34,7 +34,7 @@ MOST_LOOKED_AT = 2000
 MOST_EXPLAINED = 60000
 
 
-class Change:
+class LockedChange:
     """Holds the lock of a directory while one file in it is looked at and replaced."""
 
     def __init__(self, target: bytes, expected_version: "str | None") -> None:
@@ -45,7 +45,7 @@ class Change:
         self.model: os.stat_result | None = None
         self.lock = -1
 
-    def __enter__(self) -> "Change":
+    def __enter__(self) -> "LockedChange":
         self.lock = os.open(self.directory, os.O_RDONLY | os.O_CLOEXEC)
         try:
             self._wait()
@@ -200,7 +200,7 @@ def write(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
         new_folders = make_parents(target)
     elif not os.path.isdir(os.path.dirname(target)):
         raise Refused("stale_version", happened="was deleted")
-    with Change(target, params.get("expected_version")) as change:
+    with LockedChange(target, params.get("expected_version")) as change:
         if change.before and params.get("creates"):
             raise Refused("already_exists")
         if params.get("mode_of"):
@@ -237,7 +237,7 @@ def edit(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
     root = Root(params["root"])
     texts = take_texts(root, params)
     target = root.find(params["path"], params.get("expected"))
-    with Change(target, params.get("expected_version")) as change:
+    with LockedChange(target, params.get("expected_version")) as change:
         if change.before is None:
             raise Refused("file_not_found")
         if change.before.st_size > LARGEST:
@@ -269,7 +269,7 @@ def append(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
     data = binascii.a2b_base64(texts["base64"]) if "base64" in texts else texts["content"].encode("utf-8")
     target = root.find(params["path"], params.get("expected"))
     os.makedirs(os.path.dirname(target), exist_ok=True)
-    with Change(target, None) as change:
+    with LockedChange(target, None) as change:
         version = change.replace(data) if change.before is None else extend(target, data)
     return [], {"version": version}
 

@@ -1,0 +1,27 @@
+"""Ask a backend where its files lie on the disk of this machine, if they do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from deepagents.backends.protocol import Allowed
+
+
+def find_disk_roots(backend: object) -> list[Path]:
+    """Return the directories in which tools and commands of a backend change files, if it has any."""
+    find: Callable[[], list[Path]] | None = getattr(backend, "_disk_roots", None)
+    return find() if find else []
+
+
+def find_disk_paths(backend: object, path: str) -> list[Path]:
+    """Return where a path of a backend lies on disk, and where it leads; none where it is elsewhere."""
+    find: Callable[[str], list[Path]] | None = getattr(backend, "_disk_paths", None)
+    return find(path) if find else []
+
+
+def may_restore(backend: object, path: Path, allowed: Allowed) -> bool:
+    """Return whether what lies at a path on disk may be put back, under rules about paths of the backend."""
+    may: Any = getattr(backend, "_may_restore", None)
+    return bool(may and may(path, allowed))

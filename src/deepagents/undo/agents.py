@@ -1,0 +1,74 @@
+"""Hold what undo knows of one agent: where its tools change files, and what they may change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from deepagents._paths import ARTIFACT_FOLDERS
+from deepagents.backends._disk import find_disk_paths, find_disk_roots, may_restore
+from deepagents.backends.capabilities import Capabilities
+from deepagents.backends.handle import BackendHandle
+from deepagents.permissions import Rules
+from deepagents.tools._tool import SpecTool
+from deepagents.undo.looker import Directories, is_below
+
+
+class AgentFiles:
+    """The files of one agent: its backend, its rules, and whether `task` hands work to foreign agents."""
+
+    def __init__(self, handle: BackendHandle, rules: Rules, *, runs_anything: bool, foreign: bool) -> None:
+        self.handle = handle
+        self.runs_anything = runs_anything
+        self._rules = rules
+        self._foreign = foreign
+        self._backend: Any = None if handle.is_factory else handle.files(None).backend
+        roots = sorted({str(each.resolve()) for each in find_disk_roots(self._backend)}, key=len)
+        inner = {each for each in roots for other in roots if each != other and is_below(each, other)}
+        artifacts = self.capabilities().artifacts_root.rstrip("/")
+        folders = [f"{artifacts}/{name}" for name in ARTIFACT_FOLDERS]
+        passed_over = [str(path) for each in folders for path in find_disk_paths(self._backend, each)]
+        self.places = Directories(tuple(each for each in roots if each not in inner), frozenset(passed_over))
+
+    def capabilities(self) -> Capabilities:
+        """Return what the backend can do."""
+        return self.handle.capabilities()
+
+    def kind_of(self, tool: Any) -> Literal["all", "files"] | None:
+        """Return what a tool may change: anything, the paths that it names, or no file."""
+        if not isinstance(tool, SpecTool):
+            return "all" if tool is not None else None
+        spec = tool.spec
+        if spec.effect == "run" or (spec.name == "task" and self._foreign):
+            return "all"
+        return "files" if spec.changes_files else None
+
+    def paths_in(self, tool: Any, arguments: Mapping[str, Any]) -> list[str]:
+        """Return where the files lie that a call names, as far as they are on this machine."""
+        named = tool.spec.paths_in(arguments)
+        return [*dict.fromkeys(str(path) for each in named for path in find_disk_paths(self._backend, each))]
+
+    def find_virtual(self, known: Mapping[str, Any], paths: set[str]) -> list[str]:
+        """Return which of the agent's own paths lie at one of these on disk."""
+        return [
+            each for each in known if any(str(path) in paths for path in find_disk_paths(self._backend, each))
+        ]
+
+    def may_restore(self, path: str) -> bool:
+        """Return whether protection and rules let a path be put back."""
+        return may_restore(self._backend, Path(path), _Allowed(self._rules))
+
+
+@dataclass(frozen=True, slots=True)
+class _Allowed:
+    """An `Allowed` for changes under rules; a person who goes back need not be asked."""
+
+    rules: Rules
+
+    def __call__(self, path: str) -> bool:
+        return self.rules.decide("write", path) != "deny"
+
+    def all_below(self, directory: str) -> bool:
+        return not self.rules.has("deny", "write")

@@ -1,0 +1,365 @@
+"""Keep what agents change, and take it back: the public face of undo."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Callable, Collection, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, TypeVar, cast
+from weakref import WeakKeyDictionary
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import CheckpointTuple
+
+from deepagents._async import in_thread, sync_and_async
+from deepagents.backends.handle import open_backend
+from deepagents.errors import PlanOutdated, UndoError
+from deepagents.permissions import Rules
+from deepagents.undo import threads
+from deepagents.undo.agents import AgentFiles
+from deepagents.undo.index import Bounds
+from deepagents.undo.journal import Journal, Target
+from deepagents.undo.looker import Directories
+from deepagents.undo.middleware import FileHistoryMiddleware, MainFileHistoryMiddleware
+from deepagents.undo.plans import Change, Item, by_path, decide, settle, show_change
+from deepagents.undo.recorder import Recorder
+from deepagents.undo.results import Coverage, Plan, RewindResult
+from deepagents.undo.rewinds import Rewinds
+from deepagents.undo.store import Store, StoreOff
+from deepagents.undo.threads import Line, place
+
+Choice: TypeAlias = Literal["keep", "take"]
+T = TypeVar("T")
+_log = logging.getLogger(__name__)
+
+
+class FileHistory:
+    """Keeps what the tools and commands of agents change on disk, so that it can be taken back.
+
+    Args:
+        directory: where it is kept. Other users cannot read it. It must not be in a project.
+        max_bytes: most bytes on disk. The oldest records go first, never the newest of a thread.
+        max_age_days: records of more days than this are dropped.
+        max_file_bytes: larger files are known and not kept.
+        max_files: of a directory with more files, only what file tools change is kept.
+        max_tree_bytes: the same for the bytes of its files.
+        ignored: whether to keep what git ignores, too.
+
+    It raises nothing where it cannot write: `coverage` says so, and agents work as without it.
+    """
+
+    def __init__(
+        self,
+        directory: str | os.PathLike[str],
+        *,
+        max_bytes: int = 2_000_000_000,
+        max_age_days: float = 30,
+        max_file_bytes: int = 5_000_000,
+        max_files: int = 50_000,
+        max_tree_bytes: int = 1_000_000_000,
+        ignored: bool = False,
+    ) -> None:
+        self.directory = Path(directory).expanduser().resolve()
+        self._store = Store(self.directory, max_bytes, max_age_days)
+        self._recorder = Recorder(self._store, Bounds(max_file_bytes, max_files, max_tree_bytes, ignored))
+        self._off: str | None = None
+        self._agents: WeakKeyDictionary[Any, AgentFiles] = WeakKeyDictionary()
+        self._rewinds = Rewinds(self._recorder, max_file_bytes)
+
+    def size(self) -> int:
+        """Return how many bytes it has on disk."""
+        return self._store.size()
+
+    def close(self) -> None:
+        """Let go of its file; the next use opens it again."""
+        self._store.close()
+
+    def forget(self, thread_id: str) -> None:
+        """Drop the records of a thread."""
+        with self._reporting():
+            self._store.forget(thread_id)
+
+    # -- agents
+
+    def describe(self, backend: Any, rules: Rules, *, has_tools: bool, hands_on: bool) -> AgentFiles:
+        """Find out where an agent's tools change files; `create_deep_agent` does so."""
+        handle = open_backend(backend)
+        runs_anything = has_tools or hands_on or handle.capabilities().execute
+        return AgentFiles(handle, rules, runs_anything=runs_anything, foreign=hands_on)
+
+    def make_middleware(self, files: AgentFiles, *, is_main: bool) -> FileHistoryMiddleware:
+        """Make what records the calls of one agent; `create_deep_agent` does so."""
+        return (MainFileHistoryMiddleware if is_main else FileHistoryMiddleware)(self, files)
+
+    def attach(self, agent: Any, files: AgentFiles) -> None:
+        """Know an agent by its graph, of which there may be copies; `create_deep_agent` does so."""
+        self._agents[agent.builder] = files
+
+    def attempt(self, work: Callable[[Recorder], T]) -> T | None:
+        """Do what a step needs; where that fails, the history is off, and the step goes on."""
+        if self._off is not None:
+            return None
+        try:
+            return work(self._recorder)
+        except StoreOff as error:
+            self._turn_off(str(error))
+        # Whatever is wrong here, the work of the agent must not end for it.
+        except Exception as error:  # noqa: BLE001
+            _log.warning("a step was not recorded", exc_info=True)
+            self._turn_off(f"the history of files in {self.directory} is off: {error}")
+        return None
+
+    def _turn_off(self, why: str) -> None:
+        if self._off is None:
+            self._off = why
+            _log.warning("undo is off: %s", why)
+
+    @contextmanager
+    def _reporting(self) -> Any:
+        """Raise `UndoError` for a store that cannot be used."""
+        if self._off is not None:
+            raise UndoError(self._off)
+        try:
+            yield
+        except StoreOff as error:
+            raise UndoError(str(error)) from error
+
+    def _find(self, agent: Any) -> AgentFiles:
+        files = self._agents.get(getattr(agent, "builder", None))
+        if files is None:
+            raise UndoError(
+                "this agent has no history of files, or another one; pass this one to create_deep_agent as "
+                "file_history="
+            )
+        return files
+
+    # -- questions
+
+    async def _coverage(self, agent: Any) -> Coverage:
+        """Return what of this agent's changes can be taken back; the first look may be taken now."""
+        files = self._find(agent)
+        if not files.places.roots:
+            return Coverage(False, False, "the agent has no files on the disk of this machine")
+        why = await in_thread(lambda: self.attempt(lambda recorder: _look(recorder, files.places)))
+        if self._off is not None:
+            return Coverage(False, False, self._off)
+        return Coverage(True, not why, why[0] if why else None)
+
+    coverage, acoverage = sync_and_async(_coverage)
+
+    async def _changes(
+        self, agent: Any, config: RunnableConfig, until: RunnableConfig | None = None
+    ) -> tuple[Change, ...]:
+        """Return what a thread has changed since a checkpoint, till another or until now.
+
+        Raises:
+            UndoError: as `plan` does.
+        """
+        self._find(agent)
+        with self._reporting():
+            after, line = await self._find_place(agent, config)
+            before = (await self._find_place(agent, until))[0] if until else None
+            changed = await in_thread(lambda: by_path(line.seen(self._store, after, before)))
+            pairs = ((path, seen[0].before, seen[-1].after) for path, seen in sorted(changed.items()))
+            return tuple(show_change(*each, self._store) for each in pairs if each[1] != each[2])
+
+    changes, achanges = sync_and_async(_changes)
+
+    async def _find_place(self, agent: Any, config: RunnableConfig) -> tuple[int, Line]:
+        found, head, thread = await self._read(agent, config)
+        line = threads.find_line(thread, threads.mark_of(head, self._store), self._store)
+        return await threads.find_mark(threads.saver_of(agent), found, line, self._store), line
+
+    async def _read(self, agent: Any, config: Any) -> tuple[CheckpointTuple, CheckpointTuple, str]:
+        """Return the checkpoint that a config names, the newest of its thread, and that thread."""
+        saver, thread = threads.saver_of(agent), threads.name_thread(config)
+        wanted = config["configurable"].get("checkpoint_id")
+        head = await threads.read_checkpoint(saver, place(thread))
+        found = await threads.read_checkpoint(saver, place(thread, wanted)) if wanted else head
+        if head is None or found is None:
+            named = f"checkpoint {wanted!r} in thread" if wanted else "thread"
+            raise UndoError(f"there is no {named} {thread!r}")
+        return found, head, thread
+
+    # -- plans
+
+    async def _plan(self, agent: Any, target: RunnableConfig | RewindResult) -> Plan:
+        """Find out what going back to a checkpoint would do, or what taking a going back back would.
+
+        Raises:
+            UndoError: where there is no such checkpoint, no checkpointer, or no history of this agent.
+        """
+        files = self._find(agent)
+        config = target.left if isinstance(target, RewindResult) else target
+        with self._reporting():
+            await self._recover(agent, config)
+            found, head, thread = await self._read(agent, config)
+            line = threads.find_line(thread, threads.mark_of(head, self._store), self._store)
+            is_head = threads.checkpoint_id(found) == threads.checkpoint_id(head)
+            mark = await threads.find_mark(threads.saver_of(agent), found, line, self._store)
+            where = Target(
+                line,
+                threads.checkpoint_id(head),
+                threads.checkpoint_id(found),
+                threads.parent_id(found),
+                not is_head or threads.is_half_done(found),
+                mark,
+                target.rewind if isinstance(target, RewindResult) else "",
+            )
+            return await in_thread(lambda: self._make_plan(files, where))
+
+    plan, aplan = sync_and_async(_plan)
+
+    def _make_plan(self, files: AgentFiles, target: Target) -> Plan:
+        items = self._decide(files, target)
+        settled = settle(items, _list_names, lambda item: False)
+        shown: dict[str, list[Change]] = {}
+        for item in settled:
+            shown.setdefault(item.verdict, []).append(item.show(self._store))
+        restored, removed, conflicts, not_kept = (
+            tuple(sorted(shown.get(each, ()), key=lambda change: change.path))
+            for each in ("restored", "removed", "conflict", "not_kept")
+        )
+        uncovered = self._find_uncovered(target)
+        return Plan(restored, removed, conflicts, not_kept, uncovered, target, tuple(items), self)
+
+    def _decide(self, files: AgentFiles, target: Target) -> list[Item]:
+        recorder = self._recorder
+        recorder.close_dead_files()
+        if recorder.find_open(files.places.roots):
+            _look(recorder, files.places)
+        recorder.look_at({each.path for each in self._select(target)})
+        # Once more: the look may have found changes of commands that are still under way.
+        changed = by_path(self._select(target))
+        now = recorder.look_at(changed)
+        rows = self._store.read("SELECT thread, path, until FROM dropped")
+        members = dict(target.line.members)
+        dropped = {
+            os.fsdecode(path)
+            for thread, path, until in rows
+            if thread in members and until > target.mark and not target.rewind
+        }
+        return decide(changed, now, self._store.has, dropped, lambda path: not files.may_restore(path))
+
+    def _select(self, target: Target) -> list[Any]:
+        if not target.rewind:
+            return target.line.seen(self._store, target.mark)
+        own = {row[0] for row in self._store.read("SELECT id FROM seen WHERE rewind = ?", target.rewind)}
+        return [each for each in target.line.seen(self._store, 0) if each.number in own]
+
+    def _find_uncovered(self, target: Target) -> tuple[str, ...]:
+        if target.rewind:
+            return ()
+        query, values = target.line.select("notes", "steps", target.mark)
+        notes = [note for (text,) in self._store.read(query, *values) for note in json.loads(text)]
+        until = "SELECT max(until) FROM dropped WHERE thread = ?"
+        last = [self._store.read(until, thread)[0][0] or 0 for thread, _ in target.line.members]
+        if max(last) > target.mark:
+            notes.append("older records of this thread were dropped, and what only they knew stays as it is")
+        return tuple(dict.fromkeys(notes))
+
+    # -- going back
+
+    async def _rewind(
+        self,
+        agent: Any,
+        plan: Plan,
+        *,
+        files: bool = True,
+        conversation: bool = True,
+        conflicts: Choice | Mapping[Path, Choice] = "keep",
+    ) -> RewindResult:
+        """Carry out a plan: for the files, the conversation, or both, all or nothing.
+
+        `conflicts` says what becomes of these paths: `keep` leaves them, `take` carries the plan out there
+        too; or a mapping says so for each.
+
+        Raises:
+            PlanOutdated: where a path or the thread has changed since the plan. UndoError: where a step is
+            under way in these directories, or there is no room.
+        """
+        found = self._find(agent)
+        if plan.history is not self:
+            raise UndoError("this plan is of another history of files; make it with this one")
+        takes = _read_choices(conflicts)
+        target = plan.target
+        with self._reporting():
+            await self._recover(agent, place(target.line.thread))
+            head = await threads.read_checkpoint(threads.saver_of(agent), place(target.line.thread))
+            if threads.checkpoint_id(head) != target.head:
+                raise PlanOutdated(f"thread {target.line.thread!r} has gone on since the plan was made")
+            items = await in_thread(lambda: self._check_again(found, plan, takes)) if files else []
+            left = place(target.line.thread, target.head)
+            applied = [each for each in items if each.is_applied]
+            moves = conversation and target.moves
+            kept = tuple(Path(each.path) for each in items if not each.is_applied)
+            if not applied and not moves:
+                return RewindResult(left, left, kept=kept)
+            journal = Journal.of(target, found.places.roots, applied, moves=moves)
+            config, failed = await self._rewinds.carry_out(agent, journal, target.checkpoint)
+            changed = tuple(Path(each.path) for each in applied if each.path not in failed)
+            return RewindResult(config, left, changed, kept, tuple(map(Path, failed)), journal.rewind)
+
+    rewind, arewind = sync_and_async(_rewind)
+
+    def _check_again(self, files: AgentFiles, plan: Plan, takes: Callable[[Item], bool]) -> list[Item]:
+        """Return the items of a plan as they are to be carried out, if they are still what they were.
+
+        Raises:
+            PlanOutdated: naming a path that is not.
+        """
+        planned = {each.path: each for each in plan.items}
+        items = self._decide(files, plan.target)
+        for item in items:
+            if planned.pop(item.path, None) != item:
+                raise PlanOutdated(f"{item.path} has changed since the plan was made")
+        if planned:
+            raise PlanOutdated(f"{next(iter(planned))} has changed since the plan was made")
+        paths = [each.path for each in items]
+        if self._recorder.find_busy([*files.places.roots, *paths]):
+            raise UndoError("a step of an agent is under way in this directory; wait until it ends")
+        return settle(items, _list_names, takes)
+
+    # -- after a kill
+
+    async def _recover_thread(self, agent: Any, config: RunnableConfig) -> None:
+        """Finish or drop what a kill cut off in a thread; plans, going back and runs do so by themselves."""
+        self._find(agent)
+        with self._reporting():
+            await self._recover(agent, config)
+
+    recover, arecover = sync_and_async(_recover_thread)
+
+    async def _recover(self, agent: Any, config: RunnableConfig) -> None:
+        await self._rewinds.finish_left(threads.saver_of(agent), threads.name_thread(config))
+
+    async def finish_rewinds(self, saver: Any, thread: str) -> None:
+        """Finish or drop what was cut off in a thread, for a run that starts."""
+        await self._rewinds.finish_left(saver, thread)
+
+
+def _look(recorder: Recorder, places: Directories) -> list[str]:
+    return [why for root in places.roots if (why := recorder.look(root, places.passed_over))]
+
+
+def _list_names(path: str) -> Collection[str]:
+    try:
+        return os.listdir(path)  # noqa: PTH208
+    except OSError:
+        return ()
+
+
+def _read_choices(conflicts: Any) -> Callable[[Item], bool]:
+    is_mapping = isinstance(conflicts, Mapping)
+    choices = cast("Mapping[Any, Any]", conflicts) if is_mapping else {None: conflicts}
+    for choice in choices.values():
+        if choice not in ("keep", "take"):
+            raise UndoError(
+                f"conflicts must be 'keep' or 'take', or a mapping of paths to these, got {choice!r}"
+            )
+    named = {str(path): choice for path, choice in choices.items()}
+    default = choices.get(None, "keep")
+    return lambda item: named.get(item.path, default) == "take"

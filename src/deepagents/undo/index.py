@@ -1,0 +1,278 @@
+"""Look at a directory on disk: find what differs from what is known of it, without reading the rest."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from deepagents.backends._bytes import is_temporary
+from deepagents.backends._directory import Directory
+from deepagents.undo.ignores import GIT, IGNORE_FILE, Ignores, read_above, read_rules
+from deepagents.undo.states import DIRECTORY, PathReading, Signature, State, reaching, read_path, signature_of
+
+# Deeper trees are known to exist; each level holds a frame and a descriptor.
+_DEEPEST: Final = 100
+_TYPE: Final = 0o170000
+_BLIND_TO_CASE: Final = sys.platform == "darwin"
+
+
+class KnownPath(NamedTuple):
+    """What is known of a path: its state, its signature, and whether it has to be read again all the same."""
+
+    state: State
+    signature: Signature
+    racy: bool
+
+
+@dataclass(slots=True)
+class Tree:
+    """What is known of all that is below a root, as of a generation; `None` before the first look."""
+
+    root: str
+    entries: dict[str, KnownPath] = field(default_factory=dict[str, KnownPath])
+    generation: int | None = None
+    ignores: Ignores = field(default_factory=Ignores)
+    ignored: set[str] = field(default_factory=set[str])
+    """Paths below that were found to be ignored, be they known or not."""
+    rules: dict[str, object] = field(default_factory=dict[str, object])
+    """By which the rules of a directory are known to be the same."""
+    has_git: bool = False
+    has_ignored: bool = False
+
+    def load(self, entries: dict[str, KnownPath], generation: int | None, ignores: Ignores) -> None:
+        """Take what is known from the store."""
+        self.entries, self.generation, self.ignores = entries, generation, ignores
+        self.ignored = set()
+        self.rules = dict.fromkeys((*ignores.texts, *ignores.tops), "not read yet")
+        self.find_ignored(self.root)
+
+    def put(self, path: str, entry: KnownPath | None) -> None:
+        """Note what is known of a path now."""
+        if entry is None:
+            self.entries.pop(path, None)
+            return
+        self.entries[path] = entry
+        if entry.state[:1] == DIRECTORY and self.ignores.ignores(path, True):
+            self.ignored.add(path)
+
+    def find_ignored(self, directory: str) -> None:
+        """Find which known directories are ignored: what is known stays so, what is made in them is not."""
+        below = f"{directory}/"
+        for path, entry in self.entries.items():
+            if entry.state[:1] == DIRECTORY and path.startswith(below) and self.ignores.ignores(path, True):
+                self.ignored.add(path)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What is looked at."""
+
+    max_file_bytes: int
+    max_files: int
+    max_tree_bytes: int
+    ignored: bool
+    passed_over: frozenset[str] = frozenset()
+    """Absolute paths that are none of the person's files."""
+
+
+class TooMuch(Exception):
+    """A tree is larger than the bounds; the text is one sentence."""
+
+
+@dataclass(slots=True)
+class IndexWalk:
+    """One walk over a tree: what is new or may have changed, and what is gone.
+
+    `old_rules` are those of before, where they have changed since.
+    """
+
+    tree: Tree
+    bounds: Bounds
+    new: list[str] = field(default_factory=list[str])
+    changed: list[str] = field(default_factory=list[str])
+    gone: set[str] = field(default_factory=set[str])
+    old_rules: Ignores | None = None
+    _seen: set[str] = field(default_factory=set[str])
+    _closed: list[str] = field(default_factory=list[str])
+    _bytes: int = 0
+
+    def go(self) -> None:
+        """IndexWalk over all of it.
+
+        Raises:
+            TooMuch: as soon as the bounds are passed.
+        """
+        self.tree.has_git = self.tree.has_ignored = False
+        if self.tree.generation is None:
+            self.tree.ignores = read_above(self.tree.root)
+        with reaching() as reach, suppress(FileNotFoundError, NotADirectoryError):
+            # The name of the root itself is not part of the tree: whoever removes it removes what is in it.
+            above, name = reach.entry(self.tree.root[1:])
+            self._enter(above, name, self.tree.root, 0)
+        gone = self.tree.entries.keys() - self._seen
+        self.gone = {path for path in gone if not any(path.startswith(each) for each in self._closed)}
+
+    def _enter(self, above: Directory, name: str, path: str, depth: int) -> None:
+        try:
+            directory = above.child(name) if depth < _DEEPEST else None
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError:
+            directory = None
+        if directory is None:
+            self._closed.append(f"{path}/")
+            return
+        try:
+            for below in self._list(directory, f"{path}/"):
+                self._enter(directory, below, f"{path}/{below}", depth + 1)
+        except PermissionError:
+            # What it held is not gone, only out of sight.
+            self._closed.append(f"{path}/")
+        finally:
+            directory.close()
+
+    def _list(self, directory: Directory, prefix: str) -> list[str]:
+        """Go through one directory, and return those in it to enter."""
+        below: list[str] = []
+        unknown: list[tuple[str, bool, int]] = []
+        has_git = self._scan(directory, prefix, below, unknown)
+        rules = prefix + IGNORE_FILE
+        is_there = rules in self._seen or any(each[0] == IGNORE_FILE for each in unknown)
+        self._read_rules(prefix[:-1], rules if is_there else None, is_top=has_git)
+        for name, is_directory, size in unknown:
+            if self._covers(prefix, name, is_directory):
+                self._add(prefix + name, size)
+                if is_directory:
+                    below.append(name)
+        return below
+
+    def _scan(
+        self, directory: Directory, prefix: str, below: list[str], unknown: list[tuple[str, bool, int]]
+    ) -> bool:
+        """Compare each entry with what is known of it; return whether git has its own among them.
+
+        This runs for each file at each look, so nothing in it is done twice or in a function of its own.
+        """
+        entries, seen, passed_over = self.tree.entries, self._seen, self.bounds.passed_over
+        has_git = False
+        with directory.scan() as scanned:
+            for entry in scanned:
+                name = entry.name
+                path = prefix + name
+                if path in passed_over or (name[0] == "." and is_own(name)):
+                    has_git = has_git or is_git(name)
+                    continue
+                about = _stat(entry)
+                if about is None:
+                    continue
+                mode = about.st_mode
+                is_directory = mode & _TYPE == stat.S_IFDIR
+                known = entries.get(path)
+                if known is None:
+                    unknown.append((name, is_directory, about.st_size))
+                    continue
+                seen.add(path)
+                if is_directory:
+                    below.append(name)
+                    signature = (0, 0, 0, 0, mode)
+                else:
+                    signature = (about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino, mode)
+                if known[1] != signature or known[2]:
+                    self.changed.append(path)
+        return has_git
+
+    def _add(self, path: str, size: int) -> None:
+        self.new.append(path)
+        if size <= self.bounds.max_file_bytes:
+            self._bytes += size
+        if len(self._seen) + len(self.new) > self.bounds.max_files:
+            raise TooMuch(f"{self.tree.root} holds more than {self.bounds.max_files:,} files")
+        if self._bytes > self.bounds.max_tree_bytes:
+            raise TooMuch(f"{self.tree.root} holds more than {self.bounds.max_tree_bytes:,} bytes")
+
+    def _read_rules(self, directory: str, rules: str | None, *, is_top: bool) -> None:
+        """Read the rules of a directory if they are not those that are known."""
+        tree = self.tree
+        tree.has_git = tree.has_git or is_top
+        now = (signature_of(Path(rules).lstat()) if rules else None, is_top) if rules or is_top else None
+        if tree.rules.get(directory) == now:
+            return
+        tree.rules[directory] = now
+        text = b"" if self.bounds.ignored else read_rules(Path(directory), is_top=is_top)
+        if text == tree.ignores.texts.get(directory, b"") and is_top == (directory in tree.ignores.tops):
+            return
+        if self.old_rules is None:
+            self.old_rules = tree.ignores.copy()
+        tree.ignores.texts[directory] = text
+        (tree.ignores.tops.add if is_top else tree.ignores.tops.discard)(directory)
+        tree.ignored = {each for each in tree.ignored if not each.startswith(f"{directory}/")}
+        tree.find_ignored(directory)
+
+    def _covers(self, prefix: str, name: str, is_directory: bool) -> bool:
+        """Return whether a path that is not known yet is one to look at."""
+        tree, path = self.tree, prefix + name
+        if path in tree.ignored:
+            tree.has_ignored = True
+            return False
+        if prefix[:-1] in tree.ignored or tree.ignores.ignores(path, is_directory):
+            tree.ignored.add(path)
+            tree.has_ignored = True
+            return False
+        return True
+
+    def was_ignored(self, path: str, is_directory: bool) -> bool:
+        """Return whether a path that is new was there before, and only ignored."""
+        return self.old_rules is not None and not self.old_rules.covers(path, is_directory)
+
+
+def _stat(entry: os.DirEntry[str]) -> os.stat_result | None:
+    try:
+        return entry.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+
+
+def is_git(name: str) -> bool:
+    """Return whether a name is the one in which git keeps what is its own."""
+    return name == GIT or (_BLIND_TO_CASE and name.lower() == GIT)
+
+
+def is_own(path: str) -> bool:
+    """Return whether a path is git's or the library's own, at any level."""
+    return any(is_git(name) or is_temporary(name) for name in path.split("/"))
+
+
+def read_all(paths: Iterable[str], most: int) -> Iterator[tuple[str, PathReading | None]]:
+    """Read what each of these paths holds."""
+    with reaching() as reach:
+        for path in paths:
+            yield path, read_path(reach, path, most)
+
+
+def is_unchanged(path: str, known: Mapping[str, PathReading | None]) -> bool:
+    """Return whether a path still has the signature that was read."""
+    found = known.get(path)
+    try:
+        about = Path(path).lstat()
+    except OSError:
+        return found is None
+    return found is not None and found.signature == signature_of(about)
+
+
+def list_below(path: str, bounds: Bounds) -> list[str]:
+    """List a path with all that is below it, if it is a directory, whatever git ignores.
+
+    Raises:
+        TooMuch: for more than the bounds allow.
+    """
+    tree = Tree(path, generation=0)
+    everything = Bounds(bounds.max_file_bytes, bounds.max_files, bounds.max_tree_bytes, ignored=True)
+    walk = IndexWalk(tree, everything)
+    walk.go()
+    return [path, *walk.new]

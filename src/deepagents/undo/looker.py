@@ -1,0 +1,391 @@
+"""Look at directories and single paths, and note what differs from what is known of them, and whose it is.
+
+A change belongs to the threads whose commands were under way when it was found, and that of a file tool to
+its thread alone. What is found while none is under way was done by others, and only enters the index.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from sqlite3 import Connection
+from threading import Lock
+from typing import Any, Final, Literal, TypeAlias
+
+from deepagents.undo.ignores import Ignores
+from deepagents.undo.index import (
+    Bounds,
+    IndexWalk,
+    KnownPath,
+    TooMuch,
+    Tree,
+    is_own,
+    is_unchanged,
+    list_below,
+    read_all,
+)
+from deepagents.undo.states import UNKNOWN, PathReading, State, reaching, read_path
+from deepagents.undo.store import Store
+
+StepKind: TypeAlias = Literal["all", "files", "background"]
+_BATCH: Final = 4_000_000
+
+GIT_STAYS: Final = "what git keeps for itself (commits, branches, its index) stays as it is"
+IGNORED_STAYS: Final = "what git ignores is covered only where a file tool wrote it; the rest stays as it is"
+ELSEWHERE_STAYS: Final = "what commands and other tools did outside of {roots} stays as it is"
+
+
+@dataclass(frozen=True, slots=True)
+class Directories:
+    """Where an agent's tools may change files: what is looked at, and what is passed over there."""
+
+    roots: tuple[str, ...]
+    passed_over: frozenset[str] = frozenset()
+
+    def hold(self, path: str) -> bool:
+        """Return whether a path is below one of the directories."""
+        return any(is_below(path, each) for each in self.roots)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedStep:
+    """A step that is under way: its number, whose it is, and where."""
+
+    number: int
+    thread: str
+    kind: StepKind
+    places: tuple[str, ...]
+    process: str = ""
+
+
+Pair: TypeAlias = tuple[PathReading | None, KnownPath | None]
+"""What a path holds, and what was known of it."""
+
+
+@dataclass(slots=True)
+class Changes:
+    """What one transaction changes in the index: the trees in memory follow when it is written."""
+
+    database: Connection
+    entries: dict[str, KnownPath | None] = field(default_factory=dict[str, "KnownPath | None"])
+    seen: list[tuple[Any, ...]] = field(default_factory=list[tuple[Any, ...]])
+
+
+class Looker:
+    """Keeps the index of one store true. Several agents, threads and processes may do so at once."""
+
+    def __init__(self, store: Store, bounds: Bounds) -> None:
+        self.store = store
+        self.bounds = bounds
+        self._trees: dict[str, Tree] = {}
+        self._looking = Lock()
+        self._refused: dict[str, str] = {}
+
+    def look(self, root: str, passed_over: frozenset[str] = frozenset()) -> str | None:
+        """Find what differs from the index and record it; return in one sentence why that is not possible."""
+        if why := self._refused.get(root) or describe_refused(root):
+            return why
+        with self._looking:
+            try:
+                self._look(self._tree(root), replace(self.bounds, passed_over=passed_over))
+            except TooMuch as error:
+                self._refused[root] = str(error)
+        return self._refused.get(root)
+
+    def was_looked_at(self, root: str) -> bool:
+        """Return whether this process has looked at a root, or will not."""
+        return root in self._trees or root in self._refused
+
+    def look_at(self, paths: Iterable[str]) -> dict[str, State | None]:
+        """Return what each of these paths holds now, with what the index knows brought up to date."""
+        with self._comparing([path for path in paths if not is_own(path)]) as (changes, found):
+            self._bring_up_to_date(changes, found)
+            self._write(changes)
+        return {path: now.state if now else None for path, (now, _) in found.items()}
+
+    @contextmanager
+    def _comparing(self, paths: Sequence[str]) -> Generator[tuple[Changes, Mapping[str, Pair]]]:
+        """Read single paths in a transaction, and yield what each holds with what was known of it."""
+        self.store.make_room(sum(_size(path, self.bounds.max_file_bytes) for path in paths))
+        with self.store.write() as database, reaching() as reach:
+            found: dict[str, Pair] = {}
+            for path in paths:
+                known = self._known(database, path)
+                now = _still(path, known) or read_path(reach, path, self.bounds.max_file_bytes)
+                self.store.keep([now] if now else [])
+                found[path] = now, known
+            yield Changes(database), found
+
+    def _bring_up_to_date(self, changes: Changes, found: Mapping[str, Pair]) -> None:
+        """Note what commands that are under way, or others, have changed so far."""
+        steps = self._under_way(changes.database)
+        for path, (now, known) in found.items():
+            # A path that no look has seen yet is taken as it is: it is not known who made it.
+            is_new = known is None and not self._was_looked_at(path)
+            self._compare(changes, path, now, known, () if is_new else self._owners(path, steps))
+
+    def _look(self, tree: Tree, bounds: Bounds) -> None:
+        walk = IndexWalk(tree, bounds)
+        walk.go()
+        paths = [*walk.new, *walk.changed, *walk.gone]
+        found: dict[str, PathReading | None] = {}
+        with self.store.holding_new():
+            for path, each in self._read_in_batches(paths):
+                found[path] = each
+            with self.store.write() as database:
+                self._merge(database, walk, found)
+
+    def _merge(self, database: Connection, walk: IndexWalk, found: dict[str, PathReading | None]) -> None:
+        tree = walk.tree
+        changes, steps = Changes(database), self._under_way(database)
+        stored = self._generation(database, tree.root)
+        if stored != tree.generation:
+            # Another process, or a file tool, was faster: what it has found is not found again.
+            self._load(database, tree)
+            late = [path for path in found if not is_unchanged(path, found)]
+            found.update(self._read(late))
+        is_first = tree.generation is None
+        owners = self._owners(tree.root, steps)
+        for path, now in found.items():
+            known = tree.entries.get(path)
+            before = known.state if known else None
+            if known is None and now and walk.was_ignored(path, now.state[:1] == b"d"):
+                before = UNKNOWN
+            is_new = is_first and known is None
+            self._compare(changes, path, now, known, () if is_new else owners, before)
+        if is_first or walk.old_rules is not None:
+            values = [os.fsencode(tree.root), tree.ignores.dump(), time.time()]
+            database.execute(
+                "INSERT INTO roots VALUES (?, 0, ?, ?) ON CONFLICT DO UPDATE SET ignores = excluded.ignores",
+                values,
+            )
+            tree.generation = self._generation(database, tree.root)
+        self._write(changes)
+        self._close_dead(database, tree.root, steps)
+
+    def _end(
+        self, database: Connection, step: RecordedStep, roots: Sequence[str], why: Sequence[str] = ()
+    ) -> int:
+        values = [step.thread, step.number, time.time()]
+        # By this mark a step that changed nothing which is covered has its place among the others.
+        row = database.execute("INSERT INTO seen(thread, step, shared, at) VALUES (?, ?, 0, ?)", values)
+        notes = [f"what this thread changed is not covered: {each}" for each in why]
+        trees = [tree for root in roots if (tree := self._trees.get(root))]
+        notes += [GIT_STAYS] if any(tree.has_git for tree in trees) else []
+        notes += [IGNORED_STAYS] if any(tree.has_ignored for tree in trees) else []
+        notes += [ELSEWHERE_STAYS.format(roots=" and ".join(roots))]
+        begun = database.execute("SELECT notes FROM steps WHERE id = ?", [step.number]).fetchone()
+        database.execute(
+            "UPDATE steps SET ended = ?, notes = ? WHERE id = ?",
+            [row.lastrowid, json.dumps([*json.loads(begun[0] if begun else "[]"), *notes]), step.number],
+        )
+        return row.lastrowid or 0
+
+    def _close_dead(self, database: Connection, root: str, steps: Sequence[RecordedStep]) -> None:
+        """End the steps of processes that died: what they changed below this root is recorded now."""
+        for step in steps:
+            if step.kind != "files" and root in step.places and not self.store.is_alive(step.process):
+                left = [each for each in step.places if each != root and each not in self._refused]
+                if left:
+                    database.execute(
+                        "UPDATE steps SET places = ? WHERE id = ?", [json.dumps(left), step.number]
+                    )
+                else:
+                    self._end(database, step, step.places)
+
+    def _tree(self, root: str) -> Tree:
+        tree = self._trees.get(root)
+        if tree is None:
+            tree = Tree(root)
+            with self.store.write() as database:
+                self._load(database, tree)
+                database.execute("UPDATE roots SET used = ? WHERE path = ?", [time.time(), os.fsencode(root)])
+            self._trees[root] = tree
+        elif tree.generation != self._generation(None, root):
+            with self.store.write() as database:
+                self._load(database, tree)
+        return tree
+
+    def _load(self, database: Connection, tree: Tree) -> None:
+        below = os.fsencode(tree.root)
+        rows = database.execute(
+            "SELECT path, state, size, modified, changed, inode, mode, racy FROM entries "
+            "WHERE path > ? AND path < ?", [below + b"/", below + b"0"],
+        )  # fmt: skip
+        entries = {
+            os.fsdecode(path): KnownPath(state, (size, modified, changed, inode, mode), bool(racy))
+            for path, state, size, modified, changed, inode, mode, racy in rows
+        }
+        found = database.execute("SELECT generation, ignores FROM roots WHERE path = ?", [below]).fetchone()
+        tree.load(entries, found[0] if found else None, Ignores.load(found[1]) if found else Ignores())
+
+    def _generation(self, database: Connection | None, root: str) -> int | None:
+        query, value = "SELECT generation FROM roots WHERE path = ?", os.fsencode(root)
+        rows = database.execute(query, [value]).fetchall() if database else self.store.read(query, value)
+        return rows[0][0] if rows else None
+
+    # -- changes
+
+    def _read(self, paths: Iterable[str]) -> dict[str, PathReading | None]:
+        return dict(self._read_in_batches(paths))
+
+    def _read_in_batches(self, paths: Iterable[str]) -> Iterator[tuple[str, PathReading | None]]:
+        """Read what these paths hold, and keep the contents; they are not yielded."""
+        batch: list[PathReading] = []
+        size = 0
+        for path, found in read_all(paths, self.bounds.max_file_bytes):
+            if found and found.content is not None:
+                batch.append(found)
+                size += len(found.content)
+                if size > _BATCH:
+                    self._keep(batch, size)
+                    batch, size = [], 0
+            yield path, PathReading(found.state, found.signature, found.racy) if found else None
+        if batch:
+            self._keep(batch, size)
+
+    def _keep(self, batch: Sequence[PathReading], size: int) -> None:
+        self.store.make_room(size + 200 * len(batch))
+        self.store.keep(batch)
+
+    def _list(self, paths: Iterable[str]) -> list[str]:
+        """List paths with all below them, and with the directories above that are not there."""
+        found: list[str] = []
+        for path in paths:
+            try:
+                found += list_below(path, self.bounds)
+            except TooMuch:
+                found.append(path)
+            for above in Path(path).parents:
+                if above.exists():
+                    break
+                found.append(str(above))
+        return [*dict.fromkeys(found)]
+
+    def _known(self, database: Connection, path: str) -> KnownPath | None:
+        row = database.execute(
+            "SELECT state, size, modified, changed, inode, mode, racy FROM entries WHERE path = ?",
+            [os.fsencode(path)],
+        ).fetchone()
+        return KnownPath(row[0], tuple(row[1:6]), bool(row[6])) if row else None
+
+    def _was_looked_at(self, path: str) -> bool:
+        """Return whether a path would be in the index if it had been there at the last look."""
+        for root, tree in self._trees.items():
+            if is_below(path, root) and tree.generation is not None:
+                return tree.ignores.covers(path, Path(path).is_dir())
+        return False
+
+    def _compare(
+        self,
+        changes: Changes,
+        path: str,
+        now: PathReading | None,
+        known: KnownPath | None,
+        owners: Sequence[RecordedStep],
+        before: State | None = None,
+    ) -> None:
+        """Note what differs from the index, for each thread whose it may be."""
+        was = before if known is None else known.state
+        state = now.state if now else None
+        entry = KnownPath(now.state, now.signature, now.racy) if now else None
+        if entry != known:
+            changes.entries[path] = entry
+        if state == was:
+            return
+        for step in owners:
+            shared = len({each.thread for each in owners}) > 1
+            changes.seen.append(
+                (step.thread, step.number, os.fsencode(path), was, state, shared, time.time())
+            )
+
+    def _write(self, changes: Changes) -> None:
+        if not changes.entries and not changes.seen:
+            return
+        database = changes.database
+        database.executemany(
+            "INSERT INTO seen(thread, step, path, before, after, shared, at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            changes.seen,
+        )
+        database.executemany(
+            "INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                (os.fsencode(path), entry.state, *entry.signature, entry.racy)
+                for path, entry in changes.entries.items()
+                if entry
+            ),
+        )
+        database.executemany(
+            "DELETE FROM entries WHERE path = ?",
+            ((os.fsencode(path),) for path, entry in changes.entries.items() if not entry),
+        )
+        for path, generation in database.execute("SELECT path, generation FROM roots").fetchall():
+            root = os.fsdecode(path)
+            below = {each: entry for each, entry in changes.entries.items() if is_below(each, root)}
+            if below:
+                database.execute("UPDATE roots SET generation = generation + 1 WHERE path = ?", [path])
+                self._follow(root, generation, below)
+
+    def _follow(self, root: str, generation: int, below: Mapping[str, KnownPath | None]) -> None:
+        tree = self._trees.get(root)
+        if tree is not None and tree.generation == generation:
+            for path, entry in below.items():
+                tree.put(path, entry)
+            tree.generation = generation + 1
+
+    def _under_way(self, database: Connection) -> list[RecordedStep]:
+        """Return the steps that may change anything, those of processes that died included."""
+        rows = database.execute(
+            "SELECT id, thread, kind, places, process FROM steps WHERE ended IS NULL AND kind != 'files'"
+        )
+        return [read_step(row) for row in rows]
+
+    def _owners(self, path: str, steps: Sequence[RecordedStep]) -> Sequence[RecordedStep]:
+        """Return one step of each thread that may have changed a path."""
+        found = [step for step in steps if any(is_below(path, root) for root in step.places)]
+        return [*{step.thread: step for step in found}.values()]
+
+
+def read_step(row: Any) -> RecordedStep:
+    number, thread, kind, places, process = row
+    return RecordedStep(number, thread, kind, tuple(json.loads(places)), process)
+
+
+def is_below(path: str, directory: str) -> bool:
+    """Return whether a path is a directory, or lies below it."""
+    return path == directory or path.startswith(f"{directory.rstrip('/')}/")
+
+
+def _still(path: str, known: KnownPath | None) -> PathReading | None:
+    """Return what is known of a path if nothing says that it changed."""
+    if known is None or known.racy:
+        return None
+    found = PathReading(*known)
+    return found if is_unchanged(path, {path: found}) else None
+
+
+def _size(path: str, most: int) -> int:
+    try:
+        size = Path(path).lstat().st_size
+    except OSError:
+        return 0
+    return size if size <= most else 0
+
+
+def last_seen(database: Connection) -> int:
+    """Return the number of the last change of all."""
+    row = database.execute("SELECT seq FROM sqlite_sequence WHERE name = 'seen'").fetchone()
+    return row[0] if row else 0
+
+
+def describe_refused(root: str) -> str | None:
+    """Return in one sentence why a directory is never looked at whole; `None` for any other."""
+    homes = {Path("~").expanduser(), Path("~").expanduser().resolve()}
+    if any(is_below(str(home), root) for home in homes):
+        return f"{root} is the home directory or above it, and is not looked at whole"
+    return None

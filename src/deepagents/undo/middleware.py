@@ -1,0 +1,229 @@
+"""Record what the tools of an agent change, and tell the model which files were taken back."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, cast
+from uuid import uuid4
+
+from langchain.agents.middleware.types import ToolCallRequest
+from langchain_core.messages import HumanMessage, ToolMessage
+
+from deepagents._async import finish_first, in_thread, run, start_thread
+from deepagents._state.run_end import run_end
+from deepagents._state.runtime import (
+    has_channel,
+    place_of_agent,
+    running_saver,
+    write_channel,
+    writes_undone_on_failure,
+)
+from deepagents.errors import HarnessError
+from deepagents.middleware._base import BaseMiddleware, inner
+from deepagents.middleware._requests import Request, Response, ToolResult, with_changes
+from deepagents.tools._versions import VERSIONS_CHANNEL
+from deepagents.undo.looker import RecordedStep
+from deepagents.undo.recorder import Recorder
+from deepagents.undo.store import StoreOff
+from deepagents.undo.threads import KEY, FileHistoryState, FileMark, mark_in
+
+if TYPE_CHECKING:
+    from deepagents.undo.agents import AgentFiles
+    from deepagents.undo.history import FileHistory
+
+_OWNER: ContextVar[str | None] = ContextVar("deepagents_undo_thread", default=None)
+_HEADER: Final = (
+    "[System notification: the user took these files back to an earlier state. The user did not write this. "
+    "Read them again before you rely on what they hold.]"
+)
+_MOST_NAMED: Final = 50
+_END_SECONDS: Final = 15.0
+_POLL_SECONDS: Final = 20.0
+_log = logging.getLogger(__name__)
+
+
+class FileHistoryMiddleware(BaseMiddleware):
+    """Records what each call of a tool changes, for the thread that the run is of."""
+
+    is_main = False
+
+    def __init__(self, history: FileHistory, files: AgentFiles) -> None:
+        super().__init__()
+        self._history = history
+        self._files = files
+        self.tools = []
+
+    @property
+    def name(self) -> str:
+        """The same for the main agent and for subagents."""
+        return "FileHistoryMiddleware"
+
+    async def _around_tool(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]
+    ) -> ToolResult:
+        kind = self._files.kind_of(request.tool)
+        # What works for a thread, in the background too, has threads of its own; the first one counts.
+        thread = _OWNER.get() or place_of_agent()[0]
+        if kind is None or thread is None or not self._files.places.roots:
+            return await inner(handler, request)
+        arguments = request.tool_call["args"]
+        begin: Callable[[Recorder], RecordedStep | None]
+        if kind == "all":
+            begin = partial(Recorder.begin, thread=thread, places=self._files.places)
+        else:
+            paths = self._files.paths_in(request.tool, arguments)
+            begin = partial(Recorder.begin_files, thread=thread, paths=paths, places=self._files.places)
+        step = await finish_first(in_thread(lambda: self._history.attempt(begin)))
+        if step is None:
+            return await inner(handler, request)
+        token = _OWNER.set(thread)
+        result: Any = None
+        try:
+            result = await inner(handler, request)
+        finally:
+            _OWNER.reset(token)
+            if command := _started_command(result):
+                self._follow(step, command, cast(Any, request).runtime)
+            else:
+                await self._end(step, thread)
+        return result
+
+    async def _end(self, step: RecordedStep, thread: str) -> None:
+        seen = await finish_first(in_thread(lambda: self._history.attempt(partial(self._close, step=step))))
+        self._note(thread, seen)
+
+    def _close(self, recorder: Recorder, step: RecordedStep) -> int:
+        return recorder.end_files(step) if step.kind == "files" else recorder.end(step, self._files.places)
+
+    def _note(self, thread: str, seen: int | None) -> None:
+        """Let the state of the thread name the last change; what works for it has a state of its own."""
+        name = self._history.attempt(lambda recorder: recorder.store.name)
+        if seen and name and self.is_main and place_of_agent()[0] == thread:
+            write_channel(KEY, FileMark(store=name, thread=thread, seen=seen))
+
+    def _follow(self, step: RecordedStep, command_id: str, runtime: Any) -> None:
+        """Let a step go on until a command in the background has ended."""
+        self._history.attempt(lambda recorder: recorder.keep_open(step))
+        files = self._files.handle.files(runtime)
+        over = threading.Event()
+
+        def follow() -> None:
+            offset = 0
+            try:
+                while (
+                    status := run(files.poll_command(command_id, offset, _POLL_SECONDS))
+                ).exit_code is None:
+                    offset = status.next_offset
+            except HarnessError:
+                _log.debug("a command in the background is not known any more", exc_info=True)
+            finally:
+                self._history.attempt(partial(self._close, step=step))
+                over.set()
+
+        # Without the context of the run, whose time limit is not this command's.
+        threading.Thread(target=follow, name="deepagents-undo", daemon=True).start()
+        end = run_end()
+        if end is not None and not files.capabilities().keeps_commands:
+            # The run ends the command; who goes on after the run finds its changes recorded.
+            end.add(lambda: _wait(over))
+
+
+async def _wait(over: threading.Event) -> None:
+    await in_thread(lambda: over.wait(_END_SECONDS))
+
+
+def _started_command(result: Any) -> str | None:
+    artifact: Any = result.artifact if isinstance(result, ToolMessage) else None
+    if not isinstance(artifact, dict) or "exit_code" in artifact:
+        return None
+    return cast("dict[str, Any]", artifact).get("command_id")
+
+
+class MainFileHistoryMiddleware(FileHistoryMiddleware):
+    """Does the same for the agent whose thread it is, and keeps the thread and its records together."""
+
+    is_main = True
+    state_schema = FileHistoryState
+
+    async def _before_agent(self, state: Mapping[str, Any], runtime: Any) -> dict[str, Any] | None:
+        """Finish what was cut off, and let the state name all that this thread has changed."""
+        thread, saver = place_of_agent()[0], running_saver()
+        if thread is None or saver is None or not self._files.places.roots:
+            return None
+        if self._history.attempt(lambda recorder: recorder.store.name) is None:
+            return None
+        try:
+            await self._history.finish_rewinds(saver, thread)
+        except StoreOff as error:
+            _log.warning("a going back was not finished: %s", error)
+        if self._files.runs_anything:
+            # While the model thinks: only the first look at a tree takes long.
+            start_thread(lambda: self._history.attempt(self._look_first))
+        return await in_thread(lambda: self._history.attempt(partial(_catch_up, thread=thread, state=state)))
+
+    def _look_first(self, recorder: Recorder) -> None:
+        for root in self._files.places.roots:
+            if not recorder.was_looked_at(root):
+                recorder.look(root, self._files.places.passed_over)
+
+    async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
+        thread = place_of_agent()[0]
+        rows = None
+        if thread is not None and self._files.places.roots:
+            rows = await in_thread(
+                lambda: self._history.attempt(
+                    lambda recorder: recorder.store.read(
+                        "SELECT path, alone FROM news WHERE thread = ?", thread
+                    )
+                )
+            )
+        if not rows:
+            return await inner(handler, request)
+        with writes_undone_on_failure():
+            response = await inner(handler, self._tell(request, rows))
+        # Only now: a request that failed is made again.
+        await in_thread(
+            lambda: self._history.attempt(lambda recorder: _forget_news(recorder, thread or "", rows))
+        )
+        return response
+
+    def _tell(self, request: Request, rows: list[tuple[bytes, int]]) -> Request:
+        paths = {path.decode("utf-8", "surrogateescape"): alone for path, alone in rows}
+        state = cast("Mapping[str, Any]", request.state)
+        known = self._files.find_virtual(state.get(VERSIONS_CHANNEL) or {}, set(paths))
+        if known and has_channel(VERSIONS_CHANNEL):
+            write_channel(VERSIONS_CHANNEL, dict.fromkeys(known))
+        named = sorted(path.encode("utf-8", "replace").decode() for path, alone in paths.items() if alone)
+        if not named:
+            return request
+        more = [f"... and {len(named) - _MOST_NAMED} more"] if len(named) > _MOST_NAMED else []
+        text = "\n".join([_HEADER, *named[:_MOST_NAMED], *more])
+        message = HumanMessage(text, id=str(uuid4()), additional_kwargs={"lc_source": KEY})
+        write_channel("messages", [message])
+        return with_changes(request, messages=[*request.messages, message])
+
+
+def _forget_news(recorder: Recorder, thread: str, rows: list[tuple[bytes, int]]) -> None:
+    with recorder.store.write() as database:
+        database.executemany(
+            "DELETE FROM news WHERE thread = ? AND path = ?", [(thread, path) for path, _ in rows]
+        )
+
+
+def _catch_up(recorder: Recorder, thread: str, state: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the mark of a state that lags behind, or that is of the thread this one was copied from."""
+    store = recorder.store
+    mark = mark_in(state, store)
+    last = store.read("SELECT max(id) FROM seen WHERE thread = ?", thread)[0][0]
+    if mark and mark["thread"] != thread:
+        with store.write() as database:
+            values = [thread, mark["thread"], mark["seen"]]
+            database.execute("INSERT OR IGNORE INTO lines VALUES (?, ?, ?)", values)
+        return {KEY: FileMark(store=store.name, thread=thread, seen=max(last or 0, mark["seen"]))}
+    if last and (mark is None or mark["seen"] < last):
+        return {KEY: FileMark(store=store.name, thread=thread, seen=last)}
+    return None

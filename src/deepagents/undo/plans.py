@@ -1,0 +1,219 @@
+"""Decide what going back means for each path, from what a thread changed and what is there now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
+
+from deepagents.undo.states import DIRECTORY, LARGE, UNKNOWN, Kind, State, is_kept, kind_of
+
+Verdict: TypeAlias = Literal["restored", "removed", "conflict", "not_kept"]
+
+CHANGED_SINCE: Final = "changed by others since"
+CHANGED_BETWEEN: Final = "changed by others between two changes of this thread"
+SHARED: Final = "changed while commands of several threads were under way"
+HOLDS_OTHERS: Final = "the directory holds something that is not of this thread, or not covered"
+IN_THE_WAY: Final = "something of others lies in its way"
+NO_DIRECTORY: Final = "its directory is not there any more"
+FORBIDDEN: Final = "it is protected, or a rule forbids to change it"
+TOO_LARGE: Final = "too_large"
+SPECIAL: Final = "special"
+DROPPED: Final = "dropped"
+BEFORE_UNDO: Final = "before_undo"
+
+
+class Contents(Protocol):
+    """What the store has of states."""
+
+    def content(self, state: State | None) -> bytes | None:
+        """Return the bytes that a state stands for."""
+        ...
+
+    def has(self, state: State) -> bool:
+        """Return whether a state can be put back."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One path that is different, and why it stays as it is, if it does.
+
+    `path` is absolute; a name that is not UTF-8 is as `os.fsdecode` makes it.
+    """
+
+    path: Path
+    kind: Kind
+    reason: str
+    _before: State | None = field(repr=False)
+    _after: State | None = field(repr=False)
+    _contents: Contents = field(repr=False, compare=False)
+
+    @property
+    def before_bytes(self) -> bytes | None:
+        """What it held then, of a link its target; `None` for nothing, and where nothing is kept."""
+        return self._contents.content(self._before)
+
+    @property
+    def after_bytes(self) -> bytes | None:
+        """What it holds now, or held at the end; `None` for nothing, and where nothing is kept."""
+        return self._contents.content(self._after)
+
+
+class Seen(NamedTuple):
+    """One change of a thread that was found: its number, and what the path held before and after."""
+
+    number: int
+    path: str
+    before: State | None
+    after: State | None
+    shared: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """What is to become of one path: `target` is what it gets, `now` is what it holds."""
+
+    path: str
+    target: State | None
+    now: State | None
+    verdict: Verdict
+    reason: str = ""
+    may_take: bool = True
+
+    @property
+    def is_applied(self) -> bool:
+        """Whether the path changes."""
+        return self.verdict in ("restored", "removed")
+
+    def show(self, contents: Contents) -> Change:
+        """Return it as callers see it."""
+        return show_change(self.path, self.target, self.now, contents, self.reason)
+
+
+def show_change(
+    path: str, before: State | None, after: State | None, contents: Contents, reason: str = ""
+) -> Change:
+    """Return a difference as callers see it."""
+    unknown = before is None or before == UNKNOWN
+    return Change(Path(path), kind_of((after if unknown else before) or b""), reason, before, after, contents)
+
+
+def by_path(seen: Iterable[Seen]) -> dict[str, list[Seen]]:
+    """Return the changes of each path, in their order."""
+    found: dict[str, list[Seen]] = {}
+    for each in seen:
+        found.setdefault(each.path, []).append(each)
+    return found
+
+
+def decide(
+    changed: Mapping[str, Sequence[Seen]],
+    now: Mapping[str, State | None],
+    has: Callable[[State], bool],
+    dropped: Collection[str],
+    forbids: Callable[[str], bool],
+) -> list[Item]:
+    """Decide about each path by itself."""
+    items: list[Item] = []
+    for path, seen in changed.items():
+        target, held = seen[0].before, now.get(path)
+        if held == target:
+            continue
+        verdict: Verdict = "removed" if target is None else "restored"
+        if reason := _why_not_kept(target, held, has, path in dropped):
+            items.append(Item(path, target, held, "not_kept", reason, may_take=False))
+        elif forbids(path):
+            items.append(Item(path, target, held, "conflict", FORBIDDEN, may_take=False))
+        elif reason := _why_conflict(seen, held):
+            items.append(Item(path, target, held, "conflict", reason))
+        else:
+            items.append(Item(path, target, held, verdict))
+    return items
+
+
+def _why_not_kept(
+    target: State | None, held: State | None, has: Callable[[State], bool], is_dropped: bool
+) -> str:
+    if target == UNKNOWN:
+        return BEFORE_UNDO
+    if is_dropped:
+        return DROPPED
+    for state in filter(None, (target, held)):
+        if not is_kept(state):
+            return TOO_LARGE if state[:1] == LARGE else SPECIAL
+        if not has(state):
+            return DROPPED
+    return ""
+
+
+def _why_conflict(seen: Sequence[Seen], held: State | None) -> str:
+    if any(each.shared for each in seen):
+        return SHARED
+    if held != seen[-1].after:
+        return CHANGED_SINCE
+    return CHANGED_BETWEEN if any(one.after != two.before for one, two in pairwise(seen)) else ""
+
+
+def settle(
+    items: Sequence[Item], list_names: Callable[[str], Collection[str]], takes: Callable[[Item], bool]
+) -> list[Item]:
+    """Decide about paths by what lies above and below them; conflicts that `takes` names are carried out.
+
+    `list_names` returns the names in a directory on disk, none where there is no directory.
+    """
+    taken = {each.path for each in items if each.verdict == "conflict" and each.may_take and takes(each)}
+    decided = {each.path: _apply(each) if each.path in taken else each for each in items}
+    # From the bottom: a directory goes away when all that is in it does.
+    for path in sorted(decided, key=_depth, reverse=True):
+        item = decided[path]
+        if item.is_applied and _is_directory(item.now) and not _is_directory(item.target):
+            below = (decided.get(f"{path}/{name}") for name in list_names(path))
+            if not all(each and each.verdict == "removed" for each in below):
+                decided[path] = _keep(item, HOLDS_OTHERS)
+    # From the top: what comes back needs a directory to lie in.
+    for path in sorted(decided, key=_depth):
+        item = decided[path]
+        if item.verdict == "restored" and (reason := _find_obstacle(path, decided, path in taken)):
+            decided[path] = _keep(item, reason)
+    return [*decided.values()]
+
+
+def _find_obstacle(path: str, decided: Mapping[str, Item], makes_parents: bool) -> str:
+    """Return what keeps a path from being put back where it was."""
+    above = path.rpartition("/")[0]
+    while above:
+        item = decided.get(above)
+        if item is None:
+            # `lstat` and not `is_dir`: a link to a directory is not the directory that was there.
+            if Path(above).is_symlink() or Path(above).is_file():
+                return IN_THE_WAY
+            if Path(above).is_dir():
+                return ""
+            state = None
+        else:
+            state = item.target if item.is_applied else item.now
+        if state is not None:
+            return "" if _is_directory(state) else IN_THE_WAY
+        if not makes_parents:
+            return NO_DIRECTORY
+        above = above.rpartition("/")[0]
+    return ""
+
+
+def _apply(item: Item) -> Item:
+    return replace(item, verdict="removed" if item.target is None else "restored", reason="")
+
+
+def _keep(item: Item, reason: str) -> Item:
+    return replace(item, verdict="conflict", reason=reason, may_take=reason == NO_DIRECTORY)
+
+
+def _is_directory(state: State | None) -> bool:
+    return state is not None and state[:1] == DIRECTORY
+
+
+def _depth(path: str) -> tuple[int, str]:
+    return path.count("/"), path

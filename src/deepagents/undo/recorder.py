@@ -1,0 +1,127 @@
+"""Record what the steps of threads change: a look before each of them, and one behind it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from deepagents.undo.index import (
+    is_own,
+)
+from deepagents.undo.looker import (
+    Directories,
+    Looker,
+    RecordedStep,
+    StepKind,
+    is_below,
+    last_seen,
+    read_step,
+)
+
+_WAIT: Final = 0.02
+_MOST_WAITS: Final = 1500
+
+
+class Recorder(Looker):
+    """Records what steps change, for the threads that they are steps of."""
+
+    def begin(self, thread: str, places: Directories, kind: StepKind = "all") -> RecordedStep:
+        """Look at all there is, and note that a step is under way which may change any of it."""
+        self._wait_for_rewind(places.roots)
+        why = [why for root in places.roots if (why := self.look(root, places.passed_over))]
+        notes = [f"commands and tools of this thread are not covered: {each}" for each in why]
+        return self._note(thread, kind, places.roots, notes)
+
+    def end(self, step: RecordedStep, places: Directories) -> int:
+        """Look again: what differs is the step's. Return the number up to which changes are known."""
+        why = [why for root in places.roots if (why := self.look(root, places.passed_over))]
+        with self.store.write() as database:
+            return self._end(database, step, places.roots, why)
+
+    def begin_files(self, thread: str, paths: Iterable[str], places: Directories) -> RecordedStep | None:
+        """Keep what these paths hold before a tool changes them; `None` where none of them is covered."""
+        paths = [path for path in paths if not is_own(path)]
+        if not paths:
+            return None
+        self._wait_for_rewind(paths)
+        below = self._list(paths)
+        with self._comparing(below) as (changes, found):
+            self._bring_up_to_date(changes, found)
+            self._write(changes)
+            return self._note(thread, "files", below)
+
+    def end_files(self, step: RecordedStep) -> int:
+        """Record what has become of the paths of a file tool. Return the number of the last change."""
+        with self._comparing([*dict.fromkeys((*step.places, *self._list(step.places)))]) as (changes, found):
+            for path, (now, known) in found.items():
+                self._compare(changes, path, now, known, (step,))
+            self._write(changes)
+            changes.database.execute("DELETE FROM steps WHERE id = ?", [step.number])
+            return last_seen(changes.database)
+
+    def _note(
+        self, thread: str, kind: StepKind, places: Sequence[str], notes: Sequence[str] = ()
+    ) -> RecordedStep:
+        with self.store.write() as database:
+            values = [thread, kind, self.store.process, json.dumps(list(places)), json.dumps(list(notes))]
+            row = database.execute(
+                "INSERT INTO steps(thread, kind, process, places, notes) VALUES (?, ?, ?, ?, ?)", values
+            )
+            return RecordedStep(row.lastrowid or 0, thread, kind, tuple(places), self.store.process)
+
+    def keep_open(self, step: RecordedStep) -> RecordedStep:
+        """Let a step go on as a command in the background."""
+        with self.store.write() as database:
+            database.execute("UPDATE steps SET kind = 'background' WHERE id = ?", [step.number])
+        return replace(step, kind="background")
+
+    def _wait_for_rewind(self, paths: Sequence[str]) -> None:
+        """Wait until no going back of a process that lives changes any of these."""
+        for _ in range(_MOST_WAITS):
+            rows = self.store.read("SELECT process, data FROM journal")
+            busy = (json.loads(data)["roots"] for process, data in rows if self.store.is_alive(process))
+            if not any(
+                is_below(path, root) or is_below(root, path)
+                for each in busy
+                for root in each
+                for path in paths
+            ):
+                return
+            time.sleep(_WAIT)
+
+    def close_dead_files(self) -> None:
+        """Record what file tools changed whose processes died, for their threads."""
+        rows = self.store.read("SELECT id, thread, kind, places, process FROM steps WHERE ended IS NULL")
+        for step in map(read_step, rows):
+            if step.kind == "files" and not self.store.is_alive(step.process):
+                self.end_files(step)
+
+    def record_rewind(self, thread: str, rewind: str, paths: Sequence[str]) -> int:
+        """Record what going back has changed; return the number of the last change."""
+        step = self._note(thread, "files", paths)
+        with self._comparing(paths) as (changes, found):
+            for path, (now, known) in found.items():
+                self._compare(changes, path, now, known, (step,))
+            self._write(changes)
+            changes.database.execute("DELETE FROM steps WHERE id = ?", [step.number])
+            changes.database.execute("UPDATE seen SET rewind = ? WHERE step = ?", [rewind, step.number])
+            return last_seen(changes.database)
+
+    def find_open(self, roots: Sequence[str]) -> bool:
+        """Return whether commands are under way, or were when their process died, below any of these."""
+        rows = self.store.read("SELECT id, thread, kind, places, process FROM steps WHERE ended IS NULL")
+        return any(step.kind != "files" and set(step.places) & set(roots) for step in map(read_step, rows))
+
+    def find_busy(self, paths: Sequence[str]) -> bool:
+        """Return whether a step of a process that lives may change any of these."""
+        rows = self.store.read("SELECT id, thread, kind, places, process FROM steps WHERE ended IS NULL")
+        return any(
+            is_below(path, place) or is_below(place, path)
+            for step in map(read_step, rows)
+            if step.kind != "background" and self.store.is_alive(step.process)
+            for place in step.places
+            for path in paths
+        )

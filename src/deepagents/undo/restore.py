@@ -1,0 +1,208 @@
+"""Put paths into the states that a plan names: stage what is needed, then rename.
+
+Nothing is reached through a link, and what is no longer as the plan found it stays.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from deepagents.backends._bytes import temporary_name, write_all
+from deepagents.backends._directory import open_directory
+from deepagents.undo.plans import Item
+from deepagents.undo.states import DIRECTORY, LINK, State, key_of, mode_of, reaching, read_path
+from deepagents.undo.store import Store
+
+Work: TypeAlias = Callable[[Any, str, Item, int], None]
+"""Takes the open directory of an item, its name in there, the item and its number."""
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+
+
+class Restorer:
+    """Carries out the items of one plan, with the contents of a store.
+
+    `folders` are hidden directories, one below each root, in which contents wait until all are there.
+    """
+
+    def __init__(self, store: Store, items: Iterable[Item], folders: Sequence[str], most: int) -> None:
+        self._store = store
+        self._items = [each for each in items if each.is_applied]
+        self._folders = folders
+        self._most = most
+
+    def stage(self) -> None:
+        """Write the contents into the hidden directories.
+
+        Raises:
+            OSError: where that is not possible; nothing has changed then.
+        """
+        try:
+            for folder in self._folders:
+                Path(folder).mkdir(mode=0o700)
+            for number, item in enumerate(self._items):
+                self._stage_one(number, item)
+        except OSError:
+            self.clear()
+            raise
+
+    def _stage_one(self, number: int, item: Item) -> None:
+        folder = self._folder_of(item.path)
+        if folder and item.target and item.target[:1] not in (DIRECTORY, LINK):
+            with open_directory(Path(folder)) as directory:
+                self._write(directory, str(number), item.target)
+
+    def clear(self) -> None:
+        """Remove the hidden directories."""
+        for folder in self._folders:
+            with suppress(OSError), open_directory(Path(folder).parent) as above:
+                above.remove_tree(Path(folder).name)
+
+    def apply(self) -> list[str]:
+        """Carry the items out, and return the paths where that failed; what is done stays so."""
+        failed: list[str] = []
+        numbered = sorted(enumerate(self._items), key=lambda each: each[1].path.count("/"))
+        # From the bottom, so that directories are empty; from the top, so that they are there; and modes
+        # last, for a directory that must not be written to holds what was put into it.
+        for backwards, is_meant, work in (
+            (True, _goes_away, self._remove),
+            (False, _comes_back, self._put),
+            (True, _is_to_be_directory, self._set_mode),
+        ):
+            meant = [each for each in numbered if is_meant(each[1])]
+            for number, item in reversed(meant) if backwards else meant:
+                if item.path not in failed and not self._try(item, work, number):
+                    failed.append(item.path)
+        self.clear()
+        return failed
+
+    def _try(self, item: Item, work: Work, number: int) -> bool:
+        """Do something about one item, with what it needs of its directory; return whether that went well."""
+        try:
+            try:
+                _at(item, work, number)
+            except FileNotFoundError:
+                if item.target is None:
+                    raise
+                Path(item.path).parent.mkdir(parents=True, exist_ok=True)
+                _at(item, work, number)
+            except PermissionError:
+                # A directory of one's own that must not be written to, perhaps since the agent said so.
+                with _writable(str(Path(item.path).parent)):
+                    _at(item, work, number)
+        except OSError:
+            return False
+        return True
+
+    def _held(self, item: Item) -> State | None:
+        with reaching() as reach:
+            found = read_path(reach, item.path, self._most)
+        return found.state if found else None
+
+    def _remove(self, directory: Any, name: str, item: Item, number: int) -> None:
+        held = self._held(item)
+        if held is None or held == item.target:
+            return
+        if held != item.now:
+            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+        (directory.rmdir if _is_directory(held) else directory.unlink)(name)
+
+    def _put(self, directory: Any, name: str, item: Item, number: int) -> None:
+        held, target = self._held(item), item.target
+        if held == target or target is None:
+            return
+        if held != (None if _goes_away(item) else item.now):
+            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+        if _is_directory(target):
+            if held is None:
+                directory.mkdir(name)
+            return
+        temporary = temporary_name()
+        if target[:1] == LINK:
+            directory.symlink(os.fsdecode(key_of(target)), temporary)
+        elif self._rename_staged(directory, name, item, number):
+            return
+        else:
+            self._write(directory, temporary, target)
+        directory.rename(temporary, name)
+
+    def _rename_staged(self, directory: Any, name: str, item: Item, number: int) -> bool:
+        """Put the staged content in place; `False` where there is none, or on another file system."""
+        folder = self._folder_of(item.path)
+        if folder is None:
+            return False
+        try:
+            directory.take(Path(folder) / str(number), name)
+        except OSError as error:
+            if error.errno in (errno.EXDEV, errno.ENOENT):
+                return False
+            raise
+        return True
+
+    def _set_mode(self, directory: Any, name: str, item: Item, number: int) -> None:
+        mode = mode_of(item.target or b"")
+        if stat.S_IMODE(directory.stat(name).st_mode) != mode:
+            directory.chmod(name, mode)
+
+    def _write(self, directory: Any, name: str, state: State) -> None:
+        content = self._store.content(state)
+        if content is None:
+            raise OSError(errno.ENODATA, "its content is not kept any more")
+        fd = directory.open(name, _NEW, 0o600)
+        try:
+            write_all(fd, content)
+            os.fchmod(fd, mode_of(state))
+            os.fsync(fd)
+        except OSError:
+            with suppress(OSError):
+                directory.unlink(name)
+            raise
+        finally:
+            os.close(fd)
+
+    def _folder_of(self, path: str) -> str | None:
+        """Return the hidden directory of the innermost root that a path lies below."""
+        above = [each for each in self._folders if path.startswith(each.rpartition("/")[0] + "/")]
+        return max(above, key=len, default=None)
+
+
+def _at(item: Item, work: Work, number: int) -> None:
+    with reaching() as reach:
+        work(*reach.entry(item.path[1:]), item, number)
+
+
+@contextmanager
+def _writable(path: str) -> Generator[None]:
+    """Let a directory be written to for a moment."""
+    with reaching() as reach:
+        above, name = reach.entry(path[1:])
+        mode = stat.S_IMODE(above.stat(name).st_mode)
+        above.chmod(name, mode | stat.S_IRWXU)
+        try:
+            yield
+        finally:
+            above.chmod(name, mode)
+
+
+def _goes_away(item: Item) -> bool:
+    """Return whether what is there has to be removed first: a rename replaces files and links alone."""
+    return item.now is not None and (
+        item.target is None or _is_directory(item.now) != _is_directory(item.target)
+    )
+
+
+def _comes_back(item: Item) -> bool:
+    return item.target is not None
+
+
+def _is_to_be_directory(item: Item) -> bool:
+    return _is_directory(item.target)
+
+
+def _is_directory(state: State | None) -> bool:
+    return state is not None and state[:1] == DIRECTORY

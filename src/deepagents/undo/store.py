@@ -1,0 +1,327 @@
+"""Keep contents, the index of each root and the records of changes in one SQLite file, within bounds.
+
+Several processes may use it at once. Each holds a lock on a file of its own while it lives, by which others
+know whether a step that it noted is still under way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import sys
+import time
+import zlib
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import RLock
+from typing import Any, Final, TypeAlias
+from uuid import uuid4
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
+from deepagents.undo.states import FILE, PathReading, State, key_of
+
+Rows: TypeAlias = list[Any]
+_FILE: Final = "files.db"
+_VERSION: Final = 1
+_BUSY_SECONDS: Final = 30.0
+_AIR: Final = 1 << 16
+_DAY: Final = 86_400.0
+_SCHEMA: Final = """
+CREATE TABLE contents(id INTEGER PRIMARY KEY, digest BLOB UNIQUE NOT NULL, size INTEGER NOT NULL,
+  data BLOB NOT NULL);
+CREATE TABLE entries(path BLOB PRIMARY KEY, state BLOB NOT NULL, size INTEGER, modified INTEGER,
+  changed INTEGER, inode INTEGER, mode INTEGER, racy INTEGER) WITHOUT ROWID;
+CREATE TABLE roots(path BLOB PRIMARY KEY, generation INTEGER NOT NULL, ignores TEXT NOT NULL,
+  used REAL NOT NULL);
+CREATE TABLE seen(id INTEGER PRIMARY KEY AUTOINCREMENT, thread TEXT NOT NULL, step INTEGER NOT NULL,
+  path BLOB, before BLOB, after BLOB, shared INTEGER NOT NULL, rewind TEXT, at REAL NOT NULL);
+CREATE INDEX seen_by_thread ON seen(thread, id);
+CREATE TABLE steps(id INTEGER PRIMARY KEY AUTOINCREMENT, thread TEXT NOT NULL, kind TEXT NOT NULL,
+  process TEXT NOT NULL, places TEXT NOT NULL, notes TEXT NOT NULL, ended INTEGER);
+CREATE INDEX steps_under_way ON steps(id) WHERE ended IS NULL;
+CREATE INDEX steps_by_thread ON steps(thread, ended);
+CREATE TABLE checkpoints(thread TEXT, id TEXT, seen INTEGER NOT NULL, PRIMARY KEY(thread, id)) WITHOUT ROWID;
+CREATE TABLE lines(thread TEXT PRIMARY KEY, source TEXT NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE journal(id TEXT PRIMARY KEY, process TEXT NOT NULL, thread TEXT NOT NULL, data TEXT NOT NULL);
+CREATE TABLE news(thread TEXT, path BLOB, alone INTEGER NOT NULL, PRIMARY KEY(thread, path)) WITHOUT ROWID;
+CREATE TABLE dropped(thread TEXT, path BLOB, until INTEGER NOT NULL, PRIMARY KEY(thread, path)) WITHOUT ROWID;
+CREATE TABLE about(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+"""
+_REFERRED: Final = """
+DELETE FROM contents WHERE id <= ? AND digest NOT IN (
+  SELECT substr(state, 6) FROM entries WHERE substr(state, 1, 1) = x'66'
+  UNION SELECT substr(before, 6) FROM seen WHERE substr(before, 1, 1) = x'66'
+  UNION SELECT substr(after, 6) FROM seen WHERE substr(after, 1, 1) = x'66')
+"""
+
+
+class StoreOff(Exception):
+    """The store cannot be used; the text is one sentence."""
+
+
+class Store:
+    """One directory with the store of a history; nothing is opened before the first use.
+
+    Every method raises `StoreOff` where the disk is full or the file cannot be used.
+    """
+
+    def __init__(self, directory: Path, max_bytes: int, max_age_days: float) -> None:
+        self.directory = directory
+        self.process = uuid4().hex
+        self._most = max_bytes
+        self._days = max_age_days
+        self._lock = RLock()
+        self._database: sqlite3.Connection | None = None
+        self._depth = 0
+        self._held = -1
+        self._opened_by = 0
+        self._name = ""
+        # Contents up to this one are dropped when nothing refers to them; those of a look that is under way
+        # are not referred to yet.
+        self._settled = sys.maxsize
+
+    @property
+    def name(self) -> str:
+        """The name of this store, which the state of threads refers to."""
+        with self._using():
+            return self._name
+
+    # -- transactions
+
+    @contextmanager
+    def write(self) -> Generator[sqlite3.Connection]:
+        """Do all that is written meanwhile in one transaction, which no other process sees in part."""
+        with self._using() as database:
+            if self._depth:
+                yield database
+                return
+            database.execute("BEGIN IMMEDIATE")
+            self._depth += 1
+            try:
+                yield database
+            except BaseException:
+                with contextlib.suppress(sqlite3.Error):
+                    database.execute("ROLLBACK")
+                raise
+            else:
+                database.execute("COMMIT")
+            finally:
+                self._depth -= 1
+
+    def read(self, query: str, *values: Any) -> Rows:
+        """Return the rows of a query."""
+        with self._using() as database:
+            return database.execute(query, values).fetchall()
+
+    @contextmanager
+    def _using(self) -> Generator[sqlite3.Connection]:
+        with self._lock:
+            try:
+                yield self._open()
+            except (sqlite3.Error, OSError) as error:
+                raise StoreOff(f"the history of files in {self.directory} cannot be used: {error}") from error
+
+    def _open(self) -> sqlite3.Connection:
+        # A forked child must not use the connection of its parent.
+        if self._database is not None and self._opened_by == os.getpid():
+            return self._database
+        if fcntl is None:
+            raise StoreOff("a history of files needs Linux or macOS")
+        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.directory.chmod(0o700)
+        self.process, self._opened_by, self._depth = uuid4().hex, os.getpid(), 0
+        (self.directory / "processes").mkdir(mode=0o700, exist_ok=True)
+        self._held = os.open(self._lock_file(self.process), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._held, fcntl.LOCK_EX)
+        os.close(os.open(self.directory / _FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        database = sqlite3.connect(
+            self.directory / _FILE, _BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        pages = max(16, min(1000, self._most // 16 // 4096))
+        for pragma in (
+            "auto_vacuum = INCREMENTAL", "journal_mode = WAL", "synchronous = NORMAL",
+            "journal_size_limit = 0", f"wal_autocheckpoint = {pages}",
+        ):  # fmt: skip
+            database.execute(f"PRAGMA {pragma}")
+        self._database = database
+        with self.write():
+            self._prepare(database)
+        self._drop_old()
+        return database
+
+    def _prepare(self, database: sqlite3.Connection) -> None:
+        version = database.execute("PRAGMA user_version").fetchone()[0]
+        if version == 0:
+            for statement in _SCHEMA.strip().split(";\n"):
+                database.execute(statement)
+            database.execute("INSERT INTO about VALUES ('name', ?)", [uuid4().hex[:12]])
+            database.execute(f"PRAGMA user_version = {_VERSION}")
+        elif version != _VERSION:
+            raise StoreOff(f"{self.directory} holds a history of files of another version, {version}")
+        self._name = database.execute("SELECT value FROM about WHERE name = 'name'").fetchone()[0]
+
+    def close(self) -> None:
+        """Let go of the file; the next use opens it again."""
+        with self._lock:
+            if self._database is None or self._opened_by != os.getpid():
+                return
+            with contextlib.suppress(sqlite3.Error):
+                self._database.close()
+            self._database = None
+            with contextlib.suppress(OSError):
+                self._lock_file(self.process).unlink()
+            os.close(self._held)
+
+    # -- processes
+
+    def _lock_file(self, process: str) -> Path:
+        return self.directory / "processes" / f"{process}.lock"
+
+    def is_alive(self, process: str) -> bool:
+        """Return whether the process that wrote this name still runs."""
+        if process == self.process or fcntl is None:
+            return True
+        try:
+            fd = os.open(self._lock_file(process), os.O_RDWR | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._lock_file(process).unlink()
+            return False
+        except OSError:
+            return True
+        finally:
+            os.close(fd)
+
+    # -- contents
+
+    def keep(self, found: Iterable[PathReading]) -> None:
+        """Keep the contents of files that were read, each once."""
+        with self.write() as database:
+            for each in found:
+                if each.content is not None:
+                    self._keep(database, key_of(each.state), each.content)
+
+    @contextmanager
+    def holding_new(self) -> Generator[None]:
+        """Keep contents that are stored meanwhile, though nothing refers to them yet."""
+        self._settled = self.read("SELECT coalesce(max(id), 0) FROM contents")[0][0]
+        try:
+            yield
+        finally:
+            self._settled = sys.maxsize
+
+    def _keep(self, database: sqlite3.Connection, digest: bytes, content: bytes) -> None:
+        if database.execute("SELECT 1 FROM contents WHERE digest = ?", [digest]).fetchone():
+            return
+        packed = zlib.compress(content, 1)
+        data = packed if len(packed) < len(content) else content
+        database.execute(
+            "INSERT INTO contents(digest, size, data) VALUES (?, ?, ?)", [digest, len(content), data]
+        )
+
+    def content(self, state: State | None) -> bytes | None:
+        """Return the content of a file or the target of a link; `None` where nothing is kept."""
+        if state is None or state[:1] != FILE:
+            return key_of(state) if state and state[:1] == b"l" else None
+        rows = self.read("SELECT size, data FROM contents WHERE digest = ?", key_of(state))
+        if not rows:
+            return None
+        size, data = rows[0]
+        return data if len(data) == size else zlib.decompress(data)
+
+    def has(self, state: State) -> bool:
+        """Return whether the content that a state names is kept."""
+        return state[:1] != FILE or bool(self.read("SELECT 1 FROM contents WHERE digest = ?", key_of(state)))
+
+    # -- bounds
+
+    def size(self) -> int:
+        """Return how many bytes there are on disk, what is not yet written into the file included."""
+        total = 0
+        for name in (_FILE, f"{_FILE}-wal", f"{_FILE}-shm"):
+            with contextlib.suppress(OSError):
+                total += (self.directory / name).stat().st_size
+        return total
+
+    def make_room(self, coming: int) -> None:
+        """Drop the oldest records until so many bytes can be written within the bound.
+
+        Within a transaction there is nothing to be dropped, so call it before.
+
+        Raises:
+            StoreOff: where that is not enough.
+        """
+        if self._depth:
+            return
+        # In the write-ahead file and in the other one, until the former is written back.
+        needed = 2 * coming + _AIR
+        if self.size() + needed <= self._most:
+            return
+        with self._using() as database:
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            while self.size() + needed > self._most:
+                if not self._drop_oldest():
+                    text = f"the history of files in {self.directory} is full: it holds {self.size():,} bytes"
+                    raise StoreOff(f"{text} of at most {self._most:,}")
+                database.execute("PRAGMA incremental_vacuum").fetchall()
+                database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def _drop_oldest(self) -> bool:
+        """Drop the oldest tenth of all records but the newest of each thread; then roots of others."""
+        newest = "SELECT max(step) FROM seen WHERE path IS NOT NULL GROUP BY thread"
+        old = f"SELECT id FROM seen WHERE step NOT IN ({newest}) ORDER BY id"
+        count = len(self.read(old))
+        if count:
+            self._drop(self.read(f"{old} LIMIT ?", 1 + count // 10))
+            return True
+        unused = self.read("SELECT path FROM roots WHERE used < ? ORDER BY used LIMIT 1", time.time() - _DAY)
+        if unused:
+            self._drop_root(unused[0][0])
+        return bool(unused)
+
+    def _drop_old(self) -> None:
+        """Drop what is too old, once a process."""
+        long_ago = time.time() - self._days * _DAY
+        newest = "SELECT max(step) FROM seen WHERE path IS NOT NULL GROUP BY thread"
+        old = self.read(f"SELECT id FROM seen WHERE at < ? AND step NOT IN ({newest}) ORDER BY id", long_ago)
+        roots = self.read("SELECT path FROM roots WHERE used < ?", long_ago)
+        for each in roots:
+            self._drop_root(each[0])
+        if old:
+            self._drop(old)
+
+    def _drop(self, rows: Sequence[Any]) -> None:
+        with self.write() as database:
+            for (number,) in rows:
+                database.execute(
+                    "INSERT INTO dropped SELECT thread, path, id FROM seen WHERE id = ? AND path IS NOT NULL "
+                    "ON CONFLICT DO UPDATE SET until = excluded.until",
+                    [number],
+                )
+                database.execute("DELETE FROM seen WHERE id = ?", [number])
+            database.execute(_REFERRED, [self._settled])
+
+    def _drop_root(self, path: bytes) -> None:
+        with self.write() as database:
+            database.execute("DELETE FROM roots WHERE path = ?", [path])
+            database.execute("DELETE FROM entries WHERE path >= ? AND path < ?", [path + b"/", path + b"0"])
+            database.execute(_REFERRED, [self._settled])
+
+    def forget(self, thread: str) -> None:
+        """Drop all records of a thread, but what threads that were copied from it go on from."""
+        with self.write() as database:
+            if database.execute("SELECT 1 FROM lines WHERE source = ?", [thread]).fetchone():
+                return
+            for table in ("seen", "steps", "checkpoints", "lines", "news", "dropped"):
+                database.execute(f"DELETE FROM {table} WHERE thread = ?", [thread])
+            database.execute(_REFERRED, [self._settled])
+        with self._using() as database:
+            database.execute("PRAGMA incremental_vacuum").fetchall()

@@ -1,0 +1,204 @@
+"""Know which records a checkpoint of a thread has: the key in its state, and what the store says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, NamedTuple, NotRequired, TypedDict, cast
+
+from langchain.agents import AgentState
+from langchain.agents.middleware.types import PrivateStateAttr
+from langchain_core.runnables import RunnableConfig
+from langgraph.channels.binop import BinaryOperatorAggregate
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple, get_checkpoint_id
+
+from deepagents._async import IOCall
+from deepagents._state.schema import NOT_SHARED
+from deepagents.errors import UndoError
+from deepagents.undo.plans import Seen
+from deepagents.undo.store import Store
+
+KEY: Final = "file_history"
+_MOST_ANCESTORS: Final = 10_000
+
+
+class FileMark(TypedDict):
+    """Up to which change the files of a checkpoint are known: by number, in the records of a thread."""
+
+    store: str
+    thread: str
+    seen: int
+
+
+def keep_newest(known: FileMark | None, given: FileMark) -> FileMark:
+    """Return the later of two marks; parallel calls of a step write one each."""
+    same = known and (known["store"], known["thread"]) == (given["store"], given["thread"])
+    return known if known and same and known["seen"] > given["seen"] else given
+
+
+class FileHistoryState(AgentState[Any]):
+    """Up to which change the files of this step are known."""
+
+    file_history: NotRequired[
+        Annotated[
+            FileMark, BinaryOperatorAggregate[Any](cast(Any, dict), keep_newest), PrivateStateAttr, NOT_SHARED
+        ]
+    ]
+
+
+class Line(NamedTuple):
+    """The records of a thread, with those of the threads it was copied from, up to that point."""
+
+    members: tuple[tuple[str, int | None], ...]
+
+    @property
+    def thread(self) -> str:
+        """The thread itself."""
+        return self.members[0][0]
+
+    def select(self, columns: str, table: str, after: int, until: int | None = None) -> tuple[str, list[Any]]:
+        """Return a query for rows of these threads, by number, behind one number and up to another."""
+        parts: list[str] = []
+        values: list[Any] = []
+        for thread, end in self.members:
+            number = "ended" if table == "steps" else "id"
+            last = min((each for each in (end, until) if each is not None), default=None)
+            parts.append(
+                f"(thread = ? AND {number} > ?" + ("" if last is None else f" AND {number} <= ?") + ")"
+            )
+            values += [thread, after] if last is None else [thread, after, last]
+        return f"SELECT {columns} FROM {table} WHERE {' OR '.join(parts)} ORDER BY id", values
+
+    def seen(self, store: Store, after: int, until: int | None = None) -> list[Seen]:
+        """Return the changes of these threads, in their order."""
+        query, values = self.select("id, path, before, after, shared, rewind", "seen", after, until)
+        return [
+            Seen(number, _decode(path), before, held, bool(shared))
+            for number, path, before, held, shared, _ in store.read(query, *values)
+            if path is not None
+        ]
+
+
+def _decode(path: bytes) -> str:
+    return path.decode("utf-8", "surrogateescape")
+
+
+def name_thread(config: Any) -> str:
+    """Return the thread that a config names.
+
+    Raises:
+        UndoError: where it names none.
+    """
+    given: Mapping[str, Any] = cast("Mapping[str, Any]", config) if isinstance(config, Mapping) else {}
+    thread = given.get("configurable", {}).get("thread_id")
+    if thread is None:
+        raise UndoError(
+            f"a config with a thread_id is needed, got {config!r}; write "
+            '{"configurable": {"thread_id": "1"}}'
+        )
+    return str(thread)
+
+
+def saver_of(agent: Any) -> BaseCheckpointSaver[Any]:
+    """Return what saves the threads of an agent.
+
+    Raises:
+        UndoError: where nothing does.
+    """
+    saver = getattr(agent, "checkpointer", None)
+    if not isinstance(saver, BaseCheckpointSaver):
+        raise UndoError("the agent has no checkpointer, so there is nothing to go back to; give it one")
+    return cast("BaseCheckpointSaver[Any]", saver)
+
+
+def place(thread: str, checkpoint: str | None = None) -> RunnableConfig:
+    """Return the config of a thread, or of a checkpoint of it."""
+    configurable: dict[str, Any] = {"thread_id": thread, "checkpoint_ns": ""}
+    return {"configurable": configurable | ({"checkpoint_id": checkpoint} if checkpoint else {})}
+
+
+async def read_checkpoint(saver: BaseCheckpointSaver[Any], config: RunnableConfig) -> CheckpointTuple | None:
+    """Return a checkpoint, the newest where the config names none."""
+    return await IOCall(lambda: saver.get_tuple(config), lambda: saver.aget_tuple(config))
+
+
+def checkpoint_id(found: CheckpointTuple | None) -> str:
+    """Return the id of a checkpoint, `""` for none."""
+    return (get_checkpoint_id(found.config) or "") if found else ""
+
+
+def parent_id(found: CheckpointTuple) -> str:
+    """Return the id of the checkpoint before."""
+    return (get_checkpoint_id(found.parent_config) or "") if found.parent_config else ""
+
+
+def is_half_done(found: CheckpointTuple) -> bool:
+    """Return whether some calls of the step behind a checkpoint are done, and others not."""
+    return bool(found.pending_writes)
+
+
+def mark_in(state: Mapping[str, Any], store: Store) -> FileMark | None:
+    """Return the mark in a state, if it is of this store."""
+    mark = state.get(KEY)
+    return cast(FileMark, mark) if mark and mark.get("store") == store.name else None
+
+
+def mark_of(found: CheckpointTuple | None, store: Store) -> FileMark | None:
+    """Return the mark that a checkpoint holds, if it is of this store."""
+    return mark_in(found.checkpoint["channel_values"], store) if found else None
+
+
+def find_line(thread: str, mark: FileMark | None, store: Store) -> Line:
+    """Return the records of a thread whose newest checkpoint has this mark."""
+    members: list[tuple[str, int | None]] = [(thread, None)]
+    rows = store.read("SELECT source, until FROM lines WHERE thread = ?", thread)
+    if not rows and mark and mark["thread"] != thread:
+        rows = [(mark["thread"], mark["seen"])]
+    while rows:
+        source, until = rows[0]
+        members.append((source, until))
+        rows = store.read("SELECT source, until FROM lines WHERE thread = ?", source)
+        # A copy of a copy ends where the first of them does.
+        rows = [(name, min(end, until)) for name, end in rows if name not in dict(members)]
+    return Line(tuple(members))
+
+
+async def find_mark(saver: BaseCheckpointSaver[Any], found: CheckpointTuple, line: Line, store: Store) -> int:
+    """Return up to which change the files of a checkpoint are known.
+
+    It is the later of what its state says and what the store says of it, or of the nearest ancestor that the
+    store knows.
+    """
+    mark = mark_of(found, store)
+    known = mark["seen"] if mark else 0
+    marks = ", ".join("?" * len(line.members))
+    query = f"SELECT id, seen FROM checkpoints WHERE seen > ? AND thread IN ({marks})"
+    later = dict(store.read(query, known, *(thread for thread, _ in line.members)))
+    at: CheckpointTuple | None = found
+    for _ in range(_MOST_ANCESTORS if later else 0):
+        if at is None or checkpoint_id(at) in later:
+            return later[checkpoint_id(at)] if at else known
+        at = await read_checkpoint(saver, at.parent_config) if at.parent_config else None
+    return known
+
+
+async def find_copy(
+    saver: BaseCheckpointSaver[Any], thread: str, left: str, parent: str
+) -> RunnableConfig | None:
+    """Return the copy of a checkpoint with this parent that was written after `left`, if there is one."""
+
+    def is_copy(found: CheckpointTuple) -> bool:
+        return found.metadata.get("source") == "fork" and parent_id(found) == parent
+
+    def search() -> RunnableConfig | None:
+        for found in saver.list(place(thread)):
+            if checkpoint_id(found) == left or is_copy(found):
+                return found.config if checkpoint_id(found) != left else None
+        return None
+
+    async def asearch() -> RunnableConfig | None:
+        async for found in saver.alist(place(thread)):
+            if checkpoint_id(found) == left or is_copy(found):
+                return found.config if checkpoint_id(found) != left else None
+        return None
+
+    return await IOCall(search, asearch)
