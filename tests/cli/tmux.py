@@ -48,12 +48,9 @@ class Tmux:
         )
         # Not by tmux: it has a TERM of its own.
         settings = ["env", *(f"{name}={value}" for name, value in (environment or {}).items())]
-        # tmux now and then misses how a program ended.
-        inner = f'echo $$ > "{self._home}/pid"; exec {shlex.join([*settings, *command])}'
-        outer = f'sh -c {shlex.quote(inner)}; echo $? > "{self._home}/code"'
         self._tmux(
             "new-session", "-d", "-x", str(columns), "-y", str(rows),
-            *(["-c", str(directory)] if directory else []), outer,
+            *(["-c", str(directory)] if directory else []), self._watch([*settings, *command]),
         )  # fmt: skip
 
     def __enter__(self) -> Tmux:
@@ -117,6 +114,11 @@ class Tmux:
         """The column and row of the cursor."""
         column, row = self._about("#{cursor_x} #{cursor_y}").split()
         return int(column), int(row)
+
+    def _watch(self, command: Sequence[str]) -> str:
+        """Let a command write down its number and how it ended: tmux now and then misses that."""
+        inner = f'echo $$ > "{self._home}/pid"; exec {shlex.join(command)}'
+        return f'sh -c {shlex.quote(inner)}; echo $? > "{self._home}/code"'
 
     def _wait_for_file(self, name: str) -> str:
         pauses = _pauses()

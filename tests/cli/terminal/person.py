@@ -9,7 +9,9 @@ import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+from tests.cli.forked import ForkedTmux, Program
 from tests.cli.openai_server import MODEL, Answer, OpenAIServer
 from tests.cli.tmux import PATIENCE, Tmux
 
@@ -44,9 +46,18 @@ class Home:
 
     @contextmanager
     def sit_down(
-        self, *arguments: str, columns: int = 120, rows: int = 40, shell: bool = False, **variables: str
+        self,
+        *arguments: str,
+        columns: int = 120,
+        rows: int = 40,
+        shell: bool = False,
+        forked: Program | None = None,
+        **variables: str,
     ) -> Generator[Person]:
-        """Open the conversation in a terminal; `shell` has a shell in it, which the person types at."""
+        """Open the conversation in a terminal; `shell` has a shell in it, which the person types at.
+
+        What is `forked`, such as `main`, runs in the place of the program, with its imports done.
+        """
         environment = {
             "PYTHONPATH": str(SOURCES),
             "PATH": f"{self.home / 'bin'}:{os.environ['PATH']}",
@@ -59,14 +70,15 @@ class Home:
             "PS1": "$ ",
             **variables,
         }
-        program = [sys.executable, "-m", "deepagents_cli", "--model", f"local-server:{MODEL}", *arguments]
-        with Tmux(
-            ["sh"] if shell else program,
-            columns=columns,
-            rows=rows,
-            directory=self.directory,
-            environment=environment,
-        ) as terminal:
+        words = ["--model", f"local-server:{MODEL}", *arguments]
+        program = ["sh"] if shell else [sys.executable, "-m", "deepagents_cli", *words]
+        place: Any = {
+            "columns": columns,
+            "rows": rows,
+            "directory": self.directory,
+            "environment": environment,
+        }
+        with ForkedTmux(forked, words, **place) if forked else Tmux(program, **place) as terminal:
             yield Person(terminal, self)
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+import termios
 import time
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from threading import Event
 from typing import Any
 
 import pytest
 
+from deepagents_cli.__main__ import main
 from tests.cli.openai_server import Reply, call
 from tests.cli.terminal.person import Home, Person
 from tests.cli.tmux import needs_tmux
@@ -25,7 +28,7 @@ LAST = r"^[\d,]+ tokens in, .*$"
 
 def sit_down(home: Home, *task: str, **options: Any) -> AbstractContextManager[Person]:
     """Sit down at a terminal with colours."""
-    given: dict[str, Any] = {"NO_COLOR": "", **options}
+    given: dict[str, Any] = {"NO_COLOR": "", "forked": None if "shell" in options else main, **options}
     return home.sit_down(*task, **given)
 
 
@@ -135,17 +138,16 @@ def test_a_narrow_terminal_shows_each_word_once(home: Home, columns: int) -> Non
     assert "working" not in shown
 
 
+def run_without_size(arguments: Sequence[str]) -> int:
+    """Run the command at a terminal as a container gets it without a person at it."""
+    termios.tcsetwinsize(0, (0, 0))
+    return main(arguments)
+
+
 def test_a_terminal_that_tells_no_size_has_80_columns(home: Home) -> None:
-    """As the one that a container gets without a person at it."""
     line = " ".join(["word"] * 15)
     home.server.then(line)
-    with sit_down(home, shell=True) as person:
-        # What is typed before the shell reads is shown above its prompt, and the first line behind that.
-        person.sees(r"^\$")
-        person.enters(
-            f"stty rows 0 columns 0; {home.python} -m deepagents_cli --model local-server:scripted 'say it'"
-        )
-
+    with sit_down(home, "say it", forked=run_without_size) as person:
         assert between(person.sees(LAST, history=True)) == ["", line, ""]
 
 
@@ -170,24 +172,29 @@ def test_a_window_that_is_dragged_keeps_few_copies(home: Home) -> None:
 
 
 @pytest.mark.parametrize(
-    ("variables", "argument", "behind"),
-    [
-        ({"NO_COLOR": "1"}, "", ""),
-        ({"TERM": "dumb"}, "", ""),
-        ({}, "-q", ""),
-        ({}, "", " | cat"),
-        # Some surroundings, as of continuous integration, ask for colours where there is no terminal.
-        ({"FORCE_COLOR": "1"}, "", " | cat"),
-    ],
-    ids=["no-color", "dumb", "quiet", "pipe", "coloured-pipe"],
+    ("variables", "options"),
+    [({"NO_COLOR": "1"}, []), ({"TERM": "dumb"}, []), ({}, ["-q"])],
+    ids=["no-color", "dumb", "quiet"],
 )
 def test_elsewhere_the_answer_is_written_as_it_is(
-    home: Home, variables: dict[str, str], argument: str, behind: str
+    home: Home, variables: dict[str, str], options: list[str]
 ) -> None:
+    home.server.then(ANSWER)
+    with sit_down(home, *options, "say it", **variables) as person:
+        assert person.terminal.wait_for_end() == 0
+        shown = person.terminal.screen(history=True)
+
+    assert ANSWER in shown
+    assert "working" not in shown
+
+
+# Some surroundings, as of continuous integration, ask for colours where there is no terminal.
+@pytest.mark.parametrize("variables", [{}, {"FORCE_COLOR": "1"}], ids=["pipe", "coloured-pipe"])
+def test_into_a_pipe_the_answer_is_written_as_it_is(home: Home, variables: dict[str, str]) -> None:
     home.server.then(ANSWER)
     with sit_down(home, shell=True, **variables) as person:
         program = f"{home.python} -m deepagents_cli --model local-server:scripted"
-        person.enters(f"{program} {argument} 'say it'{behind}; echo END")
+        person.enters(f"{program} 'say it' | cat; echo END")
         shown = person.sees("^END", history=True)
 
     assert ANSWER in shown

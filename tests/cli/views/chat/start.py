@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from deepagents_cli.commands.args import parse
 from deepagents_cli.commands.chat import run
 from deepagents_cli.errors import ErrorBoundary
 
-if __name__ == "__main__":
-    arguments = parse(sys.argv[1:])
+
+def converse(words: Sequence[str]) -> int:
+    """Run the command."""
+    arguments = parse(words)
     with ErrorBoundary(debug=arguments.debug) as boundary:
         boundary.code = run(arguments, worker=[sys.executable, str(Path(__file__).parent / "worker.py")])
-    sys.exit(boundary.code)
+    return boundary.code
+
+
+if __name__ == "__main__":
+    sys.exit(converse(sys.argv[1:]))

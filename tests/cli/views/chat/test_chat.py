@@ -494,7 +494,7 @@ def test_no_color_leaves_colours_out(start: Start) -> None:
 @needs_tmux
 @pytest.mark.parametrize("variable", ["LANG", "LC_ALL"])
 def test_a_locale_without_further_characters_gets_none(start: Start, variable: str) -> None:
-    with start(**{"LANG": "", "LC_ALL": "", "LC_CTYPE": "", variable: "C"}) as terminal:
+    with start(forked=False, **{"LANG": "", "LC_ALL": "", "LC_CTYPE": "", variable: "C"}) as terminal:
         terminal.wait_for(READY)
         for text in ("tools", r"say - one\n\n> two\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"):
             terminal.type(text)
