@@ -85,6 +85,12 @@ FAULTS: dict[str, tuple[dict[str, str], str, str]] = {
     "no anchor": ({"anchor": "x = 1"}, "invalid_argument", "is not an anchor"),
     "no text": ({"anchor": "{2}", "text": ""}, "invalid_argument", "a blank line"),
     "text with anchors": ({"anchor": "{2}", "text": "{2}|    x = 1\ny"}, "invalid_argument", "text alone"),
+    "text with numbers": (
+        {"anchor": "{2}", "text": "     2\t    x = 1\n     3\t    y"},
+        "invalid_argument",
+        "leave the numbers out",
+    ),
+    "text in a fence": ({"anchor": "{2}", "text": "```\nx = 1\n```"}, "invalid_argument", "code fence"),
     "text for a deletion": ({"anchor": "{2}", "op": "delete"}, "invalid_argument", "use replace"),
     "an insertion between two": ({"anchor": "{2}", "to": "{4}", "op": "insert"}, "invalid_argument", "'to'"),
 }

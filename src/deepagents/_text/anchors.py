@@ -23,6 +23,8 @@ LineOperation: TypeAlias = Literal["replace", "insert", "delete"]
 _LETTERS: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 _ANCHOR: Final = re.compile(r"\s*(\d{1,9})(?::([0-9a-z]{3}))?\s*(?:\|.*)?", re.DOTALL)
 _SHOWN_LINE: Final = re.compile(r"\d+:[0-9a-z]{3}\|")
+_NUMBERED_LINE: Final = re.compile(r"\s*\d+\t")
+_FENCE: Final = "```"
 _AROUND: Final = 2
 _MAX_WIDTH: Final = 200
 _MAX_SHOWN: Final = 40
@@ -130,6 +132,12 @@ def _refuse_anchors_in_text(lines: Sequence[str], new: Sequence[str]) -> None:
         raise BackendError(
             "invalid_argument", "lines of text begin with anchors; give the text alone, what stands after |."
         )
+    if len(new) > 1 and all(map(_NUMBERED_LINE.match, new)) and not any(map(_NUMBERED_LINE.match, lines)):
+        raise BackendError(
+            "invalid_argument", "lines of text begin with line numbers; leave the numbers out."
+        )
+    if len(new) > 1 and new[0].startswith(_FENCE) and new[-1] == _FENCE and _FENCE not in lines:
+        raise BackendError("invalid_argument", "text stands in a code fence; give the text alone.")
 
 
 def _locate(lines: Sequence[str], anchor: str, stale: bool) -> int:
