@@ -212,6 +212,20 @@ def test_no_result_names_a_tool_that_was_not_offered(call_mode: CallMode) -> Non
     assert not any("write_file" in each for each in told)
 
 
+def test_a_large_result_names_no_search_that_was_not_offered(call_mode: CallMode) -> None:
+    def report() -> str:
+        """Return a long report."""
+        return "A line.\n" * 20_000
+
+    with ScriptedModel(call("report"), "Done.", provider="offers", model_name="no-grep") as model:
+        register_harness_profile("offers:no-grep", HarnessProfile(excluded_tools=frozenset({"grep"})))
+        result = call_mode.invoke(create_deep_agent(model, [report]), {"messages": "Go"})
+
+    (told,) = [each.text for each in result["messages"] if each.type == "tool"]
+    assert "Read it in parts with read_file, for example with offset=0 and limit=100." in told
+    assert "grep" not in told
+
+
 def test_a_missing_path_is_looked_for_with_bounded_work(tmp_path: Path, call_mode: CallMode) -> None:
     for folder in range(40):
         (tmp_path / f"f{folder}").mkdir()

@@ -33,12 +33,9 @@ CHARACTERS_PER_TOKEN: Final = 4
 OFFERED_CHANNEL: Final = "_offered_tools"
 """The state key of the names of the tools that the last request of the model offered."""
 _RESULT_TOKENS: Final = 20_000
-READ_ON: Final = (
-    "Read it in parts with read_file, for example with offset=0 and limit=100, or search it with grep."
-)
-_NOT_TEXT: Final = (
-    "It holds characters that are not text, so read_file cannot show it in parts; a command can."
-)
+_SEARCH: Final = ", or search it with grep"
+READ_ON: Final = f"Read it in parts with read_file, for example with offset=0 and limit=100{_SEARCH}."
+_NOT_TEXT: Final = "It holds characters that are not text, which read_file cannot show; a command can."
 
 Runtime: TypeAlias = ToolRuntime[Any, Any]
 Content: TypeAlias = str | list[str | dict[Any, Any]]
@@ -367,8 +364,10 @@ def artifact_name(call_id: str, mark: str) -> str:
 
 def read_on(text: str) -> str:
     """Explain how to read on in a file that holds such text."""
+    names = _offered_names()
+    how = READ_ON.replace(_SEARCH, "") if names and "grep" not in names else READ_ON
     try:
-        return _NOT_TEXT if looks_binary(text.encode()) else READ_ON
+        return _NOT_TEXT if looks_binary(text.encode()) else how
     except UnicodeEncodeError:
         return _NOT_TEXT
 
@@ -385,11 +384,14 @@ def tool_name(tool: Any) -> str | None:
 
 def offered_tools(runtime: Any) -> Sequence[Any]:
     """Return the tools of a graph that the model was offered; all, where no middleware notes that."""
-    tools = getattr(runtime, "tools", ())
+    tools, names = getattr(runtime, "tools", ()), _offered_names()
+    return tools if names is None else [each for each in tools if tool_name(each) in names]
+
+
+def _offered_names() -> frozenset[str] | None:
     if not in_graph() or not has_channel(OFFERED_CHANNEL):
-        return tools
-    names: frozenset[str] = read_channel(OFFERED_CHANNEL) or frozenset()
-    return [each for each in tools if tool_name(each) in names]
+        return None
+    return read_channel(OFFERED_CHANNEL) or frozenset()
 
 
 def names_of_tools(*given: Iterable[Any]) -> frozenset[str]:
