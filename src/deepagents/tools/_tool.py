@@ -35,7 +35,7 @@ OFFERED_CHANNEL: Final = "_offered_tools"
 _RESULT_TOKENS: Final = 20_000
 _SEARCH: Final = ", or search it with grep"
 READ_ON: Final = f"Read it in parts with read_file, for example with offset=0 and limit=100{_SEARCH}."
-_NOT_TEXT: Final = "It holds characters that are not text, which read_file cannot show; a command can."
+_NOT_TEXT: Final = "It holds what is not text, so read_file cannot show it in parts; a command can."
 
 Runtime: TypeAlias = ToolRuntime[Any, Any]
 Content: TypeAlias = str | list[str | dict[Any, Any]]
