@@ -138,6 +138,17 @@ class CommandOutput(_OfCall):
 
 
 @dataclass(frozen=True, slots=True)
+class ToolProgress(_OfCall):
+    """A tool of an MCP server reports how far it is, at most ten times a second."""
+
+    type: ClassVar[str] = "tool_progress"
+    name: str
+    progress: float
+    total: float | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class HostRefused(_OfCall):
     """A command was kept from a host; `text` says from which, and by which rule."""
 
@@ -364,7 +375,7 @@ class RunFailed(_Event):
 _OfRuns: TypeAlias = RunStarted | RunStopped | RunFailed | FinalAnswer
 _OfModels: TypeAlias = Token | Reasoning | ModelFailed | ModelRetry | AnswerBroken | Usage
 _OfContexts: TypeAlias = ContextCompacted | CacheBroken | LimitNear | LimitReached
-_OfTools: TypeAlias = ToolCalled | ToolFinished | PlanChanged | Custom
+_OfTools: TypeAlias = ToolCalled | ToolProgress | ToolFinished | PlanChanged | Custom
 _OfCommands: TypeAlias = CommandOutput | CommandEnded | HostRefused
 _OfOthers: TypeAlias = SubagentStarted | SubagentFinished | TaskChanged
 _OfPeople: TypeAlias = ApprovalNeeded | QuestionAsked | ApprovalGiven

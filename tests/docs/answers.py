@@ -223,5 +223,12 @@ print(port, height)
     "docs/concepts/undo.md": {
         "*": [call("write_file", file_path="/page.html", content="<h1>New</h1>"), "Written."]
     },
-    "docs/concepts/mcp.md": {"*": [call("clock_time_in", city="Rome"), "It is noon in Rome."]},
+    "docs/concepts/mcp.md": {
+        "*": [
+            call("mcp__clock__time_in", city="Rome"),
+            "It is noon in Rome.",
+            call("mcp__booking__book", hotel="Hotel Roma"),
+            "The room is booked.",
+        ]
+    },
 }

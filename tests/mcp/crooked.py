@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
+MODERN = {"resultType": "complete", "ttlMs": 0, "cacheScope": "public"}
 SAYS = "\u202eevil\x1b[31m"
 
 
@@ -119,7 +120,52 @@ def break_promise(request: Any, _: Any) -> None:
     text(request, "done", structuredContent={"count": "many"})
 
 
+CALLED: list[str] = []
+
+
+def question(number: int) -> dict[str, Any]:
+    properties = {"sure": {"type": "boolean", "description": SAYS}}
+    said = f"Sure, the {number}. time? {SAYS} {os.environ.get('TOKEN')}"
+    return {"message": said, "requestedSchema": {"type": "object", "properties": properties}}
+
+
+def ask(request: Any, params: Any) -> None:
+    """Ask a person, as servers of the older revisions do: in the middle of a call."""
+    CALLED.append("ask")
+    answers: list[Any] = []
+    for number in range(int(params["arguments"].get("times", 1))):
+        send(id=f"q{number}", method="elicitation/create", params=question(number + 1))
+        answers.append(json.loads(sys.stdin.readline())["result"])
+    text(request, json.dumps({"calls": len(CALLED), "answers": answers}))
+
+
+def require_input(request: Any, params: Any) -> None:
+    """Ask a person as servers of the newest revision do: by an answer that is none yet."""
+    CALLED.append("ask")
+    if "inputResponses" in params:
+        said = {"calls": len(CALLED), "answers": params["inputResponses"], "state": params["requestState"]}
+        text(request, json.dumps(said), resultType="complete")
+        return
+    wanted = {key: {"method": "elicitation/create", "params": question(1)} for key in ("first", "second")}
+    asked = {"resultType": "input_required", "inputRequests": wanted, "requestState": "opaque"}
+    send(id=request, result=asked)
+
+
+def want_sample(request: Any, _: Any) -> None:
+    """Ask for what is not offered: a completion by the client's model, and its directories."""
+    answers: list[Any] = []
+    content = {"type": "text", "text": "Hi."}
+    sample = {"messages": [{"role": "user", "content": content}], "maxTokens": 10}
+    for method, params in (("sampling/createMessage", sample), ("roots/list", {})):
+        send(id="s", method=method, params=params)
+        answers.append(json.loads(sys.stdin.readline()))
+    text(request, json.dumps([each.get("error", {}).get("message") or each["result"] for each in answers]))
+
+
 CALLS: dict[str, Callable[[Any, Any], None]] = {
+    "ask": ask,
+    "input": require_input,
+    "sample": want_sample,
     "silent": lambda *_: None,
     "promise": break_promise,
     "echo": echo,
@@ -153,10 +199,22 @@ class Server:
         self.tools = [each for given in plan.get("tools", []) for each in repeat(given)]
         self.lists = 0
         self.cancelled: list[Any] = []
+        self.listens: dict[str, Any] = {}
 
     def answer(self, message: Any) -> None:
         method, request, params = message.get("method"), message.get("id"), message.get("params")
-        if method == "initialize":
+        if method == "initialize" and self.plan.get("modern"):
+            data = {"supported": ["2026-07-28"], "requested": params["protocolVersion"]}
+            send(id=request, error={"code": -32022, "message": "too old", "data": data})
+        elif method == "server/discover":
+            capabilities = {"tools": {"listChanged": True}}
+            found = {"supportedVersions": ["2026-07-28"], "capabilities": capabilities}
+            send(id=request, result={**found, **MODERN})
+        elif method == "subscriptions/listen":
+            self.listens = {"io.modelcontextprotocol/subscriptionId": request}
+            about = {"_meta": self.listens, "notifications": {"toolsListChanged": True}}
+            send(method="notifications/subscriptions/acknowledged", params=about)
+        elif method == "initialize":
             about = {"name": "crooked", "version": "1"}
             capabilities = {"tools": {"listChanged": True}}
             version = self.plan.get("version", "2025-11-25")
@@ -164,7 +222,8 @@ class Server:
             send(id=request, result=result)
         elif method == "tools/list":
             self.lists += 1
-            send(id=request, result={"tools": self.tools, **self.plan.get("page", {})})
+            more = MODERN if self.plan.get("modern") else {}
+            send(id=request, result={"tools": self.tools, **self.plan.get("page", {}), **more})
         elif method == "notifications/cancelled":
             self.cancelled.append(params["requestId"])
         elif method == "tools/call":
@@ -174,8 +233,9 @@ class Server:
         if params["name"] == "change":
             self.tools = self.plan["later"]
             for _ in range(self.plan.get("notices", 1)):
-                send(method="notifications/tools/list_changed")
-            text(request, "changed")
+                about = {"params": {"_meta": self.listens}} if self.listens else {}
+                send(method="notifications/tools/list_changed", **about)
+            text(request, "changed", **({"resultType": "complete"} if self.listens else {}))
         elif params["name"] == "recall":
             text(request, json.dumps({"lists": self.lists, "cancelled": self.cancelled}))
         else:

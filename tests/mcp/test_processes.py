@@ -103,14 +103,20 @@ with servers:
     assert done.stdout.split() == ["True", "True"], done.stderr
 
 
-OWNER = """
-import sys
+NURSERY = """
+import os, sys, time
+import deepagents.mcp.connection
 from deepagents.mcp import MCPServers
-servers = MCPServers({"one": %r, "two": %r})
-print("begin", flush=True)
-for tool in servers.tools():
-    print(tool.invoke({}), flush=True)
-sys.stdin.read()
+print("ready", flush=True)
+for _ in sys.stdin:
+    owner = os.fork()
+    if owner == 0:
+        for tool in MCPServers(SERVERS).tools():
+            print(tool.invoke({}), flush=True)
+        time.sleep(600)
+    print("owner", owner, flush=True)
+    os.waitpid(owner, 0)
+    print("ended", flush=True)
 """
 
 
@@ -133,25 +139,28 @@ def started_by(pid: int) -> list[int]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-@pytest.mark.parametrize("trial", range(TRIALS))
-def test_nothing_lives_after_the_owner_was_killed_at_any_moment(trial: int) -> None:
-    chosen = random.Random(trial)
-    program = OWNER % (crooked("daemon", call="daemon"), crooked("pid", call="pid", start="stubborn"))
-    owner = subprocess.Popen(
-        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert owner.stdout
-    assert owner.stdin
-    owner.stdout.readline()
-    # Two seconds hold a start on a busy machine: some trials are killed in the middle, some when all is up.
-    sleep(chosen.uniform(0, 2.5))
-    pids = started_by(owner.pid)
+def test_nothing_lives_after_the_owner_was_killed_at_any_moment() -> None:
+    chosen = random.Random(7)
+    stubborn = crooked("pid", call="pid", start="stubborn")
+    servers = {"one": crooked("daemon", call="daemon"), "two": stubborn}
+    program = [sys.executable, "-W", "ignore", "-c", NURSERY.replace("SERVERS", repr(servers))]
+    # Owners are forked from a process that has imported all, and killed while they start their servers, or soon
+    # after that.
+    with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as nursery:
+        assert nursery.stdin
+        assert nursery.stdout
+        nursery.stdout.readline()
+        for trial in range(TRIALS):
+            nursery.stdin.write("\n")
+            nursery.stdin.flush()
+            owner = int(nursery.stdout.readline().split()[1])
+            sleep(chosen.uniform(0, 1.5))
+            pids = started_by(owner)
 
-    os.kill(owner.pid, signal.SIGKILL)
-    begun = monotonic()
-    pids += [int(each) for each in owner.stdout.read().split()]
-    owner.wait()
-    owner.stdin.close()
-    owner.stdout.close()
+            os.kill(owner, signal.SIGKILL)
+            begun = monotonic()
+            while (line := nursery.stdout.readline().strip()) != "ended":
+                pids += [int(each) for each in line.split()]
 
-    assert all_end(pids, SECONDS - (monotonic() - begun)), [pid for pid in pids if is_alive(pid)]
+            assert all_end(pids, SECONDS - (monotonic() - begun)), (trial, list(filter(is_alive, pids)))
+        nursery.stdin.close()

@@ -41,6 +41,7 @@ from deepagents.events import (
     Token,
     ToolCalled,
     ToolFinished,
+    ToolProgress,
     Usage,
     from_dict,
 )
@@ -61,6 +62,7 @@ EXAMPLES: list[Event] = [
     ToolCalled("ls", {"path": "/"}, "c1"),
     CommandOutput("c1", "built\n", "stderr", "command-1"),
     CommandEnded("c1", "command-1", "serve", 143),
+    ToolProgress("c1", "mcp__build__run", 3.0, 7.0, "linking"),
     HostRefused("c1", "evil.example:443 is refused: it is not among the allowed hosts (good.example)"),
     ToolFinished("c1", "ls", "success", "/a.txt"),
     PlanChanged((Todo("read", "completed"),)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ from deepagents.backends.foreign.forms import is_factory
 from deepagents.backends.handle import open_backend
 from deepagents.errors import ConfigError, ProfileError, StackError
 from deepagents.middleware._base import BaseMiddleware, Middleware
-from deepagents.middleware.approval import InterruptOn, validate_interrupt_on
+from deepagents.middleware.approval import InterruptOn, is_pattern, validate_interrupt_on
 from deepagents.middleware.async_subagents.tools import TOOLS as ASYNC_TOOLS
 from deepagents.middleware.async_subagents.tools import WAIT
 from deepagents.middleware.code_mode import RUN_CODE
@@ -209,17 +210,28 @@ def _check_interrupted_tools(build: Build) -> None:
         return
     family = [plan, *build.below, *([parent.plan, *parent.below] if parent else [])]
     known = _LIBRARY_TOOLS.union(*(_tools_of(each) for each in family))
-    unknown = sorted({name for name, entry in plan.interrupt_on.items() if entry is not False} - known)
+    asked = {name for name, entry in plan.interrupt_on.items() if entry is not False}
+    unknown = sorted(name for name in asked - known if not _may_name_any(name, known, family))
     if not unknown:
         return
     problem = f"interrupt_on of {plan.label} names {unknown[0]!r}, and there is no tool of that name"
-    if any(_may_bring_tools(each) for plan_ in family for each in plan_.middleware) or plan.skills:
+    of_servers = unknown[0].startswith("mcp__") and any(each.mcp is not None for each in family)
+    brought = any(_may_bring_tools(each) for plan_ in family for each in plan_.middleware) or plan.skills
+    if brought and not of_servers:
         # Packages name tools that come with the run. Only a name that looks misspelt is worth a warning.
         near = did_you_mean(unknown[0], known, _MISSPELT)
         tell: Callable[[str], None] = warn_caller if near else _log.info
         tell(f"{problem} yet{near}")
         return
     raise ConfigError(f"{problem}{did_you_mean(unknown[0], known)}")
+
+
+def _may_name_any(name: str, known: frozenset[str], family: Iterable[AgentPlan]) -> bool:
+    """Return whether a name or pattern can be that of a tool which a server brings, or fits a known one."""
+    servers = (each.mcp for each in family if each.mcp is not None)
+    return any(each.may_name_tool(name) for each in servers) or any(
+        fnmatchcase(each, name) for each in known if is_pattern(name)
+    )
 
 
 def _warn_of_unasked_tools(build: Build, inherited: InterruptOn) -> None:
@@ -233,6 +245,8 @@ def _warn_of_unasked_tools(build: Build, inherited: InterruptOn) -> None:
     offered = (_tools_of(plan) | names_of_tools(FILE_TOOLS, (WRITE_TODOS, READ_TODOS))) - {
         spec.name for spec in FILE_TOOLS if spec.effect == "run"
     }
+    if plan.mcp is not None:
+        offered |= {name for name in unsaid if plan.mcp.may_name_tool(name)}
     if freed := sorted((unsaid & offered) - plan.profile.excluded_tools):
         warn_caller(
             f"interrupt_on of {plan.label} replaces the agent's, so {', '.join(map(repr, freed))} will run "

@@ -213,6 +213,8 @@ class Connection:
         """
         if self.state.status == "stopped":
             raise ToolFailure("not_supported", f"the MCP server {self.entry.name!r} is closed")
+        if self._ended.is_set():
+            await self._is_over()
         if self._client is None:
             if self.state.was_listed and self.state.status == "failed":
                 self._count_restart()

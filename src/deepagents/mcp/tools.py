@@ -59,7 +59,7 @@ class MCPTool(BaseTool):
             return content, artifact
         message = ToolMessage(content=[*content], name=self.name, tool_call_id=call_id, artifact=artifact)
         # Inside a command it stays as it is.
-        return Command[Any](update={"messages": [message]}), artifact
+        return Command(update={"messages": [message]}), artifact
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from deepagents.middleware.approval.questions import DECIDED as DECIDED
 from deepagents.middleware.approval.questions import ApprovalConfig
 from deepagents.middleware.approval.questions import InterruptOn as InterruptOn
 from deepagents.middleware.approval.questions import find_executed_call as find_executed_call
+from deepagents.middleware.approval.questions import is_pattern as is_pattern
 from deepagents.middleware.approval.questions import validate_interrupt_on as validate_interrupt_on
 
 __all__ = ["ApprovalConfig", "RememberedDecision", "RememberedDecisions"]

@@ -45,6 +45,7 @@ from deepagents.middleware.approval.questions import (
     EDITED,
     MOST_ANSWERS,
     CallerError,
+    Entries,
     InterruptOn,
     add_path_rules,
     call_once,
@@ -120,6 +121,9 @@ class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]
         super().__init__(
             interrupt_on=add_path_rules(rules, self._given, self._specs, binds_commands=self._binds_commands)
         )
+        # Not a plain dict: it finds the entry of a tool by a pattern too.
+        free = [name for name, entry in self._given.items() if entry is False]
+        self.interrupt_on: Entries = Entries(self.interrupt_on, set(free) - self.interrupt_on.keys())
         self.rules = rules
         self.tool_names: frozenset[str] | None = None
 
@@ -206,11 +210,13 @@ class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]
         decisions = find_decisions(state)
 
         def find(call: Call) -> RememberedDecision | None:
-            allowed = self.interrupt_on[call["name"]]["allowed_decisions"]
+            allowed = self.interrupt_on.get(call["name"])["allowed_decisions"]
             found = find_decision(decisions, call, allowed, self.rules, state, self._specs)
             return None if found is None else decided.setdefault(call["id"] or "", found)
 
-        entries: Any = {name: call_once(each, find) for name, each in self.interrupt_on.items()}
+        names = {call["name"] for call in _last_calls(state)}
+        found = {name: entry for name in names if (entry := self.interrupt_on.get(name)) is not None}
+        entries: Any = {name: call_once(each, find) for name, each in found.items()}
         return HumanInTheLoopMiddleware(entries, description_prefix=self.description_prefix)
 
     def _choices(self, calls: Sequence[Call]) -> Collection[str] | None:

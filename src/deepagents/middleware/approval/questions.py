@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from functools import wraps
 from typing import Any, Final, NotRequired, TypeAlias, cast, get_args
 
@@ -38,6 +39,8 @@ EDITED: Final = "hitl_edited_tool_calls"
 """State key of LangChain's approval: by the id of a call, what a person replaced it by."""
 DECIDED: Final = "decided_calls"
 """State key: by the id of a call, what a person decided about it, from the beginning of the thread on."""
+_OF_SERVERS: Final = "mcp__"
+"""How the names of all tools of MCP servers begin."""
 _NO_CHECKPOINTER: Final = (
     "No answer to this can reach the agent, because no checkpointer keeps the thread; give one to "
     "create_deep_agent, such as checkpointer=InMemorySaver()."
@@ -65,6 +68,36 @@ _RUNNERS: Final = (
 """Packages between the line that runs an agent and its middleware: a warning names that line."""
 
 
+class Entries(dict[str, Any]):
+    """Entries of tools by name, and by patterns of the names of MCP servers' tools, such as `mcp__github__*`.
+
+    A full name counts before a pattern, a longer pattern before a shorter one; `free` are names and patterns
+    that never ask.
+    """
+
+    def __init__(self, entries: Mapping[str, Any], free: Iterable[str]) -> None:
+        super().__init__(entries)
+        self._free = dict.fromkeys(free)
+        self._patterns = sorted(filter(is_pattern, (*entries, *self._free)), key=len, reverse=True)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return the entry that counts for a tool."""
+        if name in self._free:
+            return default
+        if super().__contains__(name) or not name.startswith(_OF_SERVERS):
+            return super().get(name, default)
+        pattern = next((each for each in self._patterns if fnmatchcase(name, each)), None)
+        return default if pattern is None else super().get(pattern, default)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self.get(name) is not None
+
+
+def is_pattern(name: str) -> bool:
+    """Return whether an entry is for all tools whose names are like its own."""
+    return "*" in name
+
+
 class CallerError(Exception):
     """What a caller's own function raised while a request was made, be it a question of its own."""
 
@@ -81,6 +114,11 @@ def validate_interrupt_on(interrupt_on: object) -> InterruptOn:
     if not isinstance(interrupt_on, Mapping):
         raise TypeError(f"interrupt_on must be a dict from tool names to rules, got {interrupt_on!r}")
     for tool, entry in cast("Mapping[str, Any]", interrupt_on).items():
+        if is_pattern(tool) and not tool.startswith(_OF_SERVERS):
+            raise ConfigError(
+                f"interrupt_on has the pattern {tool!r}; patterns are for tools of MCP servers, such as "
+                "'mcp__github__*'; name each other tool"
+            )
         _validate_entry(tool, entry)
     return cast("InterruptOn", interrupt_on)
 
