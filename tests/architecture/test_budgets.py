@@ -24,6 +24,7 @@ LONG_FILES: dict[str, str] = {
     "src/deepagents/_text/mend.py": "each way in which a quote differs, and what that says of the new text",
     "src/deepagents/backends/operations.py": "each operation on files, as a value",
     "src/deepagents_sandbox/backend.py": "one class, whose public methods take most of it",
+    "src/deepagents/events.py": "each event of a run, as a value",
     "src/deepagents/_state/runtime.py": "all that stands on LangGraph's internals",
     "src/deepagents/_state/channels.py": "each channel of the state of an agent",
 }

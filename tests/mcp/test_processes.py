@@ -19,7 +19,7 @@ from deepagents.mcp import MCPServers
 from deepagents.testing import ScriptedModel
 from tests.mcp.servers import crooked
 
-TRIALS = int(os.environ.get("DEEPAGENTS_MCP_KILLS", "3"))
+TRIALS = int(os.environ.get("MCP_KILLS", "3"))
 SECONDS = 6.0
 
 
@@ -144,8 +144,8 @@ def test_nothing_lives_after_the_owner_was_killed_at_any_moment() -> None:
     stubborn = crooked("pid", call="pid", start="stubborn")
     servers = {"one": crooked("daemon", call="daemon"), "two": stubborn}
     program = [sys.executable, "-W", "ignore", "-c", NURSERY.replace("SERVERS", repr(servers))]
-    # Owners are forked from a process that has imported all, and killed while they start their servers, or soon
-    # after that.
+    # Owners are forked from a process that has imported all, and killed while they start their servers, or
+    # soon after.
     with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as nursery:
         assert nursery.stdin
         assert nursery.stdout
