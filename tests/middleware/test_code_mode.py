@@ -24,7 +24,7 @@ from langgraph.types import Command, interrupt
 from deepagents import DeepAgentState, FilesystemPermission, Limits, create_deep_agent
 from deepagents.backends import FilesystemBackend
 from deepagents.errors import ConfigError, RunConfigError
-from deepagents.events import FinalAnswer, ToolCalled, ToolFinished
+from deepagents.events import ApprovalNeeded, FinalAnswer, ToolCalled, ToolFinished
 from deepagents.middleware import CodeModeMiddleware
 from deepagents.testing import ScriptedModel, call, calls
 from tests.conftest import CallMode
@@ -96,6 +96,7 @@ def test_a_call_that_fails_raises_with_the_words_of_the_tool(make: Any, call_mod
     [
         ("look(place='Brest')", "did not wait for look: write `await` before a call"),
         ("await look('Brest')", "call look by keyword"),
+        ("print(input())", "no function or tool 'input'"),
         ("await lok(place='Brest')", "no function or tool 'lok'; nearest in name: look"),
         ("await look(plaice='Brest')", "takes no 'plaice'; it takes place"),
         ("await look(place={1, 2})", "must be values of JSON"),
@@ -230,6 +231,25 @@ def test_a_call_that_waits_for_a_person_is_not_made(call_mode: CallMode) -> None
         call_mode.invoke(agent, Command(resume={"decisions": [{"type": "approve"}]}), THREAD)
 
     assert made == ["1", "100"]
+
+
+def test_a_subagent_of_a_program_asks_no_one_and_goes_on(call_mode: CallMode) -> None:
+    code = "await task(description='Look', subagent_type='general-purpose')"
+    with ScriptedModel(
+        call("run_code", code=code), call("look", place="Brest"), "It needs a person.", "Done."
+    ) as model:
+        agent = create_deep_agent(
+            model,
+            tools=[look],
+            middleware=[CodeModeMiddleware()],
+            interrupt_on={"look": True},
+            checkpointer=InMemorySaver(),
+        )
+        events = call_mode.observe(agent, ASK, THREAD)
+
+    assert not any(isinstance(each, ApprovalNeeded) for each in events)
+    assert "the program that this agent works for cannot wait" in model.asked[2].last
+    assert model.asked[3].last == "It needs a person."
 
 
 def test_a_program_itself_may_wait_for_a_person(call_mode: CallMode) -> None:

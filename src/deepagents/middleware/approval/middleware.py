@@ -13,7 +13,7 @@ from langgraph.errors import GraphInterrupt
 
 from deepagents._async import IOCall
 from deepagents._state.channels import GrowingChannel
-from deepagents._state.programs import is_call_of_program
+from deepagents._state.programs import can_ask, is_call_of_program
 from deepagents._state.runtime import answers_to_questions
 from deepagents._state.schema import NOT_SHARED, merge_latest
 from deepagents.backends.handle import open_backend
@@ -166,7 +166,8 @@ class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]
     def after_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """Ask about the calls that the model made, until there is an answer that can be used.
 
-        After twenty that cannot, the calls count as rejected, and the run goes on.
+        After twenty that cannot, the calls count as rejected, and the run goes on. So it does where a program
+        waits for this agent.
         """
         decided: dict[str, RememberedDecision] = {}
         calls = _last_calls(state)
@@ -175,7 +176,7 @@ class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]
         langchain = self._ask_once(state, decided)
         problem: str | None = None
         with answers_to_questions() as find_answer:
-            for _ in range(MOST_ANSWERS):
+            for _ in range(MOST_ANSWERS if can_ask() else 0):
                 try:
                     # LangGraph runs this anew for each answer; each `interrupt` then returns the answer that
                     # it got before, and the first one without an answer raises.
@@ -200,7 +201,7 @@ class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]
                 update = word_refusals(update, decisions, asked)
                 return self._finish(update, asked, decided, state) or None
         asked = _find_asked(langchain, calls)
-        return self._finish(give_up(asked), asked, decided, state)
+        return self._finish(give_up(asked) if asked else {}, asked, decided, state) or None
 
     def _ask_once(self, state: Any, decided: dict[str, RememberedDecision]) -> LangChainApproval:
         """Make LangChain's approval for one time of asking, however many answers there were.

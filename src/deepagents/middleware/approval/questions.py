@@ -15,6 +15,7 @@ from langgraph.errors import GraphInterrupt
 from langgraph.types import Interrupt
 
 from deepagents._deprecation import warn_caller
+from deepagents._state.programs import can_ask
 from deepagents._state.runtime import in_graph, is_saved
 from deepagents.errors import ConfigError
 from deepagents.middleware._history import is_from_person
@@ -54,6 +55,10 @@ MOST_ANSWERS: Final = 20
 _GIVEN_UP: Final = (
     f"{MOST_ANSWERS} answers came to the question whether this call may run, and none could be used, so it "
     "was not run. Make it again only if the user asks for it."
+)
+_IN_PROGRAM: Final = (
+    "This call waits for a person, and the program that this agent works for cannot wait, so it was not run. "
+    "Say so in your answer."
 )
 _RUNNERS: Final = (
     "langchain.",
@@ -242,7 +247,8 @@ def warn_without_checkpointer(messages: Sequence[Any]) -> None:
 
 def give_up(asked: Sequence[Call]) -> dict[str, Any]:
     """Answer the calls that were asked about as not run."""
-    answers = [failure_message(call["name"], call["id"] or "", "not_run", _GIVEN_UP) for call in asked]
+    reason = _GIVEN_UP if can_ask() else _IN_PROGRAM
+    answers = [failure_message(call["name"], call["id"] or "", "not_run", reason) for call in asked]
     return {"messages": answers, EDITED: {}}
 
 

@@ -76,6 +76,10 @@ class ProgramCalls:
         """Return whether a program may call a tool of this name."""
         return name in self._tools and self._is_allowed(name)
 
+    def may_exist(self, name: str) -> bool:
+        """Return whether a name can be that of a tool; those of servers are known after the first request."""
+        return name in self._tools or name.startswith("mcp__")
+
     def describe(self, given: Sequence[object]) -> str:
         """Describe a tool to a program that has given its name.
 
@@ -152,7 +156,7 @@ class ProgramCalls:
         """Return the arguments of a call as a model would have written them."""
         if not self._is_allowed(name):
             raise CallFailed(f"{name} cannot be called by a program{self._name_nearest(name)}")
-        if name not in self._tools and not name.startswith("mcp__"):
+        if not self.may_exist(name):
             raise CallFailed(f"there is no function or tool {name!r}{self._name_nearest(name)}")
         if positional:
             raise CallFailed(

@@ -143,7 +143,9 @@ class Program:
         name = str(step.function_name)
         if step.is_os_function and name not in _SLEEPS:
             return step.resume_auto
-        if name == "system.sleep" or (name == _HELP and not step.allow_eager_await):
+        is_help = name == _HELP
+        is_async = self._calls.may_exist(name) or name == "system.async_sleep"
+        if not (step.allow_eager_await if is_help else is_async):
             return partial(step.resume, await self._settle(step, name))
         # It is made where the program waits: a call without `await` is none, as in Python.
         self._asked[step.call_id] = step, name
