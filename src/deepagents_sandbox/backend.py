@@ -23,6 +23,7 @@ from deepagents.backends.programs import note_changeable
 from deepagents.backends.protocol import Allowed, OnOutput
 from deepagents.backends.results import ExecuteResponse
 from deepagents.errors import ConfigError
+from deepagents.network import HostRule, HostRules
 from deepagents.permissions import CommandAccess
 from deepagents_sandbox import seatbelt
 from deepagents_sandbox.bridge import Bridge
@@ -42,7 +43,6 @@ from deepagents_sandbox.leftovers import hold_devices, running_mounts
 from deepagents_sandbox.limits import CommandLimits, ControlGroup, Watchdog, find_controllers
 from deepagents_sandbox.macos import run_under_seatbelt
 from deepagents_sandbox.mounts import HOME, Descriptors, View
-from deepagents_sandbox.network import HostRule, HostRules
 from deepagents_sandbox.obeyed import find_obeyed
 from deepagents_sandbox.platforms import find_confinement, find_not_held
 from deepagents_sandbox.seatbelt import Seatbelt

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Final
 
 from deepagents.backends.local_shell.process import Refusals
+from deepagents.network import HostRules
 from deepagents_sandbox.inside import PORT
 from deepagents_sandbox.mounts import find_interpreter
-from deepagents_sandbox.network import HostRules
 from deepagents_sandbox.proxy import Proxy
 
 _INSIDE: Final = Path(__file__).with_name("inside.py")

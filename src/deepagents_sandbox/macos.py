@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Final
 
 from deepagents.backends.local_shell.process import Control, Ended, run_command
+from deepagents.network import HostRules
 from deepagents_sandbox.bridge import Loopback
 from deepagents_sandbox.limits import CommandLimits, Watchdog
 from deepagents_sandbox.mounts import HOME
-from deepagents_sandbox.network import HostRules
 from deepagents_sandbox.rules import Mode
 from deepagents_sandbox.seatbelt import SeatbeltRules, command_line
 

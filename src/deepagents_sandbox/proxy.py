@@ -9,19 +9,18 @@ import re
 import selectors
 import socket
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import h11
 
-from deepagents_sandbox.network import HostRules, RefusedHostError, split_authority
+from deepagents.network import HostRules, RefusedHostError, split_authority
 
 _MOST_HEAD: Final = 65_536
 _BLOCK: Final = 65_536
 _MOST_CONNECTIONS: Final = 128
-_SECONDS_TO_CONNECT: Final = 20.0
 _SECONDS_IDLE: Final = 300.0
 _URL: Final = re.compile(r"http://([^/?#\\@]+)([/?]?[^#]*)", re.IGNORECASE)
 _MOST_SHOWN: Final = 300
@@ -147,7 +146,7 @@ class Proxy:
         if port is None:
             raise h11.RemoteProtocolError(f"{host[:_MOST_SHOWN]!r} is not a host and a port")
         try:
-            server = _connect_to_any(self.rules.find_addresses(host, port), port)
+            server = self.rules.connect(host, port)
         except OSError as error:
             raise UnreachableError(error.strerror or str(error)) from error
         if not self._hold(server):
@@ -201,15 +200,6 @@ def _forward(reader: _Reader, event: Any, server: socket.socket) -> None:
         event = reader.read()
     # Trailers are not forwarded.
     server.sendall(writer.send(h11.EndOfMessage()))
-
-
-def _connect_to_any(addresses: Sequence[str], port: int) -> socket.socket:
-    """Connect to the first address that answers: many names have one of IPv6, which few networks have."""
-    *others, last = addresses
-    for address in others:
-        with suppress(OSError):
-            return socket.create_connection((address, port), _SECONDS_TO_CONNECT)
-    return socket.create_connection((last, port), _SECONDS_TO_CONNECT)
 
 
 def _reply(client: socket.socket, status: str, text: str) -> None:

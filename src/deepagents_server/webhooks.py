@@ -10,20 +10,17 @@ import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from ipaddress import ip_address
 from typing import Any, Final
 
 import httpx
 
+from deepagents.network import is_inner, is_loopback
 from deepagents_server.config_file import WebhookRules
 from deepagents_server.errors import ApiError, ServeError
 
 _SECONDS: Final = 10.0
 _LONGEST: Final = 2048
-# Where Oracle's and Azure's clouds tell machines their own secrets, though Python calls them global.
-_CLOUDS: Final = (IPv4Network("192.0.0.0/24"), IPv4Network("168.63.129.16/32"))
-# What is not in here is local, or an address of IPv4, which a router may lead into one's own network.
-_UNICAST: Final = IPv6Network("2000::/3")
 _VARIABLE: Final = re.compile(r"\$\{\{\s*env\.(\w+)\s*\}\}")
 _log: Final = logging.getLogger("deepagents.server")
 
@@ -80,9 +77,8 @@ class Webhooks:
         if self.rules.allowed_ports and _port(url) not in self.rules.allowed_ports:
             raise ApiError(422, f"webhook: this server does not call port {_port(url)}.")
         name = url.host.lower().rstrip(".")
-        literal = _as_address(name)
-        if name == "localhost" or literal:
-            self._check_address(url.host, literal or IPv4Address("127.0.0.1"))
+        if address := "127.0.0.1" if name == "localhost" else _as_address(name):
+            self._check_address(url.host, address)
         return url
 
     def _is_named(self, host: str) -> bool:
@@ -93,12 +89,11 @@ class Webhooks:
             for domain in self.rules.allowed_domains or ()
         )
 
-    def _check_address(self, host: str, address: IPv4Address | IPv6Address) -> None:
-        inner = address.ipv4_mapped if isinstance(address, IPv6Address) else None
-        if (inner or address).is_loopback and not self.rules.disable_loopback:
+    def _check_address(self, host: str, address: str) -> None:
+        if is_loopback(address) and not self.rules.disable_loopback:
             return
         # Who names a host in the configuration may have it in his own network.
-        if not _is_public(inner or address) and not self._is_named(host):
+        if is_inner(address) and not self._is_named(host):
             raise ApiError(422, f"webhook: {host!r} is in a network that this server does not call.")
 
     async def post(self, address: str, body: bytes) -> bool:
@@ -118,7 +113,7 @@ class Webhooks:
         url = self.check(address)
         found = await self.resolve(url.host, _port(url))
         for each in found:
-            self._check_address(url.host, ip_address(each.split("%")[0]))
+            self._check_address(url.host, each)
         # To the address that was checked: asked again, the name could lead elsewhere.
         pinned = url.copy_with(host=found[0])
         headers = {**self.headers, "content-type": "application/json", "host": url.netloc.decode()}
@@ -142,25 +137,18 @@ def _read(prefix: str, found: re.Match[str]) -> str:
     return os.environ[name]
 
 
-def _is_public(address: IPv4Address | IPv6Address) -> bool:
-    if not address.is_global or address.is_multicast:
-        return False
-    if isinstance(address, IPv4Address):
-        return not any(address in network for network in _CLOUDS)
-    return address in _UNICAST and not (address.sixtofour or address.teredo)
-
-
 def _port(url: httpx.URL) -> int:
     return url.port or (443 if url.scheme == "https" else 80)
 
 
-def _as_address(host: str) -> IPv4Address | IPv6Address | None:
+def _as_address(host: str) -> str | None:
+    """Return the address that a host is; `None` for a name."""
     try:
-        return ip_address(host.strip("[]"))
+        return str(ip_address(host.strip("[]")))
     except ValueError:
         pass
     try:
         # Forms such as 127.1, 0x7f000001 or 2130706433, which resolvers take for addresses.
-        return IPv4Address(socket.inet_aton(host))
+        return socket.inet_ntoa(socket.inet_aton(host))
     except OSError:
         return None

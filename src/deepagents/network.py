@@ -1,4 +1,8 @@
-"""Decide which host a command may reach, by name and by every address that the name has."""
+"""Decide which host may be reached, by its name and by every address that the name has, and connect to it.
+
+What connects asks here, and connects to the address that was checked: the proxy of a sandbox, the tools for
+the web, and the webhooks of a server.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,9 @@ import ipaddress
 import re
 import socket
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from time import monotonic
 from typing import Final, TypeAlias
 
 from deepagents.errors import ConfigError
@@ -19,35 +25,41 @@ PORTS: Final = (80, 443)
 _LABEL: Final = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
 _LONGEST_NAME: Final = 253
 _NAME: Final = re.compile(rf"{_LABEL}(\.{_LABEL})*")
+_ENDS_IN_NUMBER: Final = re.compile(r"(^|\.)(\d+|0x[0-9a-f]*)$")
 # Addresses of this machine, of its networks and of its provider: what the machine may reach and strangers may
 # not (IANA's special-purpose registries; Azure's and Alibaba's metadata services lie outside of them or in
 # 100.64/10).
 _INNER: Final = tuple(
     map(
-        ipaddress.ip_network,
+        ipaddress.IPv4Network,
         (
             "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "168.63.129.16/32", "169.254.0.0/16",
-            "172.16.0.0/12", "192.0.0.0/24", "192.168.0.0/16", "198.18.0.0/15", "224.0.0.0/4", "240.0.0.0/4",
-            "::/128", "::1/128", "100::/64", "fc00::/7", "fe80::/10", "fec0::/10", "ff00::/8",
+            "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16",
+            "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
         ),
     )
 )  # fmt: skip
-# Addresses of version 6 that hold one of version 4 in their last 32 bits.
-_EMBEDDING: Final = tuple(
-    map(ipaddress.ip_network, ("::/96", "::ffff:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48"))
+_UNICAST: Final = ipaddress.IPv6Network("2000::/3")
+"""What is not in here is local, or holds an address of version 4, which a router may lead anywhere."""
+# Tunnels (Teredo and 6to4, which nothing public is reached by), and what is kept for documents and trials.
+_INNER_UNICAST: Final = tuple(
+    map(ipaddress.IPv6Network, ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"))
 )
+# Addresses of version 6 that stand for the one of version 4 in their last 32 bits: mapped ones, and those
+# that a resolver makes in a network without version 4.
+_STANDING: Final = tuple(map(ipaddress.IPv6Network, ("::ffff:0:0/96", "64:ff9b::/96")))
 _OF_DOCUMENTS: Final = ("192.0.2.1", "2001:db8::1")
 """Addresses that no machine has."""
-_SIX_TO_FOUR: Final = ipaddress.ip_network("2002::/16")
+_SECONDS_TO_CONNECT: Final = 20.0
 
 
 class RefusedHostError(Exception):
-    """A command may not reach a host; the text names the rule."""
+    """A host may not be reached; the text names the rule."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostRule:
-    """One host that commands may reach: a name, all names below one, or an address, and the ports."""
+    """One host that may be reached: a name, all names below one, or an address, and the ports."""
 
     host: str
     ports: tuple[int, ...]
@@ -83,7 +95,7 @@ def resolve(host: str, port: int) -> Sequence[str]:
 
 @dataclass(frozen=True, slots=True)
 class HostRules:
-    """All hosts that commands may reach; `is_further` decides about names that no rule names, at `PORTS`."""
+    """All hosts that may be reached; `is_further` decides about names that no rule names, at `PORTS`."""
 
     rules: tuple[HostRule, ...]
     resolve: Resolve = resolve
@@ -96,24 +108,45 @@ class HostRules:
             RefusedHostError: when no rule allows the host, or any of its addresses is an inner one.
             OSError: when it has no address.
         """
-        shown, address = f"{host[:_LONGEST_NAME]}:{port}", _address(host)
-        if address is None and not _is_name(host):
-            raise RefusedHostError(f"{shown} is refused: this is not a host name")
-        if not any(rule.matches(host, port) for rule in self.rules) and (
-            refusal := self._describe_refusal(host, port, is_address=address is not None)
-        ):
-            raise RefusedHostError(f"{shown} is refused: {refusal}")
+        if refusal := self.find_refusal(host, port):
+            raise RefusedHostError(refusal)
+        address = _address(host)
         # An address that is named is meant, wherever it leads.
         if address is not None:
             return [str(address)]
         found = list(self.resolve(host, port))
         if any(is_inner(each) or _is_own(each) for each in found):
             raise RefusedHostError(
-                f"{shown} is refused: its name leads to an address of this machine's own networks"
+                f"{host}:{port} is refused: its name leads to an address of this machine's own networks"
             )
         if not found:
             raise OSError(f"{host} has no address")
         return found
+
+    def connect(self, host: str, port: int, seconds: float = _SECONDS_TO_CONNECT) -> socket.socket:
+        """Connect to the first address of a host that answers, of those that were checked.
+
+        Raises:
+            RefusedHostError: when no rule allows the host, or any of its addresses is an inner one.
+            OSError: when it has no address, or none answers in so many seconds.
+        """
+        found, due = self.find_addresses(host, port), monotonic() + seconds
+        # Many names have an address of version 6, which few networks have.
+        for left, address in zip(range(len(found), 1, -1), found, strict=False):
+            with suppress(OSError):
+                return socket.create_connection((address, port), max((due - monotonic()) / left, 0.01))
+        return socket.create_connection((found[-1], port), max(due - monotonic(), 0.01))
+
+    def find_refusal(self, host: str, port: int) -> str | None:
+        """Say why a host may not be reached, as far as its name tells; `None` where it may."""
+        address = _address(host)
+        if address is None and not _is_name(host):
+            reason = "this is not a host name"
+        elif any(rule.matches(host, port) for rule in self.rules):
+            return None
+        else:
+            reason = self._describe_refusal(host, port, is_address=address is not None)
+        return reason and f"{host[:_LONGEST_NAME]}:{port} is refused: {reason}"
 
     def _describe_refusal(self, host: str, port: int, *, is_address: bool) -> str | None:
         """Say why what no rule names may not be reached; `None` where it may."""
@@ -128,13 +161,22 @@ class HostRules:
 
 
 def is_inner(text: str) -> bool:
-    """Return whether an address is this machine's, of its own networks, or its provider's."""
+    """Return whether an address is this machine's, of its own networks, or its provider's; or none at all."""
     address = _address(text)
-    return address is None or any(
-        each.version == network.version and each in network
-        for each in _all_forms(address)
-        for network in _INNER
-    )
+    if isinstance(address, ipaddress.IPv6Address):
+        if any(address in network for network in _STANDING):
+            address = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+        else:
+            inner = (address in network for network in _INNER_UNICAST)
+            return address.scope_id is not None or address not in _UNICAST or any(inner)
+    return address is None or any(address in network for network in _INNER)
+
+
+def is_loopback(text: str) -> bool:
+    """Return whether an address leads to this machine by its own inner way, also as one of version 6."""
+    address = _address(text)
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return address is not None and (mapped or address).is_loopback
 
 
 def _is_own(text: str) -> bool:
@@ -153,25 +195,13 @@ def _can_take(text: str) -> bool:
     return True
 
 
-def _all_forms(address: Address) -> list[Address]:
-    forms: list[Address] = [address]
-    if isinstance(address, ipaddress.IPv6Address):
-        if any(address in network for network in _EMBEDDING):
-            forms.append(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
-        if address in _SIX_TO_FOUR:
-            forms.append(ipaddress.IPv4Address((int(address) >> 80) & 0xFFFFFFFF))
-        if address.teredo is not None:
-            forms.extend(address.teredo)
-    return forms
-
-
 def _is_name(text: str) -> bool:
-    return len(text) <= _LONGEST_NAME and _NAME.fullmatch(text) is not None
+    # A resolver takes names that end in a number for addresses: `2130706433`, `0177.1`, `0x7f.1`.
+    return len(text) <= _LONGEST_NAME and bool(_NAME.fullmatch(text)) and not _ENDS_IN_NUMBER.search(text)
 
 
 def _address(text: str) -> Address | None:
     try:
-        # The library of C also takes `0x7f.1` and `2130706433`. Those are names here, which no rule allows.
         return ipaddress.ip_address(text)
     except ValueError:
         return None
