@@ -46,7 +46,7 @@ ERROR_MEANINGS: dict[ErrorCode, str] = {
     "parallel_mutation": "two calls of one turn change the same file",
     "too_large": "over a size limit",
     "timeout": "a deadline passed",
-    "not_supported": "this backend cannot do that",
+    "not_supported": "this backend, or this tool, cannot do that",
     "io_error": "the operating system refused for another reason",
     "unknown_subagent": "no subagent has that name",
     "tool_failed": "a tool raised an exception that has no code",
@@ -55,7 +55,7 @@ ERROR_MEANINGS: dict[ErrorCode, str] = {
     "cancelled": "a run was cancelled while a call ran; it may have taken effect",
     "result_lost": "a run ended before the result of a call was recorded; it may have taken effect",
     "limit_reached": "a limit on the run was reached, so the call was not made",
-    "remote_failed": "the server of an asynchronous subagent refused, failed, or cannot be reached",
+    "remote_failed": "a server elsewhere refused, failed, or cannot be reached",
 }
 
 

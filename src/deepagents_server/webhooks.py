@@ -77,8 +77,9 @@ class Webhooks:
         if self.rules.allowed_ports and _port(url) not in self.rules.allowed_ports:
             raise ApiError(422, f"webhook: this server does not call port {_port(url)}.")
         name = url.host.lower().rstrip(".")
-        if address := "127.0.0.1" if name == "localhost" else _as_address(name):
-            self._check_address(url.host, address)
+        literal = "127.0.0.1" if name == "localhost" else _as_address(name)
+        if literal:
+            self._check_address(url.host, literal)
         return url
 
     def _is_named(self, host: str) -> bool:

@@ -49,6 +49,9 @@ REPLACING = {"tests/compat/test_replaced_names.py": "names that other programs m
 OPTIONAL_PACKAGES = frozenset(
     {
         "PIL",
+        "certifi",
+        "html_to_markdown",
+        "pypdf",
         "av",
         "av.error",
         "deepagents_local",

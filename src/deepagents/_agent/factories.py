@@ -48,7 +48,7 @@ from deepagents.middleware.tool_search import ToolSearch, ToolSearchMiddleware
 from deepagents.models.failures import is_overflow
 from deepagents.models.traits import model_provider
 from deepagents.permissions import Rules
-from deepagents.tools import EDIT_TOOLS, FILE_TOOLS
+from deepagents.tools import EDIT_TOOLS, FILE_TOOLS, specs_by_name
 from deepagents.tools.change import EDIT_FILE
 
 Given: TypeAlias = Middleware | None
@@ -371,7 +371,8 @@ def approval(build: Build, given: Given) -> Middleware | None:
     """Make what asks a person: for rules, for `interrupt_on`, or for what subagents remember."""
     rules, interrupt_on = build.rules, build.plan.interrupt_on
     below = any(each.interrupt_on or Rules(each.permissions).has("interrupt") for each in build.below)
+    asking = any(each.find_question for each in specs_by_name(build.tools).values())
     own = wrap_langchain(given) if given else None
-    if own is None and (interrupt_on or rules.has("interrupt") or below):
+    if own is None and (interrupt_on or rules.has("interrupt") or below or asking):
         own = ApprovalMiddleware(rules, interrupt_on)
     return own.in_agent(rules, build.stack, build.tools) if isinstance(own, ApprovalMiddleware) else own

@@ -14,6 +14,7 @@ from deepagents.tools.edit_lines import EDIT_LINES
 from deepagents.tools.execute import EXECUTE, EXECUTE_IN_BACKGROUND
 from deepagents.tools.read_file import READ_FILE, READ_VIDEO_FILE, with_anchors
 from deepagents.tools.search import GLOB, GREP, LS
+from deepagents.tools.web import web_fetch
 
 FsToolName: TypeAlias = Literal[
     "ls", "read_file", "write_file", "edit_file", "delete", "glob", "grep", "execute",
@@ -53,6 +54,7 @@ __all__ = [
     "file_tools",
     "find_edit_name",
     "specs_by_name",
+    "web_fetch",
     "with_edit_tool",
 ]
 

@@ -91,6 +91,7 @@ class ToolSpec:
         split: finds the calls of other tools, on one path each, that a call of several paths amounts to.
         instead_of: tools whose place it takes; where a person is asked about these, they are about it too.
         paths: translates the paths that the model writes into those of the backend.
+        find_question: says why a person must be asked before it runs with these arguments; `""`: no need.
     """
 
     name: str
@@ -110,6 +111,7 @@ class ToolSpec:
     split: Callable[[Mapping[str, Any]], Sequence[Part]] | None = None
     instead_of: tuple[str, ...] = ()
     paths: CommandPaths = CommandPaths()
+    find_question: Callable[[Mapping[str, Any]], str] | None = None
 
     @property
     def changes_files(self) -> bool:
@@ -259,15 +261,13 @@ def _is_injected(field: FieldInfo) -> bool:
     return any(issubclass(kind, InjectedToolArg) for kind in kinds)
 
 
-def make_tool(
-    spec: ToolSpec, open_context: Callable[[Runtime], Any], description: str | None = None
-) -> SpecTool:
+def make_tool(spec: ToolSpec, open_context: Callable[[Any], Any], description: str | None = None) -> SpecTool:
     """Build the LangChain tool of a spec; `open_context` makes what its code works with during one call."""
 
-    def blocking(runtime: Runtime, **arguments: Any) -> Answer:
+    def blocking(runtime: Runtime | None = None, **arguments: Any) -> Answer:
         return run(_answer(spec, open_context, runtime, arguments))
 
-    async def awaiting(runtime: Runtime, **arguments: Any) -> Answer:
+    async def awaiting(runtime: Runtime | None = None, **arguments: Any) -> Answer:
         return await arun(_answer(spec, open_context, runtime, arguments))
 
     for made in (blocking, awaiting):
@@ -284,9 +284,9 @@ def make_tool(
 
 
 async def _answer(
-    spec: ToolSpec, open_context: Callable[[Runtime], Any], runtime: Runtime, arguments: dict[str, Any]
+    spec: ToolSpec, open_context: Callable[[Any], Any], runtime: Runtime | None, arguments: dict[str, Any]
 ) -> Answer:
-    call_id = runtime.tool_call_id or ""
+    call_id = (runtime and runtime.tool_call_id) or ""
     try:
         # Before anything is asked about the path: rules know the backend's own paths alone.
         arguments = spec.translate(arguments)

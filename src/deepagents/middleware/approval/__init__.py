@@ -4,7 +4,6 @@
 """
 
 from deepagents.decisions import RememberedDecision
-from deepagents.middleware.approval.files import ASKED as ASKED
 from deepagents.middleware.approval.files import LINKS as LINKS
 from deepagents.middleware.approval.files import find_links as find_links
 from deepagents.middleware.approval.files import find_named_paths as find_named_paths

@@ -12,12 +12,11 @@ from deepagents.backends.handle import FileCalls
 from deepagents.errors import ToolFailure
 from deepagents.permissions import Rules
 from deepagents.tools import ToolSpec
+from deepagents.tools._asked import ASKED
 from deepagents.tools._tool import failure_message
 
 LINKS: Final = "file_links"
 """State key: for each call of the last turn, the path that it names and where that led."""
-ASKED: Final = "file_calls_asked"
-"""State key: the ids of the calls of the last turn that a person was asked about."""
 SEEN: Final = "versions_seen"
 """State key: by path, what the calls of the last turn would change, as it was when a person was asked."""
 _ABSENT: Final = "absent"
@@ -30,6 +29,8 @@ def waits(rules: Rules, call: Call, state: Any, specs: Specs, *, binds_commands:
     """Return whether a call waits for a person; the same answer each time for the same state."""
     spec = specs.get(call["name"])
     if binds_commands and spec is not None and spec.effect == "run":
+        return True
+    if spec is not None and spec.find_question and spec.find_question(call["args"]):
         return True
     if spec is None or spec.operation is None:
         return False

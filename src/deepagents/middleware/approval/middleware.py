@@ -21,7 +21,6 @@ from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.middleware._base import BaseMiddleware, Middleware, inner
 from deepagents.middleware._requests import Request, Response, ToolResult, keeping
 from deepagents.middleware.approval.files import (
-    ASKED,
     SEEN,
     Call,
     Specs,
@@ -64,6 +63,7 @@ from deepagents.middleware.approval.questions import (
 from deepagents.models.endings import break_of
 from deepagents.permissions import Rules
 from deepagents.tools import specs_by_name
+from deepagents.tools._asked import ASKED
 from deepagents.tools._tool import failure_message, names_of_tools
 
 LangChainApproval: TypeAlias = HumanInTheLoopMiddleware[Any, Any, Any]
@@ -252,7 +252,7 @@ class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]
         if seen := state.get(SEEN):
             paths = {path for call in asked for path in find_named_paths(call, self._specs)}
             finished[SEEN] = {path: version for path, version in seen.items() if path in paths}
-        if self.rules.has("interrupt"):
+        if self.rules.has("interrupt") or any(each.find_question for each in self._specs.values()):
             finished[ASKED] = [call["id"] for call in calls if self._waits(call, state)]
         return finished
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import wraps
@@ -21,7 +22,7 @@ from deepagents.errors import ConfigError
 from deepagents.middleware._history import is_from_person
 from deepagents.middleware.approval.files import Call, Specs, waits
 from deepagents.permissions import Rules
-from deepagents.tools import specs_by_name
+from deepagents.tools import ToolSpec, specs_by_name
 from deepagents.tools._tool import failure_message
 from deepagents.tools.execute import EXECUTE
 
@@ -170,14 +171,29 @@ def add_path_rules(
     merged = _with_alike(dict(interrupt_on or {}), known)
     for tool, spec in known.items():
         by_path = spec.operation is not None and rules.has("interrupt", spec.operation)
-        if not by_path and not (binds_commands and spec.effect == "run"):
-            continue
         given = merged.get(tool)
+        # With a caller's False, the tool itself refuses what needs a question.
+        by_question = spec.find_question is not None and given is not False
+        if not by_path and not by_question and not (binds_commands and spec.effect == "run"):
+            continue
         if given is None or given is False:
-            merged[tool] = InterruptOnConfig(allowed_decisions=[*_DECISIONS], when=waits_by_rule)
+            merged[tool] = _entry_for(spec, waits_by_rule)
         elif isinstance(given, dict) and (own := given.get("when")) is not None:
             merged[tool] = cast("InterruptOnConfig", {**given, "when": _either(own, waits_by_rule)})
     return merged
+
+
+def _entry_for(spec: ToolSpec, when: Callable[[Any], bool]) -> InterruptOnConfig:
+    """Return the entry for a tool that no caller named; one that asks by itself says why."""
+    entry = InterruptOnConfig(allowed_decisions=[*_DECISIONS], when=when)
+    if (find_question := spec.find_question) is None:
+        return entry
+
+    def describe(call: Mapping[str, Any], *_: Any) -> str:
+        args = json.dumps(call["args"], ensure_ascii=False)
+        return f"{spec.name} {args}\n\n{find_question(call['args'])}."
+
+    return cast("InterruptOnConfig", {**entry, "description": describe, "remember": True})
 
 
 def _with_alike(

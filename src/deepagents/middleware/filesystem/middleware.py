@@ -27,7 +27,6 @@ from deepagents.middleware._base import BaseMiddleware, inner
 from deepagents.middleware._incremental import BoundedCache, IncrementalCache
 from deepagents.middleware._requests import Request, Response, ToolResult, add_section, keeping, with_changes
 from deepagents.middleware.approval import (
-    ASKED,
     LINKS,
     ApprovalMiddleware,
     InterruptOn,
@@ -44,6 +43,7 @@ from deepagents.middleware.filesystem.requests import Candidates, RequestPrepara
 from deepagents.middleware.filesystem.state import FilesElsewhereState, FilesystemState
 from deepagents.permissions import FilesystemPermission, Rules
 from deepagents.tools import EditForm, FsToolName, file_tools
+from deepagents.tools._asked import ASKED
 from deepagents.tools._command_events import CommandEvents
 from deepagents.tools._tool import (
     CHARACTERS_PER_TOKEN,
