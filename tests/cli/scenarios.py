@@ -51,6 +51,15 @@ def writes_two_files() -> ScriptedModel:
     )
 
 
+PAGE = "https://docs.test/page"
+"""Of a host that no test names to the command."""
+
+
+def fetches_a_page() -> ScriptedModel:
+    """Fetch a page, and answer with what became of it."""
+    return ScriptedModel(call("web_fetch", url=PAGE), lambda asked: asked.last)
+
+
 def runs_a_long_command() -> ScriptedModel:
     """Run a command that does not end by itself."""
     return ScriptedModel(call("execute", command="echo $$ > started; exec sleep 600"), "It ended.")

@@ -15,6 +15,7 @@ from deepagents.errors import BackendError
 from deepagents.events import ApprovalRequest
 from deepagents.tools import ToolSpec, specs_by_name
 from deepagents.tools.preview import Preview, preview_change
+from deepagents.tools.web import host_of
 from deepagents_cli.approval.backends import GuardedSandbox
 from deepagents_cli.approval.guarded import (
     Kind,
@@ -80,6 +81,8 @@ class Reach:
 
     def _find_facts(self, spec: ToolSpec, args: Mapping[str, Any], links: Mapping[str, str]) -> Facts:
         action, harmless = action_of(spec), self.confined and not self.network
+        if action == "fetch":
+            return Facts(action, tuple(filter(None, [host_of(args)])))
         if spec.effect == "run":
             texts = [str(args.get(each, "")) for each in spec.summary_arguments]
             about = () if spec.about_background else (*texts[:1],)
@@ -221,6 +224,8 @@ class Reach:
 
 def action_of(spec: ToolSpec) -> Action:
     """Return what a tool does."""
+    if spec.find_question:
+        return "fetch"
     if spec.effect == "run":
         return "command"
     return "delete" if spec.effect == "delete" else "edit" if spec.changes_files else "read"

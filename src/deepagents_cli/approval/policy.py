@@ -8,13 +8,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from langchain_core.tools import BaseTool
 from pydantic import ValidationError
 
 from deepagents import FilesystemPermission
 from deepagents.events import ApprovalRequest
 from deepagents.middleware.approval import links_of
 from deepagents.permissions import CommandAccess, Rules
-from deepagents.tools import ToolSpec
+from deepagents.tools import ToolSpec, specs_by_name, web_fetch
 from deepagents_cli.approval.facts import Reach
 from deepagents_cli.approval.guarded import command_rules, file_rules, find_protected
 from deepagents_cli.approval.rules import (
@@ -26,7 +27,16 @@ from deepagents_cli.approval.rules import (
     read_rule,
     remember,
 )
-from deepagents_cli.approval.verdicts import ALLOW, ASK, Facts, Verdict, decide, merge_facts, offers_for
+from deepagents_cli.approval.verdicts import (
+    ALLOW,
+    ASK,
+    UNNAMED,
+    Facts,
+    Verdict,
+    decide,
+    merge_facts,
+    offers_for,
+)
 from deepagents_cli.values import Mode, Scope
 from deepagents_sandbox.backend import PROTECTED
 
@@ -54,9 +64,9 @@ class Policy(Reach):
     """The mode and the rules of a conversation, which may change while it goes on.
 
     `offline`: commands reach no network, and no question gives them any. `yes`: every question is answered
-    with yes, apart from those about guarded files. `watched`: a person sees each change, as for a model that
-    is too weak to be trusted. `remembered` are the rules of "always"; `keep` and `drop` keep one beyond the
-    session, and no longer.
+    with yes, apart from those about guarded files and about hosts. `watched`: a person sees each change, as
+    for a model that is too weak to be trusted. `web` fetches pages. `remembered` are the rules of "always";
+    `keep` and `drop` keep one beyond the session, and no longer.
     """
 
     mode: Mode = "ask"
@@ -64,6 +74,7 @@ class Policy(Reach):
     offline: bool = False
     yes: bool = False
     watched: bool = False
+    web: BaseTool | None = None
     keep: Callable[[Permission], None] | None = None
     drop: Callable[[Permission], None] | None = None
     _granted: Sequence[Rule] = ()
@@ -73,6 +84,14 @@ class Policy(Reach):
     def allows(self, action: Action, value: str) -> bool:
         """Return whether a rule of "always" lets an action through."""
         return covers([each.rule for each in self.remembered], action, value)
+
+    def add_web(self, hosts: Sequence[str]) -> None:
+        """Let agents fetch pages: of these hosts, of those that a rule names, and of others by a question."""
+        self.web = web_fetch("all" if list(hosts) == ["all"] else hosts, allows=self._may_fetch)
+        self.specs = specs_by_name([self.web])
+
+    def _may_fetch(self, host: str) -> bool:
+        return self.allows("fetch", host) or self.allows("host", host)
 
     def grant(self, rules: Sequence[Rule]) -> None:
         """Let calls through by these rules until others are given; never those about guarded files."""
@@ -128,6 +147,8 @@ class Policy(Reach):
         if verdict.kind != "ask":
             return verdict
         # A guarded file is not looked into unasked: whether a text is in it would be told by the refusal.
+        if facts.action == "fetch":
+            return Verdict("refuse", UNNAMED) if self.yes else ASK
         if refusal := self.find_refusal(request, looks="secrets" not in facts.guarded):
             return Verdict("refuse", refusal)
         return ALLOW if self.yes and not facts.guarded else ASK

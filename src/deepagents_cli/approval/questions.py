@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 from deepagents.events import ApprovalRequest
 from deepagents.tools import ToolSpec
+from deepagents.tools.web import host_of
 from deepagents_cli.approval.guarded import Kind, names_url, paths_outside
 from deepagents_cli.approval.policy import Policy
 from deepagents_cli.diffs import name_in, text_diff
@@ -56,6 +57,8 @@ def _title(request: ApprovalRequest, spec: ToolSpec | None, policy: Policy, guar
         if seconds := request.args.get("timeout"):
             where += f", for up to {one_line(str(seconds))} seconds"
         return ", that ".join([f"wants to run a command{where}", *(_NEEDED[each] for each in guarded)])
+    if host := spec and spec.find_question and host_of(request.args):
+        return f"wants to fetch a page of {one_line(host)}"
     marks = f" ({', '.join(_GUARDED[each] for each in guarded)})" if guarded else ""
     if spec and spec.operation and (names := _names(request, spec, policy)):
         verb = "change" if spec.split else request.name.partition("_")[0]
@@ -73,6 +76,8 @@ def _details(
         notes = [f"into: {started}"] if started else []
         notes += [] if spec.about_background else _find_missing("\n".join(shown), policy)
         return [*lines, *(f"# {one_line(each)}" for each in notes)], "sh"
+    if spec and spec.find_question:
+        return [clean(str(request.args.get(each, ""))) for each in spec.summary_arguments], "text"
     if spec and spec.effect == "delete":
         return _describe_deletion(request, policy), "text"
     if spec and spec.changes_files and (found := policy.preview(request)):

@@ -2,7 +2,8 @@
 
 A rule is a remembered decision of the library, about what a call does rather than about one tool. For people
 and settings it is one line of text, which is its key: `command: git status`, `commands: git log`,
-`edit: /x/a.py`, `edits: /x/src`, `delete: /x/a.py`, `read: /x/.env`, `host: example.org`.
+`edit: /x/a.py`, `edits: /x/src`, `delete: /x/a.py`, `read: /x/.env`, `host: example.org`,
+`fetch: example.org`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from deepagents.decisions import RememberedDecision
 from deepagents_cli.values import SCOPES, Scope
 
-Action: TypeAlias = Literal["command", "edit", "delete", "read", "host"]
+Action: TypeAlias = Literal["command", "edit", "delete", "read", "host", "fetch"]
 Rule: TypeAlias = RememberedDecision
 
 _KINDS: Final[Mapping[str, tuple[Action, bool]]] = {
@@ -29,6 +30,7 @@ _KINDS: Final[Mapping[str, tuple[Action, bool]]] = {
     "delete": ("delete", False),
     "read": ("read", False),
     "host": ("host", False),
+    "fetch": ("fetch", False),
 }
 """With which word a rule begins: what it lets through, and whether its value is a pattern."""
 
@@ -95,7 +97,7 @@ def read_rule(text: str) -> Rule:
         raise ValueError(
             f"{text!r}: what this begins with can run anything; add its verb, or give the whole command"
         )
-    if kind == "host" and not is_host(value):
+    if kind in ("host", "fetch") and not is_host(value):
         raise ValueError(f"{text!r}: write one host, such as example.org")
     return make_rule(kind, value)
 

@@ -8,13 +8,17 @@ from pathlib import PurePath
 from typing import Final, Literal, NamedTuple
 
 from deepagents_cli.approval.guarded import Kind
-from deepagents_cli.approval.rules import Action, Rule, covers, offers_for_command
+from deepagents_cli.approval.rules import Action, Rule, covers, is_host, offers_for_command
 from deepagents_cli.values import Mode
 
 PLANNING: Final = (
     "Plan mode: change nothing, and run nothing that could change anything; such calls are refused. Look "
     "into what is there, then give the person a plan to approve: the files to change, how, and how it will "
     "be checked."
+)
+UNNAMED: Final = (
+    "Nobody is asked about hosts now, and this one was not named at the start (--network HOST names one). "
+    "Go on without the page, or tell the person that it is needed."
 )
 _ON_FILES: Final = {"edit": "changes", "delete": "deletions", "read": "reads"}
 EXACTLY: Final[frozenset[Kind]] = frozenset({"programs", "secrets"})
@@ -35,10 +39,10 @@ ASK: Final = Verdict("ask")
 class Facts(NamedTuple):
     """What is known of a call beyond its text.
 
-    `about` is the command; or the path that it names and those to which that leads, as this machine calls
-    them. `guarded` is why one of them, or something that a command names, is guarded. `harmless`: a command
-    changes nothing in plan mode, because all that it reaches is read-only then. What is typed into a command
-    that runs is `about` nothing that a rule could name.
+    `about` is the command; the host of a page; or the path that it names and those to which that leads, as
+    this machine calls them. `guarded` is why one of them, or something that a command names, is guarded.
+    `harmless`: a command changes nothing in plan mode, because all that it reaches is read-only then. What is
+    typed into a command that runs is `about` nothing that a rule could name.
     """
 
     action: Action
@@ -67,6 +71,9 @@ def merge_facts(found: Sequence[Facts]) -> Facts:
 def decide(facts: Facts, mode: Mode, rules: Sequence[Rule]) -> Verdict:
     """Decide about a call with these facts."""
     action, about = facts.action, facts.about
+    if action == "fetch":
+        # What a rule lets through does not come here: the tool asks about the other hosts alone.
+        return Verdict("refuse", UNNAMED) if mode == "full" else ASK
     if mode == "full":
         return ALLOW
     may_plan = action == "read" or (action == "command" and about and facts.harmless)
@@ -88,6 +95,8 @@ def offers_for(facts: Facts, directory: PurePath) -> dict[str, str]:
         return {}
     if facts.action == "command":
         return offers_for_command(path, exactly=facts.exactly)
+    if facts.action == "fetch":
+        return {f"fetch: {path}": f"pages of {path}"} if is_host(path) else {}
     offers = {f"{facts.action}: {path}": f"{_ON_FILES[facts.action]} of {os.path.relpath(path, directory)}"}
     if facts.action == "edit" and not facts.guarded:
         above = PurePath(path).parent

@@ -11,7 +11,8 @@ from deepagents_cli.approval.rules import read_rule, split_plain
 from deepagents_cli.project.markdown import names_in
 
 _TODOS: Final = ("write_todos", "read_todos")
-TOOLS: Final = frozenset({*(spec.name for spec in FILE_TOOLS), *_TODOS})
+_WEB: Final = "web_fetch"
+TOOLS: Final = frozenset({*(spec.name for spec in FILE_TOOLS), *_TODOS, _WEB})
 _COMMANDS: Final = ("execute", "read_command", "write_command", "stop_command")
 CHANGES: Final = frozenset({*_COMMANDS, *(spec.name for spec in FILE_TOOLS if spec.changes_files)})
 _NAMES: Final[dict[str, tuple[str, ...]]] = {
@@ -26,6 +27,7 @@ _NAMES: Final[dict[str, tuple[str, ...]]] = {
     "Glob": ("glob",),
     "LS": ("ls",),
     "TodoWrite": _TODOS,
+    "WebFetch": (_WEB,),
     "execute": _COMMANDS,
     # Subagents do not delegate.
     "Task": (),

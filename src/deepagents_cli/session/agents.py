@@ -206,7 +206,7 @@ def make_policy(
     """Make what decides about calls: with the rules of this person alone, whatever a project brings."""
     path = user_file(project.home)
     kept = merge(read_user(project.home)).permissions
-    return Policy(
+    policy = Policy(
         backend,
         project.directory,
         access.mode,
@@ -219,6 +219,8 @@ def make_policy(
         keep=partial(add_permission, path),
         drop=partial(remove_permission, path),
     )
+    policy.add_web(access.network)
+    return policy
 
 
 def find_no_sandbox(directory: Path) -> str | None:
@@ -279,6 +281,8 @@ def make_agent(
     parts = [project.describe() if project else "", policy.describe()]
     return create_deep_agent(
         model,
+        # Pages of others may hold orders, which a weak model obeys.
+        tools=[policy.web] if policy.web and not policy.watched else None,
         middleware=[*middleware, *around, *at_end, *fit],
         response_format=schema,
         subagents=subagents,

@@ -30,6 +30,8 @@ _SAYS_EXIT_CODE: Final = re.compile(r"\[Command (?:succeeded|failed) with exit c
 """The line behind the output of a command: for the model, as people see a mark."""
 _SAYS_MORE: Final = re.compile(r"^([\d,]+) more (?:entries|files|lines)\b.*", re.MULTILINE)
 """The line below a listing that says how much of it the model does not see."""
+_FENCES: Final = re.compile(r"</?web_page_[0-9a-f]+\b.*>|What follows is from the web\..*")
+"""How a page of the web is set apart, for the model."""
 _SAYS_EDITED: Final = re.compile(r"\ANote: a human reviewer [^\n]*\n\nTool response:\n*")  # LangChain's
 
 
@@ -58,7 +60,8 @@ def result_line(
         return f"exit code {exit_code}{': ' if printed else ''}{printed}"
     if status == "error":
         return one_line(text)
-    lines = [line for line in clean(_SAYS_EDITED.sub("", text)).split("\n") if line.strip()]
+    shown = (line for line in clean(_SAYS_EDITED.sub("", text)).split("\n") if line.strip())
+    lines = [line for line in shown if not _FENCES.fullmatch(line)]
     if lines and exit_code is not None and _SAYS_EXIT_CODE.fullmatch(lines[-1]):
         lines.pop()
     spec = specs.get(name)
