@@ -371,7 +371,8 @@ def approval(build: Build, given: Given) -> Middleware | None:
     """Make what asks a person: for rules, for `interrupt_on`, or for what subagents remember."""
     rules, interrupt_on = build.rules, build.plan.interrupt_on
     below = any(each.interrupt_on or Rules(each.permissions).has("interrupt") for each in build.below)
-    asking = any(each.find_question for each in specs_by_name(build.tools).values())
+    given_tools = [*build.tools, *(tool for each in build.below for tool in each.tools)]
+    asking = any(each.find_question for each in specs_by_name(given_tools).values())
     own = wrap_langchain(given) if given else None
     if own is None and (interrupt_on or rules.has("interrupt") or below or asking):
         own = ApprovalMiddleware(rules, interrupt_on)
