@@ -113,3 +113,21 @@ def test_a_program_that_was_approved_finds_its_tools_in_another_process(call_mod
         result = call_mode.invoke(agent(model, servers), approved, THREAD)
 
     assert results(result)[-1].text == '{"city": "Rome"}'
+
+
+def test_a_call_that_a_pattern_makes_wait_is_made_by_no_program(call_mode: CallMode) -> None:
+    code = "await mcp__one__echo(city='Rome')"
+    with (
+        MCPServers({"one": crooked("echo")}) as servers,
+        ScriptedModel(call("run_code", code=code), "Done.") as model,
+    ):
+        agent = create_deep_agent(
+            model,
+            mcp=servers,
+            middleware=[CodeModeMiddleware()],
+            interrupt_on={"mcp__one__*": True},
+            checkpointer=InMemorySaver(),
+        )
+        [answer] = results(call_mode.invoke(agent, ASK, THREAD))
+
+    assert "mcp__one__echo waits for a person, and a program cannot wait" in answer.text

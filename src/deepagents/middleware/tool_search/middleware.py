@@ -95,9 +95,10 @@ class ToolSearchMiddleware(BaseMiddleware):
         is_ours = len(given) < len(request.tools) and not any(map(is_provider_search, given))
         if not is_ours or self.tool_search is False:
             return await inner(handler, with_changes(request, tools=given))
-        if not self._catalog.is_of(given):
-            self._catalog = Catalog(given)
         catalog = self._catalog
+        if not catalog.is_of(given):
+            # Read once: another thread may have put its own here before the next line.
+            catalog = self._catalog = Catalog(given)
         if SEARCH_TOOLS in catalog.names:
             return await inner(handler, with_changes(request, tools=given))
         held = catalog.hold_back(self._budget(request.model))
@@ -127,10 +128,11 @@ class ToolSearchMiddleware(BaseMiddleware):
 
     def _offer(self, held: Held) -> BaseTool:
         """Return the search with words about what is held back, the same object while that is the same."""
-        if self._offered[0] is not held:
+        of, described = self._offered
+        if of is not held:
             described = self.tools[0].model_copy(update={"description": held.description})
             self._offered = held, described
-        return self._offered[1]
+        return described
 
     def _for_provider(self, request: Request, catalog: Catalog, held: Held) -> Sequence[Any] | None:
         """Return the tools with the provider's own search; `None` where it has none."""
