@@ -41,6 +41,8 @@ class ServerConfig:
     graphs: Mapping[str, str]
     """The place of each graph, as `path.py:name` or `package.module:name`, by the name of its assistant."""
     descriptions: Mapping[str, str] = field(default_factory=dict[str, str])
+    mcp: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The MCP servers of a graph, by its name: the path of a file, or what stands in one."""
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     import_paths: tuple[Path, ...] = ()
     store: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -87,6 +89,11 @@ def _read(path: Path) -> ServerConfig:
             name: str(value["description"])
             for name, value in cast(dict[str, dict[str, Any]], graphs).items()
             if "description" in value
+        },
+        mcp={
+            name: directory / value["mcp"] if isinstance(value["mcp"], str) else value["mcp"]
+            for name, value in graphs.items()
+            if isinstance(value, dict) and cast(dict[str, Any], value).get("mcp")
         },
         env=_environment(given.get("env"), directory),
         import_paths=_import_paths(given.get("dependencies"), directory),

@@ -16,7 +16,7 @@ from contextlib import (
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 from uuid import UUID, uuid5
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -24,8 +24,12 @@ from langgraph.graph.state import StateGraph
 from langgraph.pregel import Pregel
 from langgraph.store.base import BaseStore
 
+from deepagents.errors import ConfigError
 from deepagents_server.config import ServerConfig
 from deepagents_server.errors import ServeError, not_found
+
+if TYPE_CHECKING:
+    from deepagents.mcp import MCPServers
 
 Graph = Any
 """A compiled graph; LangGraph types its methods by half."""
@@ -87,7 +91,22 @@ async def _call(factory: Callable[..., Any], config: dict[str, Any]) -> Any:
     return await made if inspect.isawaitable(made) else made
 
 
-def load_graphs(config: ServerConfig) -> dict[str, Any]:
+def load_servers(config: ServerConfig) -> dict[str, MCPServers]:
+    """Read which MCP servers the graphs have; all runs of a graph in this process share its servers.
+
+    Raises:
+        ServeError: for an entry that cannot be.
+    """
+    if not config.mcp:
+        return {}
+    module = importlib.import_module("deepagents.mcp")
+    try:
+        return {name: module.MCPServers(given) for name, given in config.mcp.items()}
+    except ConfigError as error:
+        raise ServeError(f"{error}.") from error
+
+
+def load_graphs(config: ServerConfig, servers: Mapping[str, MCPServers] | None = None) -> dict[str, Any]:
     """Import what the configuration names.
 
     Raises:
@@ -103,7 +122,23 @@ def load_graphs(config: ServerConfig) -> dict[str, Any]:
                 f"{config.graphs[name]!r} is {type(graph).__name__}; name a compiled graph, as "
                 "create_deep_agent returns it, or a function that makes one."
             )
-    return made
+    return made | {name: _with_servers(name, made[name], each) for name, each in (servers or {}).items()}
+
+
+def _with_servers(name: str, graph: Any, servers: MCPServers) -> Callable[..., Any]:
+    """Return a function that makes a graph with its servers."""
+    takes = () if isinstance(graph, _GRAPHS) else inspect.signature(graph).parameters
+    if "mcp" not in takes:
+        raise ServeError(
+            f"The graph {name!r} has MCP servers, so it must be a function with the parameter 'mcp', such as "
+            "def make(mcp): return create_deep_agent(..., mcp=mcp)."
+        )
+    make = cast("Callable[..., Any]", graph)
+
+    def make_for_run(config: dict[str, Any]) -> Any:
+        return make(mcp=servers) if len(takes) == 1 else make(config, mcp=servers)
+
+    return make_for_run
 
 
 def load_store(config: ServerConfig) -> Mapping[str, Any]:

@@ -20,7 +20,7 @@ from deepagents_server.database.readiness import Readiness, watching
 from deepagents_server.database.store import graphs_of
 from deepagents_server.deliveries import Deliveries
 from deepagents_server.events import EventLog
-from deepagents_server.graphs import Graphs, load_graphs, load_store
+from deepagents_server.graphs import Graphs, load_graphs, load_servers, load_store
 from deepagents_server.loopback import Loopback, reachable
 from deepagents_server.metrics import Metrics
 from deepagents_server.runs import RunEngine
@@ -95,7 +95,10 @@ async def open_server(config: ServerConfig, settings: Settings) -> AsyncGenerato
     async with AsyncExitStack() as stack:
         stack.enter_context(watching_loop())
         loopback = stack.enter_context(reachable())
-        made, handlers = load_graphs(config), Handlers.of(config)
+        servers = load_servers(config)
+        for each in servers.values():
+            stack.push_async_callback(each.aclose)
+        made, handlers = load_graphs(config, servers), Handlers.of(config)
         database = await stack.enter_async_context(open_database(settings.database, load_store(config)))
         graphs = Graphs(made, database.saver, database.store)
         await add_system_assistants(database, graphs, config.descriptions)
