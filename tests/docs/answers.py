@@ -110,6 +110,7 @@ print(port, height)
     "docs/concepts/backends.md": {
         "*": [call("edit_file", file_path="/notes.md", old_string="one", new_string="two"), "Done."]
     },
+    "docs/concepts/web.md": {"*": [call("web_search", query="making tea"), "With boiling water."]},
     "docs/concepts/tools.md": {"*": [call("weather", city="Oslo"), "Yes, it rains in Oslo."]},
     "docs/concepts/files-and-media.md": {
         "*": [call("read_file", file_path="/plan.png"), "A plan of a house."]

@@ -62,6 +62,8 @@ def serving(host: str = "127.0.0.1") -> Generator[Site]:
             site.seen.append((self.path, dict(self.headers)))
             site.pages.get(self.path, lambda handler: respond(handler, 404, b"nothing here"))(self)
 
+        do_POST = do_GET
+
         def log_message(self, format: str, *args: Any) -> None:
             pass
 

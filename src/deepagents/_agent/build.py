@@ -20,7 +20,9 @@ from deepagents.middleware.subagents.spec import ToolLike
 from deepagents.middleware.subagents.task import Worker
 from deepagents.middleware.summarization import SummarizationMiddleware
 from deepagents.permissions import Rules
+from deepagents.profiles.harness.harness_profiles import profile_for
 from deepagents.tools._tool import tool_name
+from deepagents.tools.web_search import place_search
 
 if TYPE_CHECKING:
     from deepagents.undo.agents import AgentFiles
@@ -75,7 +77,9 @@ class Build:
     @cached_property
     def tools(self) -> list[ToolLike]:
         """The caller's tools, as they can be sent, with the descriptions that the profile gives them."""
-        return [mend_tool(each) for each in self.describe(self.plan.tools)]
+        profiles = [self.plan.profile, *map(profile_for, self.plan.fallback_models)]
+        tools = place_search(self.plan.tools, [each.web_search for each in profiles], self.plan.label)
+        return [mend_tool(each) for each in self.describe(tools)]
 
     def describe(self, tools: Sequence[ToolLike]) -> list[ToolLike]:
         """Return tools with the descriptions that the profile gives them."""

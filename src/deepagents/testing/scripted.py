@@ -42,8 +42,8 @@ class Asked:
 
     @property
     def tool_names(self) -> list[str]:
-        """The names of the offered tools, in order."""
-        return [tool["function"]["name"] for tool in self.tools]
+        """The names of the offered tools, in order, but for those that a provider has itself."""
+        return [tool["function"]["name"] for tool in self.tools if "function" in tool]
 
     @property
     def system(self) -> str:
@@ -61,6 +61,8 @@ _SUMMARY_MARKS: Final = ("<messages>", "Messages to summarize:")
 _ORDER: Final = "summary_request"
 """Where the last message of a request has this for its `lc_source`, it asks for a summary of all others."""
 
+_SCHEMAS: Final = frozenset({"function", "parameters", "input_schema", "title"})
+"""Keys of tools that describe their arguments."""
 _MOST_DESCRIBED: Final = 500
 
 ScriptedAnswer: TypeAlias = str | AIMessage | Exception
@@ -162,6 +164,9 @@ class ScriptedModel(BaseChatModel):
 
     def _describe(self, tool: Any) -> dict[str, Any]:
         """Describe a tool, once for as long as it stays what it is."""
+        if isinstance(tool, dict) and not _SCHEMAS & tool.keys():
+            # What a provider does itself, in its own words.
+            return tool
         if not isinstance(tool, BaseTool):
             return convert_to_openai_tool(tool)
         now = (tool, tool.name, tool.description, tool.args_schema)

@@ -15,6 +15,7 @@ from deepagents.tools.execute import EXECUTE, EXECUTE_IN_BACKGROUND
 from deepagents.tools.read_file import READ_FILE, READ_VIDEO_FILE, with_anchors
 from deepagents.tools.search import GLOB, GREP, LS
 from deepagents.tools.web import web_fetch
+from deepagents.tools.web_search import web_search
 
 FsToolName: TypeAlias = Literal[
     "ls", "read_file", "write_file", "edit_file", "delete", "glob", "grep", "execute",
@@ -55,6 +56,7 @@ __all__ = [
     "find_edit_name",
     "specs_by_name",
     "web_fetch",
+    "web_search",
     "with_edit_tool",
 ]
 

@@ -30,7 +30,7 @@ _SAYS_EXIT_CODE: Final = re.compile(r"\[Command (?:succeeded|failed) with exit c
 """The line behind the output of a command: for the model, as people see a mark."""
 _SAYS_MORE: Final = re.compile(r"^([\d,]+) more (?:entries|files|lines)\b.*", re.MULTILINE)
 """The line below a listing that says how much of it the model does not see."""
-_FENCES: Final = re.compile(r"</?web_page_[0-9a-f]+\b.*>|What follows is from the web\..*")
+_FENCES: Final = re.compile(r"</?web_(?:page|results)_[0-9a-f]+\b.*>|What follows is from the web\..*")
 """How a page of the web is set apart, for the model."""
 _SAYS_EDITED: Final = re.compile(r"\ANote: a human reviewer [^\n]*\n\nTool response:\n*")  # LangChain's
 

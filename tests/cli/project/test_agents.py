@@ -143,7 +143,11 @@ def test_an_agent_is_at_most_as_free_as_the_conversation(
         ("---\nname: [\n---\n", "its front matter is not YAML", False),
         ("---\nname: general-purpose\ndescription: A.\n---\n", "'general-purpose' is taken", False),
         ("---\nname: a b\ndescription: A.\n---\n", "'a b' is not a name", False),
-        ("---\ndescription: A.\ntools: Read, WebFetch\n---\n", "there is no tool 'WebFetch' here", True),
+        (
+            "---\ndescription: A.\ntools: Read, NotebookEdit\n---\n",
+            "there is no tool 'NotebookEdit' here",
+            True,
+        ),
         ("---\ndescription: A.\nmode: full\n---\n", "mode 'full' is not used: write one of ask", True),
     ],
 )

@@ -16,7 +16,8 @@ from deepagents_cli.project.tools import approvals_in
         ("Bash", (), ("'Bash' approves nothing in advance: name how the commands begin",)),
         ("Bash(python *)", (), ("'Bash(python *)' approves nothing in advance: 'commands: python'",)),
         ("Write(/etc/**), delete", (), ("'Write(/etc/**)' approves nothing", "'delete' approves nothing")),
-        ("WebFetch", (), ("there is no tool 'WebFetch' here",)),
+        ("WebFetch", (), ()),
+        ("NotebookEdit", (), ("there is no tool 'NotebookEdit' here",)),
     ],
 )
 def test_tools_become_approvals(tools: str, approved: tuple[str, ...], said: tuple[str, ...]) -> None:

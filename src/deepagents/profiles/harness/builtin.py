@@ -53,6 +53,12 @@ _CODEX: Final = """\
 - Make no plan of a single step, and do not end your turn with a plan alone."""
 
 BUILT_IN: Final = {
+    # Only where an agent has `web_search()`: the providers bill each search.
+    "anthropic": HarnessProfile(
+        web_search={"type": "web_search_20250305", "name": "web_search", "max_uses": 8}
+    ),
+    "openai": HarnessProfile(web_search={"type": "web_search"}),
+    "google_genai": HarnessProfile(web_search={"google_search": {}}),
     **dict.fromkeys(
         ("anthropic:claude-sonnet-4-6", "anthropic:claude-haiku-4-5"),
         HarnessProfile(system_prompt_suffix=_CLAUDE),

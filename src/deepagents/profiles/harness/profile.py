@@ -61,6 +61,7 @@ class HarnessProfile:
         extra_middleware: further middleware, or a function that makes it anew for each agent.
         general_purpose_subagent: changes to the general-purpose subagent.
         edit_form: how the model changes a part of a file: `replace`, `anchors` or `patch`; `None` leaves it.
+        web_search: the tool by which the model's provider searches the web itself, as its package takes it.
 
     Raises:
         ProfileError: when excluded middleware is required, or named in a form that names nothing; for an
@@ -76,6 +77,7 @@ class HarnessProfile:
     extra_middleware: Extra = ()
     general_purpose_subagent: GeneralPurposeSubagentProfile | None = None
     edit_form: EditForm | None = None
+    web_search: Mapping[str, Any] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
         _check_fields(self, classes=True)
@@ -106,6 +108,7 @@ class HarnessProfileConfig:
         excluded_middleware: names of middleware that the agent goes without.
         general_purpose_subagent: changes to the general-purpose subagent.
         edit_form: how the model changes a part of a file: `replace`, `anchors` or `patch`; `None` leaves it.
+        web_search: the tool by which the model's provider searches the web itself, as its package takes it.
 
     Raises:
         ProfileError: when excluded middleware is required, or named in a form that names nothing; for an
@@ -120,6 +123,7 @@ class HarnessProfileConfig:
     excluded_middleware: frozenset[str] = frozenset()
     general_purpose_subagent: GeneralPurposeSubagentProfile | None = None
     edit_form: EditForm | None = None
+    web_search: Mapping[str, Any] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
         _check_fields(self, classes=False)
@@ -135,6 +139,7 @@ class HarnessProfileConfig:
             "excluded_middleware": sorted(self.excluded_middleware) or None,
             "general_purpose_subagent": None if general is None else general.to_dict(),
             "edit_form": self.edit_form,
+            "web_search": None if self.web_search is None else dict(self.web_search),
         }
         return {key: value for key, value in found.items() if value is not None}
 
@@ -195,6 +200,7 @@ def merge_profiles(base: HarnessProfile, override: HarnessProfile) -> HarnessPro
             base.general_purpose_subagent, override.general_purpose_subagent
         ),
         edit_form=_set(override.edit_form, base.edit_form),
+        web_search=_set(override.web_search, base.web_search),
     )
 
 
@@ -235,6 +241,7 @@ def _check_fields(profile: HarnessProfile | HarnessProfileConfig, *, classes: bo
     if profile.edit_form not in (None, *EDIT_TOOLS):
         forms = ", ".join(map(repr, EDIT_TOOLS))
         raise ProfileError(f"edit_form must be one of {forms}, got {profile.edit_form!r}")
+    _check_type("web_search", profile.web_search, Mapping)
     _check_type("general_purpose_subagent", profile.general_purpose_subagent, GeneralPurposeSubagentProfile)
     checked = {
         "tool_description_overrides": _check_words(profile.tool_description_overrides),
