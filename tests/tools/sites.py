@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ssl
 import threading
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from socket import socket
 from typing import Any, TypeAlias
 
@@ -54,8 +56,8 @@ def respond(handler: BaseHTTPRequestHandler, status: int, body: bytes, **headers
 
 
 @contextmanager
-def serving(host: str = "127.0.0.1") -> Generator[Site]:
-    """Serve until the end of the block."""
+def serving(certificate: Path | None = None) -> Generator[Site]:
+    """Serve until the end of the block; with a certificate and its key in a file, by TLS."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -73,7 +75,14 @@ def serving(host: str = "127.0.0.1") -> Generator[Site]:
             site.connections += 1
             return accepted
 
-    server = Server((host, 0), Handler)
+        def handle_error(self, request: Any, client_address: Any) -> None:
+            """Say nothing: that a client breaks off is what some tests are about."""
+
+    server = Server(("127.0.0.1", 0), Handler)
+    if certificate:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate)
+        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     site = Site(server.server_address[1])
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()

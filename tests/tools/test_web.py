@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import gzip
+import os
+import socket
 import subprocess
 import sys
 import time
 import zlib
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler
+from ipaddress import ip_address
+from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from langchain.agents import create_agent
 from langchain_core.messages import ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
@@ -19,6 +28,7 @@ from langgraph.types import Command
 
 from deepagents import create_deep_agent
 from deepagents.errors import ConfigError
+from deepagents.middleware import CodeModeMiddleware
 from deepagents.testing import ScriptedModel, call
 from deepagents.tools import web_fetch
 from tests.conftest import CallMode, NetworkRefused
@@ -554,3 +564,79 @@ def test_an_agent_that_may_fetch_from_everywhere_asks_nobody(call_mode: CallMode
         answer = call_mode.invoke(create_deep_agent(model, tools=[fetch]), {"messages": "Go"})["messages"][-2]
 
     assert "own networks" in answer.text
+
+
+def make_certificate(path: Path, host: str) -> Path:
+    """Write a certificate for a host that vouches for itself, with its key."""
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address(host))]), critical=True)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, SHA256())
+    )
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    path.write_bytes(made.public_bytes(Encoding.PEM) + private)
+    return path
+
+
+FETCH = """
+import sys
+from deepagents.tools import web_fetch
+print(web_fetch([sys.argv[1]]).invoke({"url": sys.argv[2]}).text)
+"""
+
+
+def fetch_trusting(certificate: Path | None, site: Site) -> str:
+    """Fetch a page by TLS in a program that trusts a certificate, or none but those of browsers."""
+    url = site.at("/x").replace("http:", "https:")
+    trusted = {"SSL_CERT_FILE": str(certificate)} if certificate else {}
+    ran = subprocess.run(
+        [sys.executable, "-c", FETCH, site.host, url],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, **trusted},
+    )
+    return ran.stdout
+
+
+def test_a_page_by_tls_is_read_where_its_certificate_is_trusted(tmp_path: Path) -> None:
+    right = make_certificate(tmp_path / "right.pem", "127.0.0.1")
+    wrong = make_certificate(tmp_path / "wrong.pem", "127.0.0.2")
+    with serving(right) as site:
+        site.place("/x", "hello", "text/plain")
+        texts = [fetch_trusting(right, site), fetch_trusting(None, site)]
+    with serving(wrong) as site:
+        site.place("/x", "hello", "text/plain")
+        texts.append(fetch_trusting(wrong, site))
+
+    assert "hello" in texts[0]
+    assert "certificate verify failed" in texts[1]
+    assert "certificate is not valid for '127.0.0.1'" in texts[2]
+
+
+def test_a_server_that_never_shakes_hands_is_given_up() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        host = f"127.0.0.1:{silent.getsockname()[1]}"
+        found = web_fetch([host], timeout=0.5).invoke({"url": f"https://{host}/"})
+
+    assert found.text.endswith("did not answer within 0.5 seconds. [timeout]")
+
+
+def test_a_program_of_the_model_reaches_no_host_that_needs_a_question(call_mode: CallMode) -> None:
+    code = f"await web_fetch(url={ELSEWHERE!r})"
+    with ScriptedModel(call("run_code", code=code), "Done.") as model:
+        agent = create_deep_agent(
+            model,
+            tools=[web_fetch(resolve=lambda *_: [ROUTABLE])],
+            middleware=[CodeModeMiddleware()],
+            checkpointer=InMemorySaver(),
+        )
+        answer = call_mode.invoke(agent, {"messages": "Go"}, THREAD)["messages"][-2]
+
+    assert answer.status == "error"
+    assert "person" in answer.text
