@@ -16,6 +16,7 @@ from deepagents import DeepAgentState, FilesystemPermission, Limits, create_deep
 from deepagents.backends import FilesystemBackend, StateBackend
 from deepagents.middleware.skills import SkillsMiddleware
 from deepagents.testing import ScriptedModel
+from deepagents.undo import FileHistory
 
 
 class Verdict(BaseModel):
@@ -52,6 +53,8 @@ OPTIONS: dict[str, Any] = {
     "limits": Limits(model_calls=5),
     "model_retries": 1,
     "fallback_models": [ScriptedModel()],
+    "mcp": {"clock": {"command": "clock"}},
+    "file_history": FileHistory(Path(__file__).parent / "none"),
     "tool_search": True,
 }
 GETTERS = ["get_input_jsonschema", "get_output_jsonschema", "get_context_jsonschema"]
