@@ -8,7 +8,6 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
@@ -36,10 +35,7 @@ START = call("start_async_task", description="Dig.", subagent_type="digger")
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[AgentServer]:
-    """Serve without certificates: reading them for each client takes longer than most of the tests."""
-    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
-    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
+def server() -> Iterator[AgentServer]:
     with agent_server() as running:
         yield running
 

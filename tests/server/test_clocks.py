@@ -23,7 +23,7 @@ from tests.server.serving import GRAPHS, serving
 from tests.server.test_runs import last, say
 
 _SKEWS = (2, 20, 3600, -2, -20, -3600, 0)
-_THREADS = int(os.environ.get("CLOCK_THREADS", "2"))
+_THREADS = int(os.environ.get("CLOCK_THREADS", "1"))
 
 
 @pytest.fixture(scope="module")

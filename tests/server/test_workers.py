@@ -173,10 +173,10 @@ async def test_batches_for_the_same_threads_do_not_wait_for_each_other_forever(
     asked = [{"assistant_id": "echo", "thread_id": thread, "input": say("hello")} for thread in threads]
 
     async with httpx.AsyncClient(base_url=shared.url, timeout=60) as plain:
-        batches = [plain.post("/runs/batch", json=asked[::order]) for order in (1, -1) * 6]
+        batches = [plain.post("/runs/batch", json=asked[::order]) for order in (1, -1) * 3]
         answers = await asyncio.gather(*batches)
 
-    assert [answer.status_code for answer in answers] == [200] * 12
+    assert [answer.status_code for answer in answers] == [200] * 6
     for thread in threads:
         await client.threads.delete(thread)
 
@@ -341,7 +341,7 @@ async def test_a_worker_takes_over_no_more_than_it_has_room_for(shared: Shared, 
 
             ending.end(signal.SIGKILL)
             while (await client.runs.get(*lost[:2]))["status"] == "running":
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(0.5)
             states = [(await client.runs.get(*run[:2]))["status"] for run in (lost, kept)]
             assert states == ["pending", "running"]
 
