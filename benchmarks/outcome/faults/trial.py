@@ -27,7 +27,7 @@ STEPS = 80
 
 @dataclass(frozen=True)
 class Job:
-    """What is tried by each reader: every task at each rate and seed, and every drift of every edit."""
+    """What each reader tries: every task at each rate and seed, and of every edit all drifts or `one`."""
 
     rates: tuple[float, ...]
     rounds: int
@@ -35,6 +35,7 @@ class Job:
     drifts: bool
     tasks: int = len(TASKS)
     form: Form = "replace"
+    one: str = ""
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def attempts(arm: str, job: Job) -> Iterator[Attempt]:
                     yield _attempt("tasks", arm, task, Plan(rate, seed, reader), rate, job.form)
         for task in EDITS if job.drifts else ():
             for way in WAYS_OF[job.form]:
-                if can_drift(way, task.steps[-1], task.files):
+                if job.one in ("", way) and can_drift(way, task.steps[-1], task.files):
                     plan = Plan(0, 0, reader, forced=Slip("drift", way), retries=2)
                     yield _attempt("drifts", arm, task, plan, way, job.form)
 
