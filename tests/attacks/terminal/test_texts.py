@@ -129,6 +129,7 @@ async def test_no_question_steers_the_terminal(name: str, directory: Path) -> No
     # A path with control characters is refused unasked.
     path = "PWN\u202e\u2066\U0001d173"
     (directory / path).write_text(f"{HOSTILE}\n{HOSTILE}")
+    args["new_string"] = f"{HOSTILE}!"
     request = ApprovalRequest("1", name, {**args, "file_path": f"/{path}", "replace_all": True})
     written = await asked(request, directory, "?", "e", f"{HOSTILE}", ".", "y")
 
