@@ -131,3 +131,16 @@ def test_a_call_that_a_pattern_makes_wait_is_made_by_no_program(call_mode: CallM
         [answer] = results(call_mode.invoke(agent, ASK, THREAD))
 
     assert "mcp__one__echo waits for a person, and a program cannot wait" in answer.text
+
+
+def test_tools_of_servers_are_values_also_without_a_search(call_mode: CallMode) -> None:
+    code = "f = mcp__one__echo\nprint(tool_help('mcp__one__echo').splitlines()[0])\nawait f(city='Rome')"
+    with (
+        MCPServers({"one": crooked("echo")}) as servers,
+        ScriptedModel(call("run_code", code=code), "Done.") as model,
+    ):
+        agent = create_deep_agent(model, mcp=servers, middleware=[CodeModeMiddleware()], tool_search=False)
+        [answer] = results(call_mode.invoke(agent, ASK, THREAD))
+
+    assert answer.text == 'mcp__one__echo: A tool.\n{"city": "Rome"}'
+    assert "search_tools" not in model.asked[0].tool_names

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from deepagents.undo.agents import AgentFiles
 
 FILES, SUBAGENTS, ASYNC_SUBAGENTS = "FilesystemMiddleware", "SubAgentMiddleware", "AsyncSubAgentMiddleware"
-APPROVAL, LIMITS = "HumanInTheLoopMiddleware", "LimitsMiddleware"
+APPROVAL, CODE_MODE, LIMITS = "HumanInTheLoopMiddleware", "CodeModeMiddleware", "LimitsMiddleware"
 
 Compile: TypeAlias = Callable[["Build"], Runnable[Any, Any]]
 

@@ -17,7 +17,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 
 from deepagents._agent.artifacts import hide_artifacts
-from deepagents._agent.build import APPROVAL, ASYNC_SUBAGENTS, FILES, LIMITS, SUBAGENTS, Build
+from deepagents._agent.build import APPROVAL, ASYNC_SUBAGENTS, CODE_MODE, FILES, LIMITS, SUBAGENTS, Build
 from deepagents._agent.plan import AgentPlan
 from deepagents._agent.validation import validate
 from deepagents._deprecation import already_warned
@@ -323,7 +323,9 @@ def tool_search(build: Build, given: Given) -> Middleware | None:
         return given
     mode: ToolSearch = given.tool_search if isinstance(given, ToolSearchMiddleware) else plan.tool_search
     may_have_others = plan.tools or plan.mcp or plan.middleware or build.extras
-    if given is None and (mode is False or not may_have_others):
+    # Programs find by it the tools that other middleware adds.
+    is_needed = CODE_MODE in build.overrides or (mode is not False and may_have_others)
+    if given is None and not is_needed:
         return None
     # A request that was made for the search of one provider cannot be sent to another.
     if mode == "provider" and len({*map(model_provider, (plan.model, *plan.fallback_models))}) > 1:

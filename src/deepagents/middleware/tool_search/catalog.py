@@ -62,9 +62,13 @@ class Catalog:
         self.tools: Sequence[Any] = [_without_mark(each) for each in given]
         self.names: Sequence[str | None] = [tool_name(each) for each in given]
         self._held: dict[int, Held] = {}
-        self._costs = [
+
+    @cached_property
+    def _costs(self) -> list[tuple[str, BaseTool, bool | None, str | None, int]]:
+        """What can be held back: name, tool, mark, server, and how many characters describe it."""
+        return [
             (name, tool, _find_mark(given), find_server(tool), len(json.dumps(schema_of(tool), default=str)))
-            for name, given, tool in zip(self.names, given, self.tools, strict=True)
+            for name, given, tool in zip(self.names, self._given, self.tools, strict=True)
             # A provider runs what is given as a dict; only what is called here can be loaded later.
             if name and isinstance(tool, BaseTool) and not isinstance(tool, SpecTool)
         ]

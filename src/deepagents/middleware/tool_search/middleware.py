@@ -91,19 +91,17 @@ class ToolSearchMiddleware(BaseMiddleware):
     async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
         own = self.tools[0]
         given = [each for each in request.tools if each is not own]
-        # The caller may have a tool of this name, a profile may exclude ours, and a provider may search.
-        is_ours = len(given) < len(request.tools) and not any(map(is_provider_search, given))
-        if not is_ours or self.tool_search is False:
-            return await inner(handler, with_changes(request, tools=given))
         catalog = self._catalog
         if not catalog.is_of(given):
             # Read once: another thread may have put its own here before the next line.
             catalog = self._catalog = Catalog(given)
-        if SEARCH_TOOLS in catalog.names:
-            return await inner(handler, with_changes(request, tools=given))
-        held = catalog.hold_back(self._budget(request.model))
+        # A profile may exclude ours, the caller may have a tool of this name, and a provider may search.
+        is_offered = len(given) < len(request.tools) and SEARCH_TOOLS not in catalog.names
+        searches = is_offered and self.tool_search is not False and not any(map(is_provider_search, given))
+        held = catalog.hold_back(self._budget(request.model)) if searches else _NOTHING_HELD
         self._seen[place_of_agent()] = catalog, held
-        return await inner(handler, with_changes(request, tools=self._choose_shown(request, catalog, held)))
+        shown = self._choose_shown(request, catalog, held) if searches else given
+        return await inner(handler, with_changes(request, tools=shown))
 
     def _budget(self, model: BaseChatModel) -> int:
         """Return how many tokens the descriptions of tools may cost."""
