@@ -25,7 +25,7 @@ from deepagents_cli.approval.guarded import (
     kinds_at,
     needs_of,
 )
-from deepagents_cli.approval.rules import Action, program_of
+from deepagents_cli.approval.rules import Action, is_of_server, program_of
 from deepagents_cli.approval.verdicts import EXACTLY, Facts
 
 _LARGEST_PREVIEW: Final = 10_000_000
@@ -36,12 +36,14 @@ class Reach:
     """The files and commands that an agent's calls reach, as this machine names them.
 
     `network`: whether commands in the sandbox reach any of it. `own` is what this program obeys and keeps.
+    `servers` are the MCP servers, and whether each is one of the person's own.
     """
 
     backend: FilesystemBackend
     directory: Path
     network: bool = field(default=False, kw_only=True)
     own: OwnFiles | None = field(default=None, kw_only=True)
+    servers: Mapping[str, bool] = field(default_factory=dict[str, bool], kw_only=True)
     specs: Mapping[str, ToolSpec] = field(default_factory=specs_by_name, kw_only=True)
 
     @property
@@ -69,13 +71,14 @@ class Reach:
         """The rules about what this program obeys and keeps."""
         return self.own.rules(self.places) if self.own else ()
 
-    def find_facts(
-        self, spec: ToolSpec, args: Mapping[str, Any], links: Mapping[str, str]
-    ) -> Sequence[Facts]:
-        """Find what is known of a call now, for each path that it names.
+    def find_facts(self, name: str, args: Mapping[str, Any], links: Mapping[str, str]) -> Sequence[Facts]:
+        """Find what is known of a call now, for each path that it names; nothing of a tool that is not known.
 
         `links` is where these led when the call was made, for those that led elsewhere.
         """
+        spec = self.specs.get(name)
+        if spec is None:
+            return [Facts("tool", (name,))] if is_of_server(name) else []
         found = [self._find_facts(part, given, links) for part, given in spec.parts(args)]
         return found or [Facts(action_of(spec))]
 
@@ -106,7 +109,9 @@ class Reach:
         Args:
             looks: whether the content of a file may show it, too.
         """
-        spec, args = self.specs[request.name], request.args
+        spec, args = self.specs.get(request.name), request.args
+        if spec is None:
+            return None
         try:
             if spec.about_background and self.backend.capabilities().background:
                 commands = cast("SandboxBackendProtocol", self.backend)

@@ -19,11 +19,13 @@ from deepagents.tools import ToolSpec, specs_by_name, web_fetch
 from deepagents_cli.approval.facts import Reach
 from deepagents_cli.approval.guarded import command_rules, file_rules, find_protected
 from deepagents_cli.approval.rules import (
+    ALL_TOOLS,
     Action,
     Permission,
     Remembered,
     Rule,
     covers,
+    is_of_server,
     read_rule,
     remember,
 )
@@ -106,8 +108,8 @@ class Policy(Reach):
         """
         can = self.backend.capabilities()
         config = {"allowed_decisions": [*_DECISIONS], "when": partial(self.asks, most=most)}
-        gated = (each for each in self.specs.values() if each.asks_by_default and each.is_possible(can))
-        return {spec.name: config for spec in gated}
+        gated = [each.name for each in self.specs.values() if each.asks_by_default and each.is_possible(can)]
+        return dict.fromkeys([*gated, *([ALL_TOOLS] if self.servers else [])], config)
 
     def permissions(self) -> list[FilesystemPermission]:
         """Return the rules about paths for an agent that begins in this mode."""
@@ -126,24 +128,24 @@ class Policy(Reach):
         whatever the answer was.
         """
         call: Mapping[str, Any] = request.tool_call
-        spec, call_id = self.specs.get(call["name"]), call["id"]
-        if spec is None or not _is_valid(spec, call["args"]):
+        name, call_id = call["name"], call["id"]
+        if not self._can_run(name, call["args"]):
             return False
         if call_id in self._seen and self._seen[call_id].waits:
             return True
         seen = _Seen(most, links_of(request.state, call_id))
-        waits = self._decide(spec, call["args"], seen)[0].kind != "allow"
+        waits = self._decide(name, call["args"], seen)[0].kind != "allow"
         self._seen[call_id] = replace(seen, waits=waits)
         return waits
 
     def judge(self, request: ApprovalRequest) -> Verdict:
         """Decide about a call that waits: what cannot be done is refused, and only the rest asks a person."""
-        spec, seen = self.specs.get(request.name), self._seen.get(request.tool_call_id, _Seen())
+        seen = self._seen.get(request.tool_call_id, _Seen())
         # Also one that an earlier process asked about.
         self._seen[request.tool_call_id] = replace(seen, waits=True)
-        if spec is None:
+        if not (request.name in self.specs or is_of_server(request.name)):
             return ALLOW if self.mode == "full" else ASK
-        verdict, facts = self._decide(spec, request.args, seen)
+        verdict, facts = self._decide(request.name, request.args, seen)
         if verdict.kind != "ask":
             return verdict
         # A guarded file is not looked into unasked: whether a text is in it would be told by the refusal.
@@ -155,13 +157,13 @@ class Policy(Reach):
 
     def facts_of(self, request: ApprovalRequest) -> Facts | None:
         """Find what is known of a call that waits; `None` for one of a tool that is not known."""
-        spec = self.specs.get(request.name)
         seen = self._seen.get(request.tool_call_id, _Seen())
-        return None if spec is None else merge_facts(self.find_facts(spec, request.args, seen.links))
+        found = self.find_facts(request.name, request.args, seen.links)
+        return merge_facts(found) if found else None
 
     def offers(self, facts: Facts | None) -> dict[str, str]:
         """Return what "always" can mean for a call of which this is known: rules, and what they mean."""
-        return {} if facts is None or self.watched else offers_for(facts, self.directory)
+        return {} if facts is None or self.watched else offers_for(facts, self.directory, self.servers)
 
     def remember(self, rule: str, scope: Scope) -> None:
         """Let calls through by a rule from now on: in this session, in this directory, or everywhere.
@@ -169,7 +171,8 @@ class Policy(Reach):
         Raises:
             ValueError: for what is not a rule.
         """
-        made = remember(read_rule(rule), scope, self.directory, confined=self.confined)
+        brought = [name for name, is_own in self.servers.items() if not is_own]
+        made = remember(read_rule(rule), scope, self.directory, confined=self.confined, brought=brought)
         # First: where it cannot be kept, it holds in this session.
         self.remembered.append(made)
         if made.kept and self.keep:
@@ -196,17 +199,23 @@ class Policy(Reach):
 
     def usual(self, tool: str) -> Literal["allow", "ask", "refuse"]:
         """Return what becomes of an ordinary call of a tool in the present mode."""
-        spec = self.specs.get(tool)
-        return "allow" if spec is None else self._decide(spec, {}, _Seen())[0].kind
+        known = tool in self.specs or is_of_server(tool)
+        return self._decide(tool, {}, _Seen())[0].kind if known else "allow"
 
-    def _decide(self, spec: ToolSpec, args: Mapping[str, Any], seen: _Seen) -> tuple[Verdict, Facts]:
+    def _can_run(self, tool: str, args: Mapping[str, Any]) -> bool:
+        """Return whether a call would do anything, as far as its arguments show."""
+        spec = self.specs.get(tool)
+        return is_of_server(tool) if spec is None else _is_valid(spec, args)
+
+    def _decide(self, tool: str, args: Mapping[str, Any], seen: _Seen) -> tuple[Verdict, Facts]:
         mode: Mode = min((self.mode, seen.most), key=_FREER.index)
-        if spec.effect == "run" and isinstance(command := args.get("command"), str):
+        spec = self.specs.get(tool)
+        if spec and spec.effect == "run" and isinstance(command := args.get("command"), str):
             # A command keeps the rights of the mode in which it was let through.
             self._begun[command] = mode
-        found = self.find_facts(spec, args, seen.links)
+        found = self.find_facts(tool, args, seen.links)
         facts, rules = merge_facts(found), [each.rule for each in self.remembered]
-        if self.watched and spec.asks_by_default and mode != "plan":
+        if self.watched and (spec is None or spec.asks_by_default) and mode != "plan":
             mode, rules = "ask", []
         elif not facts.guarded:
             rules += self._granted

@@ -3,23 +3,25 @@
 A rule is a remembered decision of the library, about what a call does rather than about one tool. For people
 and settings it is one line of text, which is its key: `command: git status`, `commands: git log`,
 `edit: /x/a.py`, `edits: /x/src`, `delete: /x/a.py`, `read: /x/.env`, `host: example.org`,
-`fetch: example.org`.
+`fetch: example.org`, `tool: mcp__tickets__find`, `tools: mcp__tickets__*`.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from deepagents.decisions import RememberedDecision
+from deepagents.mcp.names import PREFIX, may_name_tool, tool_name
 from deepagents_cli.values import SCOPES, Scope
 
-Action: TypeAlias = Literal["command", "edit", "delete", "read", "host", "fetch"]
+Action: TypeAlias = Literal["command", "edit", "delete", "read", "host", "fetch", "tool"]
 Rule: TypeAlias = RememberedDecision
 
 _KINDS: Final[Mapping[str, tuple[Action, bool]]] = {
@@ -31,6 +33,8 @@ _KINDS: Final[Mapping[str, tuple[Action, bool]]] = {
     "read": ("read", False),
     "host": ("host", False),
     "fetch": ("fetch", False),
+    "tool": ("tool", False),
+    "tools": ("tool", True),
 }
 """With which word a rule begins: what it lets through, and whether its value is a pattern."""
 
@@ -67,6 +71,9 @@ _STEERS: Final = (
 """Options by which a harmless program runs another or writes a file; programs take them abbreviated too."""
 _SHORT_STEERS: Final = {"curl": "KOTo", "git": "COcoux", "make": "CEIf", "sort": "o", "tar": "FI"}
 _FIND_ACTS: Final = ("-exec", "-ok", "-delete", "-fprint", "-fls")
+ALL_TOOLS: Final = f"{PREFIX}*"
+READ_RESOURCE: Final = "read_mcp_resource"
+"""The tool by which a model names to a server what it wants to read."""
 _HOST: Final = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})+")
 # What stands for itself in a shell. Look-alikes, other spaces and expansions are none of it.
 # It never steps back (`+`), as otherwise a long word would take for ever.
@@ -99,12 +106,19 @@ def read_rule(text: str) -> Rule:
         )
     if kind in ("host", "fetch") and not is_host(value):
         raise ValueError(f"{text!r}: write one host, such as example.org")
+    if kind in ("tool", "tools") and not value.startswith(PREFIX):
+        raise ValueError(f"{text!r}: write tools of an MCP server, such as {PREFIX}tickets__*")
     return make_rule(kind, value)
 
 
 def is_relative(rule: Rule) -> bool:
     """Return whether a rule names files from a directory, such as `./build.sh`: others elsewhere."""
     return rule.name == "command" and re.search(r"(?:^|[\s=:'\"])(?![/\s])[^\s]*/", rule.key) is not None
+
+
+def is_of_server(tool: str) -> bool:
+    """Return whether a tool is one of an MCP server, or reads what one has."""
+    return tool.startswith(PREFIX) or tool == READ_RESOURCE
 
 
 def is_host(text: str) -> bool:
@@ -135,26 +149,31 @@ class Remembered(NamedTuple):
         return SCOPES["directory"] if self.kept.directory == directory else f"in {self.kept.directory}"
 
 
-def remember(rule: Rule, scope: Scope, directory: Path, *, confined: bool) -> Remembered:
-    """Return a rule as it is to be kept for a scope."""
+def remember(
+    rule: Rule, scope: Scope, directory: Path, *, confined: bool, brought: Iterable[str] = ()
+) -> Remembered:
+    """Return a rule as it is to be kept for a scope; `brought` are the servers that are not the person's."""
     # Without the sandbox a command can do anything, so a rule about it is not kept for later.
     if scope == "session" or not (confined or rule.name != "command"):
         return Remembered(rule)
-    here = scope == "directory" or is_relative(rule)
+    here = scope == "directory" or is_relative(rule) or _is_about(rule, brought)
     return Remembered(rule, Permission(rule.key, directory if here else None))
 
 
-def rules_in(kept: Iterable[Permission], directory: Path, *, confined: bool = True) -> list[Remembered]:
+def rules_in(
+    kept: Iterable[Permission], directory: Path, *, confined: bool = True, brought: Collection[str] = ()
+) -> list[Remembered]:
     """Return the kept rules that hold in a directory; what is not a rule lets nothing through.
 
-    Those about commands hold in the sandbox alone (`confined`), and those about files of a directory there.
+    Those about commands hold in the sandbox alone (`confined`). Those about files of a directory, and about
+    servers that are `brought` there, hold there: elsewhere, something else may have the same name.
     """
     found: list[Remembered] = []
     for each in kept:
         if each.directory is None or directory.is_relative_to(each.directory):
             with suppress(ValueError):
                 rule = read_rule(each.rule)
-                holds = not is_relative(rule) or each.directory == directory
+                holds = each.directory == directory or not (is_relative(rule) or _is_about(rule, brought))
                 found += [Remembered(rule, each)] if holds and (confined or rule.name != "command") else []
     return found
 
@@ -169,7 +188,15 @@ def covers(rules: Iterable[Rule], action: Action, value: str, *, exactly: bool =
     )
 
 
+def _is_about(rule: Rule, servers: Iterable[str]) -> bool:
+    """Return whether a rule may be about a tool of one of these servers."""
+    value = rule.key.partition(":")[2].strip()
+    return rule.name == "tool" and any(may_name_tool(value, each) for each in servers)
+
+
 def _is_like(action: str, pattern: str, value: str) -> bool:
+    if action == "tool":
+        return fnmatchcase(value, pattern)
     if action == "command":
         return _begins(split_plain(value) or [], pattern)
     return PurePosixPath(value).is_relative_to(pattern)
@@ -184,6 +211,22 @@ def offers_for_command(command: str, *, exactly: bool) -> dict[str, str]:
     prefix = _prefix_of(words) if words else None
     if prefix and words and _begins(words, prefix):
         offers[f"commands: {prefix}"] = f"commands that begin with `{prefix}`"
+    return offers
+
+
+def offers_for_tool(name: str, servers: Collection[str]) -> dict[str, str]:
+    """Return the rules that could let a tool of a server through from now on, with what each means."""
+    offers = {f"tool: {name}": f"`{name}`, with any arguments"}
+    for server in servers:
+        pattern = f"{PREFIX}{server}__*"
+        # Where another name could be meant too, a person would agree to more than is said.
+        is_plain = tool_name(server, "x") == f"{pattern[:-1]}x"
+        if (
+            is_plain
+            and fnmatchcase(name, pattern)
+            and sum(may_name_tool(pattern, each) for each in servers) == 1
+        ):
+            offers[f"tools: {pattern}"] = f"all tools of the MCP server `{server}`"
     return offers
 
 

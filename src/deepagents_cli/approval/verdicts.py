@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import PurePath
 from typing import Final, Literal, NamedTuple
 
 from deepagents_cli.approval.guarded import Kind
-from deepagents_cli.approval.rules import Action, Rule, covers, is_host, offers_for_command
+from deepagents_cli.approval.rules import (
+    Action,
+    Rule,
+    covers,
+    is_host,
+    offers_for_command,
+    offers_for_tool,
+)
 from deepagents_cli.values import Mode
 
 PLANNING: Final = (
@@ -39,10 +46,10 @@ ASK: Final = Verdict("ask")
 class Facts(NamedTuple):
     """What is known of a call beyond its text.
 
-    `about` is the command; the host of a page; or the path that it names and those to which that leads, as
-    this machine calls them. `guarded` is why one of them, or something that a command names, is guarded.
-    `harmless`: a command changes nothing in plan mode, because all that it reaches is read-only then. What is
-    typed into a command that runs is `about` nothing that a rule could name.
+    `about` is the command; the host of a page; the name of a server's tool; or the path that it names and those
+    to which that leads, as this machine calls them. `guarded` is why one of them, or something that a command
+    names, is guarded. `harmless`: a command changes nothing in plan mode, because all that it reaches is
+    read-only then. What is typed into a command that runs is `about` nothing that a rule could name.
     """
 
     action: Action
@@ -76,6 +83,9 @@ def decide(facts: Facts, mode: Mode, rules: Sequence[Rule]) -> Verdict:
         return Verdict("refuse", UNNAMED) if mode == "full" else ASK
     if mode == "full":
         return ALLOW
+    if mode == "plan" and action == "tool":
+        # Nobody knows whether it changes something, so the person says, whatever holds in other modes.
+        return ASK
     may_plan = action == "read" or (action == "command" and about and facts.harmless)
     if mode == "plan" and not may_plan:
         return Verdict("refuse", PLANNING)
@@ -84,12 +94,19 @@ def decide(facts: Facts, mode: Mode, rules: Sequence[Rule]) -> Verdict:
     # A command that is harmless changes nothing in a repository, whatever the answer.
     planned = mode == "plan" and action == "command"
     guarded = facts.guarded & {"secrets"} if planned else facts.guarded
-    free = action == "read" or planned or (mode == "auto" and (facts.confined or action != "command"))
+    free = (
+        action == "read"
+        or planned
+        or (mode == "auto" and (facts.confined or action not in ("command", "tool")))
+    )
     return ALLOW if free and not guarded else ASK
 
 
-def offers_for(facts: Facts, directory: PurePath) -> dict[str, str]:
-    """Return what "always" can mean for a call of an agent in this directory: rules, and what they mean."""
+def offers_for(facts: Facts, directory: PurePath, servers: Collection[str] = ()) -> dict[str, str]:
+    """Return what "always" can mean for a call of an agent in this directory: rules, and what they mean.
+
+    `servers` are the MCP servers whose tools the agent has.
+    """
     # A call by way of a link is about two paths, and the link may lead elsewhere later.
     if len(facts.about) != 1 or not (path := facts.about[0]).isprintable():
         return {}
@@ -97,6 +114,8 @@ def offers_for(facts: Facts, directory: PurePath) -> dict[str, str]:
         return offers_for_command(path, exactly=facts.exactly)
     if facts.action == "fetch":
         return {f"fetch: {path}": f"pages of {path}"} if is_host(path) else {}
+    if facts.action == "tool":
+        return offers_for_tool(path, servers)
     offers = {f"{facts.action}: {path}": f"{_ON_FILES[facts.action]} of {os.path.relpath(path, directory)}"}
     if facts.action == "edit" and not facts.guarded:
         above = PurePath(path).parent

@@ -68,6 +68,7 @@ def add_work(parser: argparse.ArgumentParser) -> None:
         "--thread", metavar="NAME", help="use the session of this name or id; a new one gets the id"
     )
     _add_commands(parser)
+    _add_servers(parser)
     _add_limits(parser)
     add_debug(parser)
 
@@ -93,6 +94,21 @@ def _add_commands(run: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--shell", action="store_true", help="run commands without the sandbox, with all your rights"
     )
+
+
+def _add_servers(run: argparse.ArgumentParser) -> None:
+    group = run.add_argument_group(
+        "servers", "MCP servers whose tools the agent has; each call is asked about"
+    )
+    group.add_argument(
+        "--mcp",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FILE",
+        help="use the servers in this file, written like a .mcp.json; may be repeated",
+    )
+    group.add_argument("--no-mcp", action="store_true", help="use no other servers")
 
 
 def _add_limits(run: argparse.ArgumentParser) -> None:

@@ -61,6 +61,7 @@ class Settings:
     permissions: tuple[Permission, ...] = ()
     trusted: tuple[TrustedDirectory, ...] = ()
     hooks: tuple[Hook, ...] = ()
+    servers: Mapping[str, Any] = field(default_factory=dict[str, Any])
     notices: tuple[str, ...] = ()
 
 
@@ -260,6 +261,12 @@ def _tables(value: Any, base: Path, *, read: Callable[[dict[str, Any], Path], An
     return tuple(read(each, base) for each in cast("list[dict[str, Any]]", value))
 
 
+def _table(value: Any, base: Path) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError("write tables, as in [servers.NAME]")
+    return cast("dict[str, Any]", value)
+
+
 def _permission(table: dict[str, Any], base: Path) -> Permission:
     _only(table, "rule", "directory")
     directory = table.get("directory")
@@ -321,6 +328,7 @@ KEYS: Final[Mapping[str, _Key]] = {
     **{f"hooks.{event}": _Key(partial(_hooks, event=event), "trusted") for event in EVENTS},
     "permissions": _Key(partial(_tables, read=_permission), "never"),
     "trusted": _Key(partial(_tables, read=_read_trusted), "never"),
+    "servers": _Key(_table, "never"),
 }
 """Every setting: how its value is read, and whether a project may set it."""
 _TABLES: Final = ("limits", "hooks")

@@ -14,6 +14,7 @@ from deepagents_cli.project.agents import FileAgent, find_agents
 from deepagents_cli.project.commands import FileCommand, find_commands
 from deepagents_cli.project.plugins import read_hooks
 from deepagents_cli.project.project import Project
+from deepagents_cli.project.servers import Server, find_brought, servers_in, usable
 from deepagents_cli.project.settings import (
     Chosen,
     Hook,
@@ -24,6 +25,7 @@ from deepagents_cli.project.settings import (
     merge,
     read_project,
     read_user,
+    user_file,
     widens,
 )
 from deepagents_cli.text import clean, one_line
@@ -51,6 +53,7 @@ class Setup:
     settings: Settings
     agents: Mapping[str, FileAgent]
     commands: Mapping[str, FileCommand]
+    servers: Mapping[str, Server]
     items: Sequence[Item]
     digest: str
     trusted: bool
@@ -73,7 +76,9 @@ def load_setup(
     projects = [*read_project(project), *(each for each in hooks.values() if each not in own_hooks)]
     agents, notices = find_agents(project)
     commands, further = find_commands(project)
+    brought, of_files = find_brought(project)
     items = [*_find_items(projects, agents, commands)]
+    items += [Item("server", each.name, each.describe()) for each in brought]
     digest = _digest(items)
     own = merge(user)
     trusted = trust or not items or _is_trusted(own, project, digest)
@@ -87,9 +92,12 @@ def load_setup(
             for name, each in commands.items()
             if each.trusted or not _runs_more(each)
         }
-    own_notices = [*project.describe_home(), *project.problems(), *of_plugins]
-    all_notices = [*map(one_line, own_notices), *settings.notices, *notices, *further]
-    return Setup(project, settings, agents, commands, items, digest, trusted, all_notices)
+    path = user_file(project.home, environment)
+    own_servers = servers_in(settings.servers, path, "person")
+    servers, of_servers = usable([*own_servers, *(brought if trusted else ())])
+    own_notices = [*project.describe_home(), *project.problems(), *of_plugins, *of_files]
+    all_notices = [*map(one_line, own_notices), *settings.notices, *notices, *further, *of_servers]
+    return Setup(project, settings, agents, commands, servers, items, digest, trusted, all_notices)
 
 
 def describe_untrusted(setup: Setup) -> str | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
+from types import MappingProxyType
 from typing import Any, Final
 
 from langchain.agents.middleware import AgentMiddleware
@@ -18,6 +19,7 @@ from deepagents import create_deep_agent
 from deepagents.backends.filesystem import FilesystemBackend
 from deepagents.errors import ConfigError, UnknownModel
 from deepagents.limits import Limits
+from deepagents.mcp import MCPServers
 from deepagents.middleware.subagents import GENERAL_PURPOSE_SUBAGENT, SubAgent
 from deepagents.models import default_model, resolve_model
 from deepagents.models.prices import price_of_model
@@ -32,6 +34,7 @@ from deepagents_cli.project.commands import FileCommand, expand
 from deepagents_cli.project.hooks import Hooks, ToolHooks, TurnHooks
 from deepagents_cli.project.models import LOCAL
 from deepagents_cli.project.project import Project
+from deepagents_cli.project.servers import Server
 from deepagents_cli.project.settings import NOTHING_SET, Settings, merge, read_user, user_file
 from deepagents_cli.project.settings_file import add_permission, remove_permission
 from deepagents_cli.project.setup import Setup
@@ -201,16 +204,29 @@ def choose_backend(
 
 
 def make_policy(
-    backend: FilesystemBackend, project: Project, access: Access, model: BaseChatModel, *, yes: bool = False
+    backend: FilesystemBackend,
+    project: Project,
+    access: Access,
+    model: BaseChatModel,
+    *,
+    yes: bool = False,
+    servers: Mapping[str, Server] = MappingProxyType({}),
 ) -> Policy:
     """Make what decides about calls: with the rules of this person alone, whatever a project brings."""
     path = user_file(project.home)
     kept = merge(read_user(project.home)).permissions
+    is_own = {name: each.owner == "person" for name, each in servers.items()}
     policy = Policy(
         backend,
         project.directory,
         access.mode,
-        remembered=rules_in(kept, project.directory, confined=isinstance(backend, GuardedSandbox)),
+        remembered=rules_in(
+            kept,
+            project.directory,
+            confined=isinstance(backend, GuardedSandbox),
+            brought=[name for name, own in is_own.items() if not own],
+        ),
+        servers=is_own,
         network=bool(access.network),
         offline=not (access.network or access.asks_hosts),
         yes=yes,
@@ -241,6 +257,7 @@ def make_agent(
     schema: dict[str, Any] | None = None,
     middleware: Sequence[AgentMiddleware[Any, Any, Any]] = (),
     around_calls: Sequence[AgentMiddleware[Any, Any, Any]] = (),
+    mcp: MCPServers | None = None,
 ) -> Any:
     """Create the agent; it and its subagents stop at the calls that the policy decides about.
 
@@ -295,6 +312,7 @@ def make_agent(
         permissions=policy.permissions(),
         limits=limits,
         model_retries=default_retries(),
+        mcp=mcp,
     )
 
 

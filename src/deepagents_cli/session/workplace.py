@@ -25,6 +25,7 @@ from deepagents_cli.errors import CommandError
 from deepagents_cli.project.agents import choose_other_model
 from deepagents_cli.project.models import find_models
 from deepagents_cli.project.project import Project
+from deepagents_cli.project.servers import read_given, usable
 from deepagents_cli.project.settings import user_file
 from deepagents_cli.project.settings_file import add_trusted
 from deepagents_cli.project.setup import describe_untrusted, load_setup
@@ -44,6 +45,7 @@ from deepagents_cli.session.driver import open_saver
 from deepagents_cli.session.proposal import Proposal
 from deepagents_cli.session.record import Record
 from deepagents_cli.session.repository import Repository
+from deepagents_cli.session.servers import Servers
 from deepagents_cli.session.sessions import Sessions
 from deepagents_cli.session.usage import UsageCounter
 
@@ -73,6 +75,7 @@ class Workplace:
         self.proposed: dict[str, Proposal] = {}
         """The files that were shown before they are written."""
         self.notices: list[str] = []
+        self.servers = Servers({}, notify)
         self.saver: AsyncSqliteSaver | None = None
         self._checks_end = False
         self._resources = ExitStack()
@@ -95,8 +98,17 @@ class Workplace:
         self._checks_end = model is not None
         self.access = replace(Access.of(self.options, settings), asks_hosts=model is None)
         self.limits: Limits | None = limits_of(self.options, settings.limits)
+        self.servers = self._find_servers()
+        self.servers.begin()
         self._set_model(model or await self._find_model())
         self.saver = await open_saver(self.sessions.path)
+
+    def _find_servers(self) -> Servers:
+        given = [server for path in self.options.mcp for server in read_given(Path(path))]
+        found, problems = usable(given)
+        for problem in problems:
+            self.notify(problem)
+        return Servers({**({} if self.options.no_mcp else self.setup.servers), **found}, self.notify)
 
     async def _find_model(self) -> BaseChatModel:
         settings = self.setup.settings
@@ -113,6 +125,7 @@ class Workplace:
 
     async def close(self) -> None:
         """End what runs in the background, and close the files."""
+        await self.servers.close()
         await self.usage.finish()
         await self.repository.close()
         self._resources.close()
@@ -167,6 +180,7 @@ class Workplace:
             middleware=[steering, *([FinishCheckMiddleware()] if self._checks_end else [])],
             around_calls=around_calls,
             schema=schema,
+            mcp=self.servers.opened,
         )
 
     def _set_model(self, model: BaseChatModel) -> None:
@@ -184,7 +198,9 @@ class Workplace:
         elif isinstance(backend, AbstractContextManager):
             self._resources.enter_context(backend)
         if known is None:
-            self._policy = make_policy(backend, self.project, self.access, model, yes=self.options.yes)
+            self._policy = make_policy(
+                backend, self.project, self.access, model, yes=self.options.yes, servers=self.servers.found
+            )
         else:
             # The same policy, with the mode and the rules of this session.
             known.backend, known.watched = backend, is_local(model)

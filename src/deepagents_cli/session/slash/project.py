@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from asyncio import to_thread
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from langchain_core.tools import BaseTool
+
+from deepagents.mcp import ServerStatus
 from deepagents.middleware.skills.parse import read_header, split_skill
 from deepagents_cli.errors import CommandError
 from deepagents_cli.project.agents import FileAgent
@@ -18,6 +21,7 @@ from deepagents_cli.project.settings import KEYS, NOTHING_SET, Settings, as_text
 from deepagents_cli.project.tools import TOOLS
 from deepagents_cli.protocol import Choice, Result
 from deepagents_cli.session.conversation import Conversation
+from deepagents_cli.session.lines import count_of
 from deepagents_cli.session.proposal import Proposal
 from deepagents_cli.session.slash.parts import SlashCommand, propose
 from deepagents_cli.text import one_line
@@ -26,6 +30,7 @@ _FILE: Final = "AGENTS.md"
 _KEEP_ALL: Final = "keep all"
 _LARGEST_SKILL: Final = 1 << 20
 """Bytes."""
+_LISTED_OTHERWISE: Final = ("permissions", "trusted", "servers")
 _LONGEST: Final = 300
 """Characters of a description."""
 _INIT: Final = (
@@ -122,6 +127,51 @@ async def _tools(talk: Conversation, arguments: str) -> Result:
     return Result(text="\n".join([f"In mode {talk.mode}:{note}", "", *lines]))
 
 
+async def _servers(talk: Conversation, arguments: str) -> Result:
+    servers = talk.workplace.servers
+    if servers.opened is None:
+        return Result(text="There are no MCP servers here. `deepagents mcp add` adds one.")
+    if arguments:
+        return Result(text="\n".join(await _describe_tools(talk, arguments)))
+    lines = [
+        f"- **{one_line(name)}** {one_line(_state_of(each))} (`{one_line(str(servers.found[name].path))}`)"
+        for name, each in servers.opened.status().items()
+    ]
+    return Result(
+        text="\n".join([*lines, "", "`/mcp NAME` lists the tools of one, and starts it if it is not there."])
+    )
+
+
+def _state_of(server: ServerStatus) -> str:
+    if server.status != "ready":
+        words = {"idle": "is not started yet", "starting": "is starting", "stopped": "is switched off"}
+        return words.get(server.status) or f"is not there: {server.error}"
+    facts = [count_of(server.tools, "tool")]
+    facts += [f"changed since its start: {', '.join(server.changed)}"] if server.changed else []
+    facts += [f"left out: {', '.join(server.skipped)}"] if server.skipped else []
+    return "; ".join(facts)
+
+
+async def _describe_tools(talk: Conversation, name: str) -> list[str]:
+    """Return a line for each tool of a server, which is started first."""
+    servers, policy = talk.workplace.servers.opened, talk.workplace.policy
+    if servers is None or name not in servers.status():
+        raise CommandError(f"There is no MCP server {one_line(name)!r}; /mcp lists them")
+    await servers.astart()
+    found = [each for each in await servers.atools() if _server_of(each) == name]
+    words = {"allow": "", "ask": " asks:", "refuse": " is refused:"}
+    lines = [
+        f"- `{one_line(each.name)}`{words[policy.usual(each.name)]} {one_line(each.description)[:_LONGEST]}"
+        for each in found
+    ]
+    return [f"{one_line(name)}: {one_line(_state_of(servers.status()[name]))}", "", *lines]
+
+
+def _server_of(tool: BaseTool) -> str | None:
+    about: Mapping[str, Any] = (tool.metadata or {}).get("mcp", {})
+    return about.get("server", {}).get("name")
+
+
 async def _permissions(talk: Conversation, arguments: str) -> Result:
     policy = talk.workplace.policy
     if arguments == _KEEP_ALL:
@@ -158,7 +208,7 @@ async def _settings(talk: Conversation, arguments: str) -> Result:
 
 def _describe_settings(settings: Settings) -> Iterator[str]:
     """Yield a line for each value that was set, as it is written in a file."""
-    for name in (each for each in KEYS if "." not in each and each not in ("permissions", "trusted")):
+    for name in (each for each in KEYS if "." not in each and each not in _LISTED_OTHERWISE):
         value = getattr(settings, name)
         if value != getattr(NOTHING_SET, name):
             yield f"{name}: {as_text(value)}"
@@ -168,6 +218,8 @@ def _describe_settings(settings: Settings) -> Iterator[str]:
         yield f"hooks.{hook.event}: {hook.command}{tools}"
     if settings.permissions:
         yield f"permissions: {len(settings.permissions)}, listed by /permissions"
+    if settings.servers:
+        yield f"servers: {', '.join(settings.servers)}, listed by /mcp"
     yield from (f"trusted: {each.directory}" for each in settings.trusted)
     yield from (f"not used: {each}" for each in settings.notices)
 
@@ -198,6 +250,7 @@ COMMANDS: Sequence[SlashCommand] = (
     SlashCommand("skills", "list the skills", "", _skills),
     SlashCommand("agents", "list the subagents", "", _agents),
     SlashCommand("tools", "list the tools, and which ask", "", _tools),
+    SlashCommand("mcp", "list the MCP servers, or the tools of one", "[NAME]", _servers),
     SlashCommand("permissions", "list what is allowed for good, to remove it", "[RULE]", _permissions),
     SlashCommand("diff", "show what the agent has changed in this session", "", _diff),
     SlashCommand("init", "let the agent write an AGENTS.md", "[WISHES]", _init),
