@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from langchain.agents import create_agent
@@ -46,6 +47,18 @@ def test_its_tools_work_in_any_agent(call_mode: Any) -> None:
         [result] = results(call_mode.invoke(agent, {"messages": "Go."}))
 
     assert result.content == '{"self": 1, "config": 2, "run_manager": 3}'
+
+
+async def test_a_request_waits_for_servers_that_something_else_is_starting() -> None:
+    servers = MCPServers({"one": crooked("echo")})
+    starting = asyncio.create_task(servers.astart())
+    while servers.status()["one"].status != "starting":
+        await asyncio.sleep(0)
+
+    assert [each.name for each in await servers.atools()] == ["mcp__one__echo"]
+
+    await starting
+    await servers.aclose()
 
 
 def test_nothing_starts_before_the_first_request(call_mode: Any) -> None:

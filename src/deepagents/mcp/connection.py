@@ -66,6 +66,11 @@ class Connection:
         state = self.state
         return state.status == "idle" or (state.status == "failed" and monotonic() >= state.retry_at)
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether a request waits until it is there: it is on its way, and has never failed."""
+        return self.state.status in ("idle", "starting") and not self.state.retry_at
+
     async def start(self) -> None:
         """Start the server, unless it is there; wait until it is, or is known not to be."""
         self.begin()

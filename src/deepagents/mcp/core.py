@@ -59,7 +59,7 @@ class Core:
         known = list(self._connections.values())
         return self._closed or (
             len(known) == len(self.entries)
-            and not any(each.needs_start or each.state.is_stale for each in known)
+            and not any(each.is_awaited or each.needs_start or each.state.is_stale for each in known)
         )
 
     def call(self, work: Callable[[], Coro[T]]) -> IOCall[T]:
@@ -97,7 +97,7 @@ class Core:
         """Start what was never started, and list again what changed; what failed is tried without waiting."""
         work: list[Coro[None]] = []
         for each in self._connections.values():
-            if each.state.status in ("idle", "starting") and not each.state.was_listed:
+            if each.is_awaited:
                 work.append(each.start())
             elif each.needs_start:
                 each.begin()
