@@ -1,0 +1,116 @@
+"""The MCP servers of a conversation: trusted, listed, asked about, and back after they died."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from deepagents.events import ToolFinished
+from deepagents_cli.protocol import Ask, Notice, Ready, Trust, Trusted
+from tests.cli.openai_server import MODEL, OpenAIServer, call
+from tests.cli.session.conftest import StartWorker, Worker
+from tests.mcp.servers import crooked
+
+
+def bring(directory: Path, **entries: Any) -> None:
+    (directory / ".mcp.json").write_text(json.dumps({"mcpServers": entries}))
+
+
+def open_trusted(worker: Worker, **given: Any) -> Ready:
+    worker.begin(model=f"local-server:{MODEL}", **given)
+    worker.wait(Trust)
+    worker.send(Trusted(True))
+    return worker.wait(Ready)
+
+
+def test_a_project_s_servers_are_started_once_it_is_trusted(
+    start: StartWorker, server: OpenAIServer, directory: Path
+) -> None:
+    bring(directory, files=crooked("read", call="pid"), db=crooked("find", start="exit"))
+    distrusting = start()
+    distrusting.begin(model=f"local-server:{MODEL}")
+    shown = distrusting.wait(Trust)
+    assert [each.split(": ")[0] for each in shown.items] == ["server files", "server db"]
+    distrusting.send(Trusted(False))
+    assert "1 server" not in (notice := " ".join(distrusting.wait(Ready).notices))
+    assert "not used until you trust this directory: 2 servers" in notice
+    assert "There are no MCP servers here" in distrusting.command("mcp").text
+    assert distrusting.end() == 0
+
+    worker = start()
+    open_trusted(worker)
+    said = worker.wait(Notice).text
+    assert said.startswith("the MCP server 'db' is not there: its process ended with status 3")
+    listed = worker.command("mcp").text.splitlines()
+    assert listed[0] == f"- **files** 1 tool (`{directory}/.mcp.json`)"
+    assert listed[1].startswith("- **db** is not there: its process ended with status 3")
+    assert "- `mcp__files__read` asks: A tool." in worker.command("mcp", "files").text
+    assert worker.command("mcp", "none").error == "There is no MCP server 'none'; /mcp lists them."
+
+
+def test_always_is_about_a_tool_or_a_server_and_kept_for_the_directory_that_brings_it(
+    worker: Worker, server: OpenAIServer, directory: Path, tmp_path: Path
+) -> None:
+    bring(directory, files=crooked("read", "write"))
+    server.then(call("mcp__files__read", path="a"), call("mcp__files__write", path="a"), "Done.")
+    open_trusted(worker)
+    worker.say("Go.")
+    asked = worker.wait(Ask)
+    assert asked.title == "wants to call mcp__files__read"
+    assert asked.rules == {
+        "tool: mcp__files__read": "`mcp__files__read`, with any arguments",
+        "tools: mcp__files__*": "all tools of the MCP server `files`",
+    }
+    worker.decide(asked, "approve", rule="tools: mcp__files__*", scope="everywhere")
+
+    assert worker.answer() == "Done."
+    assert len(worker.all(Ask)) == 1
+    kept = (tmp_path / "settings.toml").read_text()
+    assert f'rule = "tools: mcp__files__*"\ndirectory = "{directory}"' in kept
+
+
+def test_a_server_of_the_person_is_let_through_everywhere(
+    worker: Worker, server: OpenAIServer, tmp_path: Path
+) -> None:
+    entry = crooked("read")
+    (tmp_path / "settings.toml").write_text(
+        f"[servers.files]\ncommand = {json.dumps(entry['command'])}\nargs = {json.dumps(entry['args'])}\n"
+        '[[permissions]]\nrule = "tools: mcp__files__*"\n'
+    )
+    server.then(call("mcp__files__read", path="a"), "Done.")
+    worker.open()
+    worker.say("Go.")
+
+    assert worker.answer() == "Done."
+    assert not worker.all(Ask)
+
+
+def test_a_rule_for_everywhere_is_not_for_a_server_of_that_name_which_a_project_brings(
+    worker: Worker, server: OpenAIServer, directory: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "settings.toml").write_text('[[permissions]]\nrule = "tools: mcp__files__*"\n')
+    bring(directory, files=crooked("read"))
+    server.then(call("mcp__files__read", path="a"))
+    open_trusted(worker)
+    worker.say("Go.")
+
+    assert worker.wait(Ask).title == "wants to call mcp__files__read"
+
+
+def test_a_server_that_died_is_back_at_the_next_call(
+    worker: Worker, server: OpenAIServer, directory: Path
+) -> None:
+    bring(directory, files=crooked("read", call="exit"))
+    server.then(call("mcp__files__read"), call("mcp__files__read"), "Done.")
+    open_trusted(worker, mode="full")
+    worker.say("Go.")
+
+    lost = worker.event(ToolFinished)
+    assert (lost.code, "ended during this call" in lost.text) == ("remote_failed", True)
+    assert worker.event(ToolFinished).code == "remote_failed"
+    assert worker.answer() == "Done."
+    assert (
+        "**files** 1 tool" in worker.command("mcp", "files").text
+        or "files: 1 tool" in worker.command("mcp", "files").text
+    )
