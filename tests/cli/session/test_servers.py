@@ -110,7 +110,4 @@ def test_a_server_that_died_is_back_at_the_next_call(
     assert (lost.code, "ended during this call" in lost.text) == ("remote_failed", True)
     assert worker.event(ToolFinished).code == "remote_failed"
     assert worker.answer() == "Done."
-    assert (
-        "**files** 1 tool" in worker.command("mcp", "files").text
-        or "files: 1 tool" in worker.command("mcp", "files").text
-    )
+    assert worker.command("mcp", "files").text.startswith("files: 1 tool")
