@@ -200,12 +200,16 @@ class Choice(Value):
 
 
 class Question(Value):
-    """Ask what a tool asks; the answer is any text, or the `value` of one of the choices."""
+    """Ask what a tool or a server asks; the answer is the `value` of a choice, or without choices any text.
+
+    About a plan, a text may be the answer too: it says what is to be different.
+    """
 
     id: str
     agent: str | None
     text: str
     choices: Sequence[Choice] = ()
+    is_plan: bool = False
 
 
 class Queued(Value):

@@ -46,10 +46,10 @@ ASK: Final = Verdict("ask")
 class Facts(NamedTuple):
     """What is known of a call beyond its text.
 
-    `about` is the command; the host of a page; the name of a server's tool; or the path that it names and those
-    to which that leads, as this machine calls them. `guarded` is why one of them, or something that a command
-    names, is guarded. `harmless`: a command changes nothing in plan mode, because all that it reaches is
-    read-only then. What is typed into a command that runs is `about` nothing that a rule could name.
+    `about` is the command; the host of a page; the name of a server's tool; or the path that it names and
+    those to which that leads, as this machine calls them. `guarded` is why one of them, or something that a
+    command names, is guarded. `harmless`: a command changes nothing in plan mode, because all that it reaches
+    is read-only then. What is typed into a command that runs is `about` nothing that a rule could name.
     """
 
     action: Action

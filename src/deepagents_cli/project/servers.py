@@ -35,7 +35,7 @@ class Server:
     def describe(self) -> str:
         """Describe what is started or reached, whole: what was not shown cannot be trusted."""
         entry = dict(self.entry)
-        words = [entry.get("command"), *(entry["args"] if isinstance(entry.get("args"), list) else ())]
+        words: list[Any] = [entry.get("command"), *_list(entry.get("args"))]
         if all(isinstance(each, str) for each in words):
             head = shlex.join(words)
             entry = {key: value for key, value in entry.items() if key not in ("command", "args")}
@@ -52,6 +52,10 @@ class Server:
         is_relative = isinstance(given, str) and not given.startswith(("$", "~"))
         top = Path.home() if self.owner == "person" else self.path.parent
         return {**self.entry, "cwd": str(top / given)} if is_relative else {**self.entry}
+
+
+def _list(value: object) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else []
 
 
 def find_brought(project: Project) -> tuple[list[Server], list[str]]:
@@ -99,7 +103,7 @@ def read_servers(path: Path, owner: Owner, load: Callable[[], str]) -> list[Serv
 
 
 def servers_in(table: Mapping[str, object], path: Path, owner: Owner) -> Iterator[Server]:
-    """Yield the servers of a table of entries by name; what is no entry becomes one that cannot be used."""
+    """Yield the servers of a table; what is not an entry becomes one that cannot be used."""
     for name, entry in table.items():
         given = cast("dict[str, Any]", entry) if isinstance(entry, dict) else {"entry": entry}
         yield Server(name, given, path, owner)

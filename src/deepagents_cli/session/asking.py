@@ -15,6 +15,7 @@ from deepagents_cli import protocol
 from deepagents_cli.approval.policy import Policy
 from deepagents_cli.approval.questions import Decision, apply_edit, decision_by, make_question
 from deepagents_cli.session.driver import Driver, Waiting
+from deepagents_cli.session.elicitation import ELICITATION, answer_server
 from deepagents_cli.session.lines import call_line
 from deepagents_cli.session.steering import PLAN
 from deepagents_cli.text import clean, one_line
@@ -63,6 +64,14 @@ class Asking:
         plan: Mapping[str, Any] = cast("Mapping[str, Any]", question) if isinstance(question, Mapping) else {}
         if plan.get("type") == PLAN:
             return await self._approve_plan(str(plan.get("plan")), asked.agent)
+        if plan.get("type") == ELICITATION:
+            who = f"The MCP server {one_line(str(plan.get('server')))}"
+            who += f", called by {one_line(asked.agent)}," if asked.agent else ""
+
+            async def ask(text: str, choices: Sequence[protocol.Choice]) -> str:
+                return await self._ask_for_text(protocol.Question(self._number(), who, clean(text), choices))
+
+            return await answer_server(plan, ask)
         text = question if isinstance(question, str) else json.dumps(question, default=str, indent=2)
         return await self._ask_for_text(protocol.Question(self._number(), asked.agent, clean(text)))
 
@@ -128,7 +137,9 @@ class Asking:
         return {"type": "edit", "edited_action": {"name": request.name, "args": dict(self._edited.args)}}
 
     async def _approve_plan(self, plan: str, agent: str | None) -> str:
-        match await self._ask_for_text(protocol.Question(self._number(), agent, clean(plan), _PLAN_CHOICES)):
+        match await self._ask_for_text(
+            protocol.Question(self._number(), agent, clean(plan), _PLAN_CHOICES, is_plan=True)
+        ):
             case "ask" | "auto" as mode:
                 self._set_mode(mode)
                 return "The person approves the plan. Plan mode is over: carry it out now."

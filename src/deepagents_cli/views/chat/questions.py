@@ -120,8 +120,7 @@ def read_question(message: Ask | Question | Trust | Draft) -> Pending:
             return _read_ask(message)
         case Question():
             who, lines = one_line(message.agent or "The agent"), clean(message.text).split("\n")
-            if message.choices:
-                # So far only plans come with choices.
+            if message.is_plan:
                 return Pending(message, f"{who} proposes a plan", lines, kind="markdown", may="r")
             return Pending(message, f"{who} asks:", lines)
         case Trust():

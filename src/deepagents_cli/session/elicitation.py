@@ -1,0 +1,181 @@
+"""Ask a person what a server wants to know: one question after the other, then all answers together."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, cast
+
+import jsonschema_rs
+
+from deepagents_cli.protocol import Choice
+
+ELICITATION: Final = "mcp_elicitation"
+"""The kind of question of a server."""
+Ask: TypeAlias = Callable[[str, Sequence[Choice]], Awaitable[str]]
+"""Asks a person, for one of the choices or for a text."""
+
+_DECLINE: Final = Choice("decline", "Decline", "the server reads that you do not want to")
+_ANSWER: Final = Choice("accept", "Answer", "you are asked for each part, and then it is sent")
+_AGREE: Final = Choice("accept", "Agree", "the server reads that you agree")
+_OPENED: Final = Choice("accept", "Agree", "open the address in a browser yourself; nothing here opens it")
+_MOST_CHOICES: Final = 9
+"""More are listed, and one of them is typed."""
+
+
+class _NotAnswered(Exception):
+    """Ends a form without answers; the text is what the server reads: `decline` or `cancel`."""
+
+
+async def answer_server(asked: Mapping[str, Any], ask: Ask) -> dict[str, Any]:
+    """Ask all that a server asks at one time; return the answers as the call that waits takes them.
+
+    What gets no answer is cancelled.
+    """
+    responses: dict[str, Any] = {}
+    for request in asked["requests"]:
+        head = f"{request['message']}\n(for a call of {asked['tool_name']})"
+        try:
+            responses[request["key"]] = await _answer(request, head, ask)
+        except _NotAnswered as how:
+            responses[request["key"]] = {"action": str(how)}
+    return {"responses": responses}
+
+
+async def _answer(request: Mapping[str, Any], head: str, ask: Ask) -> dict[str, Any]:
+    if request["mode"] == "url":
+        await _choose(f"{head}\nIt asks you to open: {request['url']}", [_OPENED], ask)
+        return {"action": "accept"}
+    fields = _fields_of(request["requested_schema"])
+    if not fields or not fields[0].is_choice:
+        wanted = f"\nIt wants to know: {', '.join(each.title for each in fields)}" if fields else ""
+        await _choose(f"{head}{wanted}", [_ANSWER if fields else _AGREE], ask)
+        head = ""
+    content: dict[str, Any] = {}
+    for each in fields:
+        value = await each.ask(head, ask)
+        head = ""
+        if value is not None:
+            content[each.name] = value
+    return {"action": "accept", "content": content}
+
+
+async def _choose(text: str, choices: Sequence[Choice], ask: Ask) -> str:
+    """Return the value of the choice that was taken.
+
+    Raises:
+        _NotAnswered: where none was.
+    """
+    given = await ask(text, [*choices, _DECLINE])
+    if given not in [each.value for each in choices]:
+        raise _NotAnswered("decline" if given == _DECLINE.value else "cancel")
+    return given
+
+
+@dataclass(frozen=True)
+class _Field:
+    """One value that a server wants; `options` are the values that it may have, with a label each."""
+
+    name: str
+    schema: Mapping[str, Any]
+    required: bool
+    options: Sequence[tuple[Any, str]]
+
+    @property
+    def title(self) -> str:
+        return str(self.schema.get("title") or self.name)
+
+    @property
+    def is_choice(self) -> bool:
+        """Whether one of its options is picked; of several, and of many, they are typed."""
+        return 0 < len(self.options) <= _MOST_CHOICES and self.schema.get("type") != "array"
+
+    async def ask(self, head: str, ask: Ask) -> Any:
+        """Return the value, or `None` where it was left out; what does not fit is asked for again."""
+        about = str(self.schema.get("description") or "")
+        text = "\n".join(filter(None, [head, ": ".join(filter(None, [self.title, about]))]))
+        if self.is_choice:
+            choices = [Choice(str(number), label) for number, (_, label) in enumerate(self.options)]
+            return self.options[int(await _choose(text, choices, ask))][0]
+        text = "\n".join([text, *self._describe()])
+        problem = ""
+        while True:
+            given = (await ask(f"{text}{problem}", ())).strip()
+            if not given and (not self.required or "default" in self.schema):
+                return self.schema.get("default")
+            try:
+                return self._read(given)
+            except ValueError as error:
+                problem = f"\n{error}. Once more:"
+
+    def _describe(self) -> list[str]:
+        listed = [f"  {value}{f' ({label})' if label != str(value) else ''}" for value, label in self.options]
+        kind = self.schema.get("type")
+        words = {"integer": "a whole number", "number": "a number", "array": "with commas between"}
+        facts = [words[kind]] if isinstance(kind, str) and kind in words else []
+        facts += [f"{self.schema['default']} if empty"] if "default" in self.schema else []
+        facts += ["may be empty"] if not self.required and "default" not in self.schema else []
+        return [*listed, *([f"({', '.join(facts)})"] if facts else [])]
+
+    def _read(self, given: str) -> Any:
+        """Return the value that a text stands for.
+
+        Raises:
+            ValueError: saying why it does not fit.
+        """
+        if not given:
+            raise ValueError("It is needed")
+        kind = self.schema.get("type")
+        if kind in ("integer", "number"):
+            try:
+                value: Any = int(given) if kind == "integer" else float(given)
+            except ValueError:
+                raise ValueError(
+                    f"{given!r} is not {'a whole' if kind == 'integer' else 'a'} number"
+                ) from None
+        else:
+            value = [each.strip() for each in given.split(",")] if kind == "array" else given
+        if problem := _find_problem(value, self.schema):
+            raise ValueError(problem)
+        return value
+
+
+def _find_problem(value: Any, schema: Mapping[str, Any]) -> str | None:
+    try:
+        error = next(iter(jsonschema_rs.validator_for(dict(schema)).iter_errors(value)), None)
+    # A schema that is none bounds nothing; the server looks at the answer too.
+    except (ValueError, jsonschema_rs.ValidationError):
+        return None
+    return error.message if error else None
+
+
+def _fields_of(schema: object) -> list[_Field]:
+    given = _object(schema)
+    needed = _list(given.get("required"))
+    properties = {name: _object(each) for name, each in _object(given.get("properties")).items()}
+    return [_Field(name, each, name in needed, _options_of(each)) for name, each in properties.items()]
+
+
+def _options_of(schema: Mapping[str, Any]) -> list[tuple[Any, str]]:
+    """Return the values that a field may have, in the forms of all revisions of the protocol."""
+    if schema.get("type") == "boolean":
+        return [(True, "Yes"), (False, "No")]
+    inner = _object(schema.get("items")) if schema.get("type") == "array" else schema
+    if titled := _list(inner.get("oneOf") or inner.get("anyOf")):
+        rows = map(_object, titled)
+        return [(each["const"], str(each.get("title") or each["const"])) for each in rows if "const" in each]
+    listed, names = _list(inner.get("enum")), _list(inner.get("enumNames"))
+    labels = names if len(names) == len(listed) else listed
+    return [
+        (value, label if isinstance(label, str) else json.dumps(label))
+        for value, label in zip(listed, labels, strict=True)
+    ]
+
+
+def _list(value: object) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
