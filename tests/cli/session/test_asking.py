@@ -162,6 +162,35 @@ def test_a_host_that_was_not_named_is_asked_about_once_the_command_has_ended(
     assert server.requests[-1].last.startswith("403403"), "nothing is reached in plan mode"
 
 
+def test_a_page_of_another_host_is_asked_about_and_remembered_by_its_host(
+    worker: Worker, server: OpenAIServer, tmp_path: Path
+) -> None:
+    pages = [
+        "https://ham.invalid/a?b=c",
+        "https://ham.invalid/second",
+        "http://127.0.0.1/",
+        "https://spam.invalid/",
+    ]
+    server.then(*[call("web_fetch", url=each) for each in pages], "Done.")
+    worker.open(mode="auto")
+    worker.say("Fetch.")
+    ham = worker.wait(Ask)
+    assert (ham.title, ham.details) == ("wants to fetch a page of ham.invalid", [pages[0]])
+    assert ham.rules == {"fetch: ham.invalid": "pages of ham.invalid"}
+    worker.decide(ham, "approve", rule="fetch: ham.invalid", scope="everywhere")
+    spam = worker.wait(Ask)
+    assert spam.title == "wants to fetch a page of spam.invalid"
+    worker.decide(spam, "reject", message="Not that one.")
+
+    assert worker.answer() == "Done."
+    first, second, inner, rejected = server.requests[-1].texts("tool")
+    assert "could not be fetched" in first
+    assert "could not be fetched" in second, "it was not asked about"
+    assert "addresses are allowed only where they are named" in inner, "nor was this, which is never reached"
+    assert "Not that one." in rejected
+    assert 'rule = "fetch: ham.invalid"' in (tmp_path / "settings.toml").read_text()
+
+
 @needs_sandbox
 def test_a_crowd_of_hosts_is_asked_about_in_part(worker: Worker, server: OpenAIServer) -> None:
     crowd = f"for n in $(seq 30); do {FETCH}h$n.example/; done"
