@@ -55,6 +55,7 @@ class Settings:
     plain: bool = False
     editor: str | None = None
     network: tuple[str, ...] = ()
+    web_search: bool = False
     read: tuple[Path, ...] = ()
     write: tuple[Path, ...] = ()
     limits: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -316,6 +317,7 @@ KEYS: Final[Mapping[str, _Key]] = {
     "plain": _Key(_flag, "never"),
     "editor": _Key(_text, "never"),
     "network": _Key(_hosts, "trusted"),
+    "web_search": _Key(_flag, "never"),
     "read": _Key(_directories, "trusted"),
     "write": _Key(_directories, "trusted"),
     "limits.tokens": _Key(partial(_measure, read=read_count), "yes"),

@@ -11,8 +11,8 @@ from deepagents_cli.approval.rules import read_rule, split_plain
 from deepagents_cli.project.markdown import names_in
 
 _TODOS: Final = ("write_todos", "read_todos")
-_WEB: Final = "web_fetch"
-TOOLS: Final = frozenset({*(spec.name for spec in FILE_TOOLS), *_TODOS, _WEB})
+_FETCH, _SEARCH = "web_fetch", "web_search"
+TOOLS: Final = frozenset({*(spec.name for spec in FILE_TOOLS), *_TODOS, _FETCH, _SEARCH})
 _COMMANDS: Final = ("execute", "read_command", "write_command", "stop_command")
 CHANGES: Final = frozenset({*_COMMANDS, *(spec.name for spec in FILE_TOOLS if spec.changes_files)})
 _NAMES: Final[dict[str, tuple[str, ...]]] = {
@@ -27,7 +27,8 @@ _NAMES: Final[dict[str, tuple[str, ...]]] = {
     "Glob": ("glob",),
     "LS": ("ls",),
     "TodoWrite": _TODOS,
-    "WebFetch": (_WEB,),
+    "WebFetch": (_FETCH,),
+    "WebSearch": (_SEARCH,),
     "execute": _COMMANDS,
     # Subagents do not delegate.
     "Task": (),

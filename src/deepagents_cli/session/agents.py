@@ -13,6 +13,7 @@ from typing import Any, Final
 from langchain.agents.middleware import AgentMiddleware
 from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
+from langchain_core.tools import BaseTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from deepagents import create_deep_agent
@@ -24,6 +25,8 @@ from deepagents.middleware.subagents import GENERAL_PURPOSE_SUBAGENT, SubAgent
 from deepagents.models import default_model, resolve_model
 from deepagents.models.prices import price_of_model
 from deepagents.models.traits import is_served_here, model_identifier, model_provider
+from deepagents.profiles.harness.harness_profiles import profile_for
+from deepagents.tools import web_search
 from deepagents_cli.approval.backends import AskedShell, Files, GuardedSandbox
 from deepagents_cli.approval.guarded import OwnFiles, kind_of
 from deepagents_cli.approval.policy import Policy
@@ -298,8 +301,7 @@ def make_agent(
     parts = [project.describe() if project else "", policy.describe()]
     return create_deep_agent(
         model,
-        # Pages of others may hold orders, which a weak model obeys.
-        tools=[policy.web] if policy.web and not policy.watched else None,
+        tools=_web_tools(policy, model, subagents, setup.settings if setup else NOTHING_SET, notify),
         middleware=[*middleware, *around, *at_end, *fit],
         response_format=schema,
         subagents=subagents,
@@ -314,6 +316,33 @@ def make_agent(
         model_retries=default_retries(),
         mcp=mcp,
     )
+
+
+def _web_tools(
+    policy: Policy,
+    model: BaseChatModel,
+    subagents: Sequence[SubAgent],
+    settings: Settings,
+    notify: Callable[[str], None],
+) -> list[BaseTool]:
+    """Return the tools for the web that an agent and its subagents have."""
+    if policy.web is None or policy.watched:
+        # Pages of others may hold orders, which a weak model obeys.
+        return []
+    if not settings.web_search:
+        return [policy.web]
+    models = [model, *(each["model"] for each in subagents if "model" in each)]
+    without = [
+        model_label(each) for each in models if isinstance(each, BaseChatModel) and not _searches(each)
+    ]
+    if without:
+        notify(f"web_search has no effect: the provider of {without[0]} does not search the web itself")
+    return [policy.web] if without else [policy.web, web_search()]
+
+
+def _searches(model: BaseChatModel) -> bool:
+    # A server on this machine that speaks a provider's protocol has not what the provider has.
+    return profile_for(model).web_search is not None and not is_served_here(model)
 
 
 def find_shell(policy: Policy) -> Any:

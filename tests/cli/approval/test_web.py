@@ -67,3 +67,17 @@ def test_a_person_agrees_to_a_host_for_good(nursery: Nursery, tmp_path: Path) ->
 
     assert child.end() == 0
     assert 'rule = "fetch: docs.test"' in settings.read_text()
+
+
+def test_the_provider_of_the_model_searches_where_the_person_turned_that_on(
+    cli: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "settings.toml").write_text("web_search = true\n")
+    claude = ScriptedModel("Done.", provider="anthropic", model_name="claude")
+    other = ScriptedModel("Done.", provider="mistral", model_name="small")
+
+    assert cli.run("go", model=claude).code == 0
+    assert "web_search_20250305" in [each.get("type") for each in claude.asked[0].tools]
+    ran = cli.run("go", model=other)
+    assert "web_search has no effect: the provider of mistral:small does not search" in ran.err
+    assert "web_fetch" in other.asked[0].tool_names
