@@ -93,7 +93,8 @@ class AgentPlan:
             response_format=self.response_format,
         )
         arguments.check_backend(self.backend)
-        check_tool_search(self.tool_search)
+        if self.tool_search != "auto":
+            check_tool_search(self.tool_search)
         lists = {
             "tools": arguments.check_tools(self.tools),
             "middleware": arguments.check_middleware(self.middleware),
