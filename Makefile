@@ -15,7 +15,7 @@ DOCS ?= $(VENV)-docs
 JOBS ?= 3
 QUICK ?= tests/kernel tests/tools tests/agents/test_create_deep_agent.py tests/agents/test_tool_errors.py
 DRILLS := $(addprefix tests/,agents/test_chaos.py agents/test_context_crashes.py agents/test_context_histories.py agents/test_long_runs.py \
-  backends/test_against_a_dict.py cli/session/test_crash_drill.py mcp/test_processes.py server/test_clocks.py)
+  backends/test_against_a_dict.py cli/session/test_crash_drill.py mcp/test_processes.py server/test_clocks.py undo/test_drill.py)
 ARGS ?=
 
 # Many tests start programs. Without bytecode, each of these would compile the library anew.
@@ -75,7 +75,7 @@ quick: $(VENV)/.dev ## Check the inner loop in under 90 seconds: lint, and one q
 	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not slow" $(QUICK) $(ARGS)
 
 drills: $(VENV)/.dev ## Run the long drills at full size: a hundred agents, two thousand steps, many kills
-	@CHAOS_AGENTS=100 LONG_RUN_STEPS=2000 CRASHES=30 HISTORIES=300 EXAMPLES=1000 CLOCK_THREADS=4 HITS=4 MCP_KILLS=100 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile \
+	@CHAOS_AGENTS=100 LONG_RUN_STEPS=2000 CRASHES=30 HISTORIES=300 EXAMPLES=1000 CLOCK_THREADS=4 HITS=4 MCP_KILLS=100 UNDO_SEQUENCES=200 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile \
 	  --timeout 3600 $(DRILLS) $(ARGS)
 
 test-latest: $(VENV)/.uv ## Run the tests on the newest releases that can be installed, then on the lowest that are allowed

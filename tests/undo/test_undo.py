@@ -273,6 +273,8 @@ def test_subagents_are_covered(shop: Workshop) -> None:
         AIMessage("Reported."),
     )
     assert listed(shop.root / "s") == ["s", "t.txt"]
+    # The checkpoint behind the task has its files.
+    assert shop.plan(shop.head).removed == ()
     shop.rewind(start)
     assert listed(shop.root) == []
 

@@ -45,6 +45,10 @@ class AgentFiles:
             return "all"
         return "files" if spec.changes_files else None
 
+    def tells_of_others(self, tool: Any) -> bool:
+        """Return whether what a tool returns is the work of agents whose own calls are recorded."""
+        return isinstance(tool, SpecTool) and tool.spec.shows_delegated_work
+
     def paths_in(self, tool: Any, arguments: Mapping[str, Any]) -> list[str]:
         """Return where the files lie that a call names, as far as they are on this machine."""
         named = tool.spec.paths_in(arguments)

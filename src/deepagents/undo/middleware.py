@@ -69,7 +69,11 @@ class FileHistoryMiddleware(BaseMiddleware):
         # What works for a thread, in the background too, has threads of its own; the first one counts.
         thread = _OWNER.get() or place_of_agent()[0]
         if kind is None or thread is None or not self._files.places.roots:
-            return await inner(handler, request)
+            result = await inner(handler, request)
+            if thread is not None and self._files.tells_of_others(request.tool):
+                last = self._history.attempt(partial(Recorder.last_of, thread=thread))
+                self._note(thread, last)
+            return result
         arguments = request.tool_call["args"]
         begin: Callable[[Recorder], RecordedStep | None]
         if kind == "all":

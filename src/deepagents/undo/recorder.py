@@ -110,6 +110,10 @@ class Recorder(Looker):
             changes.database.execute("UPDATE seen SET rewind = ? WHERE step = ?", [rewind, step.number])
             return last_seen(changes.database)
 
+    def last_of(self, thread: str) -> int:
+        """Return the number of the last change of a thread; 0 where there is none."""
+        return self.store.read("SELECT coalesce(max(id), 0) FROM seen WHERE thread = ?", thread)[0][0]
+
     def find_open(self, roots: Sequence[str]) -> bool:
         """Return whether commands are under way, or were when their process died, below any of these."""
         rows = self.store.read("SELECT id, thread, kind, places, process FROM steps WHERE ended IS NULL")
