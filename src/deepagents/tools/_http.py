@@ -104,7 +104,7 @@ def show(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class FetchBounds:
     """How many seconds getting something may take, how many bytes are taken, how many redirects followed."""
 
     seconds: float
@@ -123,7 +123,7 @@ class Content:
     is_cut: bool
 
 
-def get(address: Address, rules: HostRules, bounds: Bounds) -> Content:
+def get(address: Address, rules: HostRules, bounds: FetchBounds) -> Content:
     """Get what is at an address.
 
     Raises:
@@ -141,7 +141,9 @@ def get(address: Address, rules: HostRules, bounds: Bounds) -> Content:
     raise ToolFailure("remote_failed", f"{show(str(address))} redirects more than {bounds.redirects} times.")
 
 
-def _exchange(first: Address, found: Address, rules: HostRules, bounds: Bounds, due: float) -> Content | str:
+def _exchange(
+    first: Address, found: Address, rules: HostRules, bounds: FetchBounds, due: float
+) -> Content | str:
     """Return what is at an address, or where it redirects to; `first` is where the redirects began."""
     with _Exchange(found, rules, due) as exchange:
         try:
@@ -181,7 +183,7 @@ def _refused(first: Address, found: Address, error: RefusedHostError) -> ToolFai
     )
 
 
-def _failed(address: Address, error: Exception, bounds: Bounds, due: float) -> ToolFailure:
+def _failed(address: Address, error: Exception, bounds: FetchBounds, due: float) -> ToolFailure:
     if monotonic() >= due or isinstance(error, TimeoutError):
         return ToolFailure(
             "timeout", f"{show(str(address))} did not answer within {bounds.seconds:g} seconds."

@@ -17,7 +17,7 @@ from deepagents.network import HostRule, HostRules, Resolve
 from deepagents.network import resolve as resolve_here
 from deepagents.tools._asked import check_asked
 from deepagents.tools._fences import fence
-from deepagents.tools._http import Address, Bounds, get
+from deepagents.tools._http import Address, FetchBounds, get
 from deepagents.tools._pages import PageReader
 from deepagents.tools._tool import ToolOutput, ToolSpec, make_tool
 
@@ -39,7 +39,7 @@ class _Fetch:
     """Fetches pages: from hosts that rules allow, and from the one that a person was asked about."""
 
     rules: HostRules
-    bounds: Bounds
+    bounds: FetchBounds
     reader: PageReader
 
     def find_question(self, arguments: Mapping[str, Any]) -> str:
@@ -128,7 +128,7 @@ def web_fetch(
         resolve=resolve or resolve_here,
         is_further=allows or (lambda host: hosts == "all" and "." in host),
     )
-    fetch = _Fetch(rules, Bounds(timeout, max_bytes), PageReader())
+    fetch = _Fetch(rules, FetchBounds(timeout, max_bytes), PageReader())
     spec = ToolSpec(
         name="web_fetch",
         description=_DESCRIPTION,

@@ -47,7 +47,7 @@ class _Search:
 
 
 def web_search(tool: BaseTool | None = None) -> BaseTool:
-    """Make a tool that searches the web, whoever does it.
+    """Make a tool that searches the web, by another tool or by the provider of the model.
 
     Args:
         tool: a search tool of LangChain's packages, such as `TavilySearch()`. Left out, the provider of the
