@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from threading import Event
+from threading import Event, Lock
 from typing import Annotated, Any
 
 import pytest
@@ -439,6 +439,25 @@ def test_calls_run_at_the_same_time(call_mode: CallMode) -> None:
 
     code = "import asyncio\nawait asyncio.gather(meet(number=0), meet(number=1))"
     assert run(code, tools=[meet], mode=call_mode).text == "['True', 'True']"
+
+
+def test_at_most_thirty_two_calls_run_at_the_same_time(call_mode: CallMode) -> None:
+    lock, running, most = Lock(), 0, 0
+
+    def wait(number: int) -> str:
+        """Wait a moment."""
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        Event().wait(0.01)
+        with lock:
+            running -= 1
+        return str(number)
+
+    code = "import asyncio\nsum(map(int, await asyncio.gather(*[wait(number=n) for n in range(100)])))"
+    assert run(code, tools=[wait], mode=call_mode).text == "4950"
+    assert 2 <= most <= 32
 
 
 def test_a_program_that_prints_without_end_is_cut() -> None:
