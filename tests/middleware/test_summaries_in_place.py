@@ -137,3 +137,17 @@ def test_marks_for_the_cache_stand_in_the_same_places() -> None:
     assert (asked["system"], asked["tools"]) == (before["system"], before["tools"])
     assert asked["messages"][: len(before["messages"]) - 1] == before["messages"][:-1]
     assert "tool_choice" not in asked
+
+
+def test_a_request_for_a_summary_is_never_refused_as_too_long() -> None:
+    def report(lines: int) -> str:
+        """Report."""
+        return "A line of it. " * lines
+
+    # One large result brings the context from two thirds of the window to just below all of it.
+    for lines in range(450, 525, 12):
+        script = [*steps(4), call("report", lines=lines), "Done."]
+        model = WindowedModel(*script, window=6_000, honesty=None)
+        create_deep_agent(model, tools=[research, report]).invoke({"messages": "Whales."}, THREAD)
+
+        assert [each for each in model.summaries if model.refuses(each)] == [], lines
