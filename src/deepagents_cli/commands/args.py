@@ -16,6 +16,7 @@ from deepagents_cli.commands import (
     doctor,
     first_run,
     keys,
+    mcp,
     models,
     run,
     runs,
@@ -27,7 +28,7 @@ from deepagents_cli.commands.environment import actions_of
 from deepagents_cli.session.access import command_flags
 
 _COMMANDS: Final = (
-    run, chat, sessions, models, first_run, trust, doctor, completion, serve, keys, runs, db
+    run, chat, sessions, models, mcp, first_run, trust, doctor, completion, serve, keys, runs, db
 )  # fmt: skip
 """In the order of the help."""
 _Parsers: TypeAlias = Mapping[str, argparse.ArgumentParser]

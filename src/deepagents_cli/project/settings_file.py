@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
@@ -17,6 +19,8 @@ from deepagents_cli.approval.rules import Permission
 from deepagents_cli.errors import CommandError
 from deepagents_cli.project.project import write_whole
 from deepagents_cli.project.settings import TrustedDirectory
+
+T = TypeVar("T")
 
 
 def add_permission(path: Path, permission: Permission) -> None:
@@ -43,6 +47,26 @@ def remove_trusted(path: Path, directory: Path) -> None:
     _replace(path, "trusted", None, lambda each: _directory_of(each) == directory)
 
 
+def change_server(path: Path, name: str, entry: Mapping[str, Any] | None) -> bool:
+    """Write the entry of an MCP server into a settings file or a `.mcp.json`, or remove it.
+
+    Return whether there was one of that name.
+    """
+
+    def change(document: Any) -> bool:
+        key = "servers" if path.suffix == ".toml" else "mcpServers"
+        servers = document.setdefault(key, {})
+        was_there = name in servers
+        servers.pop(name, None)
+        if entry:
+            servers[name] = {**entry}
+        if not servers:
+            del document[key]
+        return was_there
+
+    return _change(path, change)
+
+
 def _is_permission(permission: Permission) -> Callable[[Any], bool]:
     return lambda each: (each.get("rule"), _directory_of(each)) == (permission.rule, permission.directory)
 
@@ -54,16 +78,29 @@ def _directory_of(entry: Any) -> Path | None:
 
 def _replace(path: Path, key: str, entry: dict[str, str] | None, is_old: Callable[[Any], bool]) -> None:
     """Remove the entries of a list that are old, and add one."""
+    _change(path, partial(_replace_in, key=key, entry=entry, is_old=is_old))
+
+
+def _change(path: Path, change: Callable[[Any], T]) -> T:
+    """Change a file of settings, in TOML or JSON, while no other program does."""
     # Many keep such files elsewhere, and a link to them here.
     path = path.resolve()
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _alone(path.parent):
-            document = tomlkit.parse(path.read_text("utf-8") if path.exists() else "")
-            _replace_in(document, key, entry, is_old)
-            write_whole(path, tomlkit.dumps(document).encode(), 0o600)
-    except (TOMLKitError, UnicodeDecodeError) as error:
-        raise CommandError(f"{path} is not TOML, so it was left as it is: {error}") from error
+            text = path.read_text("utf-8") if path.exists() else ""
+            if path.suffix == ".json":
+                document: Any = json.loads(text or "{}")
+                changed = change(document)
+                write_whole(path, f"{json.dumps(document, indent=2, ensure_ascii=False)}\n".encode())
+            else:
+                document = tomlkit.parse(text)
+                changed = change(document)
+                write_whole(path, tomlkit.dumps(document).encode(), 0o600)
+            return changed
+    except (TOMLKitError, ValueError) as error:
+        kind = "JSON" if path.suffix == ".json" else "TOML"
+        raise CommandError(f"{path} is not {kind}, so it was left as it is: {error}") from error
     except (OSError, TypeError, AttributeError) as error:
         raise CommandError(f"{path} cannot be changed: {error}") from error
 

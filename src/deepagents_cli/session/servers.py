@@ -4,13 +4,46 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
+from langchain_core.tools import BaseTool
+
 from deepagents.errors import ConfigError, ToolFailure
-from deepagents.mcp import MCPServers
+from deepagents.mcp import MCPServers, ServerStatus
 from deepagents_cli.project.servers import Server
+from deepagents_cli.session.lines import count_of
 from deepagents_cli.text import one_line
+
+
+def open_servers(found: Mapping[str, Server]) -> MCPServers:
+    """Return the servers for these entries; nothing starts yet.
+
+    Raises:
+        ConfigError: without the package that speaks the protocol.
+    """
+    with warnings.catch_warnings():
+        # Keys that mean nothing were named when the entries were read.
+        warnings.simplefilter("ignore")
+        return MCPServers({name: each.placed() for name, each in found.items()})
+
+
+def describe_state(server: ServerStatus) -> str:
+    """Describe how it is with a server."""
+    if server.status != "ready":
+        words = {"idle": "is not started yet", "starting": "is starting", "stopped": "is switched off"}
+        return words.get(server.status) or f"is not there: {server.error}"
+    facts = [count_of(server.tools, "tool")]
+    facts += [f"changed since its start: {', '.join(server.changed)}"] if server.changed else []
+    facts += [f"left out: {', '.join(server.skipped)}"] if server.skipped else []
+    return "; ".join(facts)
+
+
+def tools_of(tools: Iterable[BaseTool], server: str) -> list[BaseTool]:
+    """Return those tools that are of a server."""
+    return [
+        each for each in tools if (each.metadata or {}).get("mcp", {}).get("server", {}).get("name") == server
+    ]
 
 
 class Servers:
@@ -31,15 +64,12 @@ class Servers:
         """Begin to start all of them; the first request waits for those that it needs."""
         if not self.found:
             return
-        with warnings.catch_warnings():
-            # Keys that mean nothing were named when the entries were read.
-            warnings.simplefilter("ignore")
-            try:
-                self.opened = MCPServers({name: each.placed() for name, each in self.found.items()})
-            except ConfigError as error:
-                self._notify(str(error))
-                self.found = {}
-                return
+        try:
+            self.opened = open_servers(self.found)
+        except ConfigError as error:
+            self._notify(str(error))
+            self.found = {}
+            return
         self._starting = asyncio.create_task(self._start(self.opened))
 
     async def _start(self, servers: MCPServers) -> None:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import re
 from asyncio import to_thread
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from langchain_core.tools import BaseTool
-
-from deepagents.mcp import ServerStatus
 from deepagents.middleware.skills.parse import read_header, split_skill
 from deepagents_cli.errors import CommandError
 from deepagents_cli.project.agents import FileAgent
@@ -21,8 +18,8 @@ from deepagents_cli.project.settings import KEYS, NOTHING_SET, Settings, as_text
 from deepagents_cli.project.tools import TOOLS
 from deepagents_cli.protocol import Choice, Result
 from deepagents_cli.session.conversation import Conversation
-from deepagents_cli.session.lines import count_of
 from deepagents_cli.session.proposal import Proposal
+from deepagents_cli.session.servers import describe_state, tools_of
 from deepagents_cli.session.slash.parts import SlashCommand, propose
 from deepagents_cli.text import one_line
 
@@ -133,23 +130,14 @@ async def _servers(talk: Conversation, arguments: str) -> Result:
         return Result(text="There are no MCP servers here. `deepagents mcp add` adds one.")
     if arguments:
         return Result(text="\n".join(await _describe_tools(talk, arguments)))
+    paths = {name: one_line(str(each.path)) for name, each in servers.found.items()}
     lines = [
-        f"- **{one_line(name)}** {one_line(_state_of(each))} (`{one_line(str(servers.found[name].path))}`)"
+        f"- **{one_line(name)}** {one_line(describe_state(each))} (`{paths[name]}`)"
         for name, each in servers.opened.status().items()
     ]
     return Result(
         text="\n".join([*lines, "", "`/mcp NAME` lists the tools of one, and starts it if it is not there."])
     )
-
-
-def _state_of(server: ServerStatus) -> str:
-    if server.status != "ready":
-        words = {"idle": "is not started yet", "starting": "is starting", "stopped": "is switched off"}
-        return words.get(server.status) or f"is not there: {server.error}"
-    facts = [count_of(server.tools, "tool")]
-    facts += [f"changed since its start: {', '.join(server.changed)}"] if server.changed else []
-    facts += [f"left out: {', '.join(server.skipped)}"] if server.skipped else []
-    return "; ".join(facts)
 
 
 async def _describe_tools(talk: Conversation, name: str) -> list[str]:
@@ -158,18 +146,13 @@ async def _describe_tools(talk: Conversation, name: str) -> list[str]:
     if servers is None or name not in servers.status():
         raise CommandError(f"There is no MCP server {one_line(name)!r}; /mcp lists them")
     await servers.astart()
-    found = [each for each in await servers.atools() if _server_of(each) == name]
+    found = tools_of(await servers.atools(), name)
     words = {"allow": "", "ask": " asks:", "refuse": " is refused:"}
     lines = [
         f"- `{one_line(each.name)}`{words[policy.usual(each.name)]} {one_line(each.description)[:_LONGEST]}"
         for each in found
     ]
-    return [f"{one_line(name)}: {one_line(_state_of(servers.status()[name]))}", "", *lines]
-
-
-def _server_of(tool: BaseTool) -> str | None:
-    about: Mapping[str, Any] = (tool.metadata or {}).get("mcp", {})
-    return about.get("server", {}).get("name")
+    return [f"{one_line(name)}: {one_line(describe_state(servers.status()[name]))}", "", *lines]
 
 
 async def _permissions(talk: Conversation, arguments: str) -> Result:
