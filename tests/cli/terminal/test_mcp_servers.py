@@ -1,0 +1,64 @@
+"""A project brings MCP servers: a person sees what would start, asks how they are, and answers them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.openai_server import OpenAIServer, call
+from tests.cli.terminal.person import Home, Person
+from tests.cli.tmux import needs_tmux
+from tests.mcp.servers import crooked
+
+pytestmark = needs_tmux
+
+
+@pytest.fixture
+def newcomer(tmp_path: Path, server: OpenAIServer) -> Iterator[Person]:
+    """A person who opens a project for the first time; its commands are files, so that lines are short."""
+    hotel, frail = crooked("book", call="ask"), crooked("look", call="exit")
+    home = Home(tmp_path, server, {"notes.md": "one\n"})
+    for name, entry in {"hotel": hotel, "frail": frail}.items():
+        words = " ".join(f"'{each}'" for each in [entry["command"], *entry["args"]])
+        (home.directory / name).write_text(f"#!/bin/sh\nexec {words}\n")
+        (home.directory / name).chmod(0o755)
+    entries = {name: {"command": f"./{name}"} for name in ("hotel", "frail")} | {"db": {"command": "no-such"}}
+    (home.directory / ".mcp.json").write_text(json.dumps({"mcpServers": entries}))
+    with home.sit_down() as person:
+        yield person
+
+
+def test_a_project_s_servers_are_shown_first_listed_and_asked_about(newcomer: Person) -> None:
+    shown = newcomer.sees("^Do you trust ")
+    assert "\nserver hotel: ./hotel\nserver frail: ./frail\nserver db: no-such\n" in shown
+    newcomer.sees(r"^\[y\]es \[n\]o")
+    newcomer.enters("y")
+    newcomer.sees(r"scripted in\b")
+    newcomer.sees(
+        "the MCP server 'db' is not there: its process ended with status 127: no-such: No such file"
+    )
+
+    newcomer.enters("/mcp")
+    newcomer.sees(r"hotel 1 tool \(")
+    newcomer.sees(r"db is not there: its process ended with status 127")
+
+    newcomer.asks("Book.", call("mcp__hotel__book"), lambda request: f"It said: {request.last}")
+    newcomer.sees("^The agent wants to call mcp__hotel__book")
+    newcomer.answers("y")
+    newcomer.sees("^The MCP server hotel asks:\n *Sure, the 1. time")
+    newcomer.sees(r"^\[1\] Yes \[2\] No \[3\] Decline")
+    newcomer.enters("1")
+    newcomer.sees('^It said: .*"action": "accept", "content": {"sure": true}')
+
+    newcomer.asks("Look.", call("mcp__frail__look"), call("mcp__frail__look"), "It was not there.")
+    newcomer.answers("a")
+    newcomer.sees("^Always allow what")
+    newcomer.presses("Down", "Enter")
+    newcomer.sees("^For how long")
+    newcomer.presses("Enter")
+    newcomer.sees("^It was not there.")
+    newcomer.enters("/mcp frail")
+    newcomer.sees("^frail: 1 tool")
