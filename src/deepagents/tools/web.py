@@ -63,9 +63,8 @@ class _Fetch:
         found = str(content.address)
         text = fence(
             "web_page",
-            page.text,
+            f"Title: {page.title}\n\n{page.text}" if page.title else page.text,
             attributes=f' url="{escape(found)}"',
-            head=f"Title: {page.title}\n" if page.title else "",
             notes="".join(f"\n[{each}]" for each in page.notes),
         )
         return ToolOutput(text, artifact={"url": found, "media_type": content.media_type})
