@@ -23,6 +23,7 @@ from benchmarks.parts import (
     creation,
     files,
     imports,
+    mcp,
     pages,
     session,
     state,
@@ -46,6 +47,7 @@ PARTS = (
     "checkpoints",
     "session",
     "code_mode",
+    "mcp",
 )
 
 
@@ -126,6 +128,7 @@ def _measured(only: Sequence[str], size: Size, run: Callable[[Part], list[Table]
         "state": state,
         "session": session,
         "code_mode": code_mode,
+        "mcp": mcp,
     }
     for name, part in others.items():
         if name in only:

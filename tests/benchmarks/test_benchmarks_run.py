@@ -71,6 +71,7 @@ EXPECTED: Mapping[str, Mapping[str, list[str]]] = {
         f"code mode {measure}": ["a turn for each", "one program"]
         for measure in ("requests", "tokens", "price", "seconds")
     },
+    "mcp": {"servers step": ["no servers", "5 servers, 50 tools"]},
     "state": {f"state {count} {work}": ["deepagents"] for count in (100, 20) for work in ("write", "edit")},
     "checkpoints": {
         f"{run} {saver} {measure}": ["deepagents"]
