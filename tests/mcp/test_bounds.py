@@ -125,6 +125,20 @@ def test_no_character_that_is_not_seen_reaches_a_model() -> None:
     assert not any(unicodedata.category(each) == "Cf" for each in json.dumps(schema, ensure_ascii=False))
 
 
+def test_a_schema_is_offered_in_a_form_that_every_provider_takes() -> None:
+    choices = [{"properties": {"city": {"type": "string"}}}, {"properties": {"zip": {"type": "integer"}}}]
+    listed = [
+        {**tool("find"), "inputSchema": {"type": "object", "$schema": "x", "anyOf": choices}},
+        tool("none"),
+    ]
+
+    with MCPServers({"one": crooked(*listed)}) as servers:
+        find, none = (each.args_schema for each in servers.tools())
+
+    assert find == {"type": "object", "properties": {"city": {"type": "string"}, "zip": {"type": "integer"}}}
+    assert none == {"type": "object", "properties": {}}
+
+
 def test_a_thousand_tools_at_most_are_offered() -> None:
     with MCPServers({"one": crooked({**tool("tool"), "repeat": 1200})}) as servers:
         assert len(servers.tools()) == 1000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from time import monotonic
 from typing import Any
@@ -144,6 +145,43 @@ def test_a_broken_promise_about_output_is_a_failure(call_mode: Any) -> None:
 
     assert failed.code == "remote_failed"
     assert "Invalid structured content" in failed.text
+
+
+def test_what_a_tool_says_reaches_the_model_whole(call_mode: Any) -> None:
+    agent = agent_that_calls("mcp__one__query", {"one": crooked("query", call="error")})
+
+    [result] = results(call_mode.invoke(agent, {"messages": "Go."}))
+
+    assert len(result.content) > 10_000
+    assert result.additional_kwargs["error_code"] == "tool_failed"
+
+
+async def test_a_call_that_is_cancelled_is_cancelled_at_its_server() -> None:
+    with MCPServers({"one": crooked("silent", "recall", call="silent")}) as servers:
+        silent, recall = await servers.atools()
+        waiting = asyncio.ensure_future(silent.ainvoke({}))
+        await asyncio.wait({waiting}, timeout=0.3)
+        waiting.cancel()
+        await asyncio.wait({waiting})
+        seen: list[Any] = []
+        for _ in range(50):
+            seen = json.loads(await recall.ainvoke({}))["cancelled"]
+            if seen:
+                break
+
+    assert len(seen) == 1
+
+
+def test_a_run_goes_on_when_its_servers_are_closed(call_mode: Any) -> None:
+    servers = MCPServers({"one": crooked("echo")})
+    agent = agent_that_calls("mcp__one__echo", servers)
+    call_mode.call(servers, "tools")
+    call_mode.call(servers, "close")
+
+    [result] = results(call_mode.invoke(agent, {"messages": "Go."}))
+
+    assert result.additional_kwargs["error_code"] == "not_supported"
+    assert "closed" in result.content
 
 
 def test_closed_servers_refuse(call_mode: Any) -> None:

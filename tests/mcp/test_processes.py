@@ -103,6 +103,29 @@ with servers:
     assert done.stdout.split() == ["True", "True"], done.stderr
 
 
+PROGRAM = """
+import sys
+import deepagents
+from deepagents.testing import ScriptedModel
+deepagents.create_deep_agent(ScriptedModel())
+print([name for name in ("mcp", "deepagents.mcp") if name in sys.modules])
+from deepagents.mcp import MCPServers
+servers = MCPServers({"one": ENTRY})
+print([name for name in ("mcp", "mcp_types") if name in sys.modules])
+print(servers.tools()[0].invoke({}))
+"""
+
+
+def test_without_servers_nothing_is_loaded_and_with_the_program_they_end() -> None:
+    program = PROGRAM.replace("ENTRY", repr(crooked("daemon", call="daemon")))
+
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+
+    before, made, pids = done.stdout.splitlines()
+    assert (before, made, done.returncode, done.stderr) == ("[]", "[]", 0, "")
+    assert all_end([int(each) for each in pids.split()], 1)
+
+
 NURSERY = """
 import os, sys, time
 import deepagents.mcp.connection

@@ -34,7 +34,8 @@ class Core:
         self._connections: dict[str, Connection] = {}
         self._waiting: dict[object, Call] = {}
         self._loop = LoopThread()
-        self._lock = threading.Lock()
+        # Taken again where garbage is collected meanwhile, which may end these servers.
+        self._lock = threading.RLock()
         self._closed = False
 
     @property

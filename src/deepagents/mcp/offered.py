@@ -25,6 +25,8 @@ _FILLERS: Final = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2028\u2029\u3164\ufe00-\ufe0f\uffa0]"
 )
 _REF: Final = "$ref"
+_CHOICES: Final = ("anyOf", "oneOf", "allOf")
+_NOT_AT_TOP: Final = frozenset({*_CHOICES, "enum", "not", "$schema"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +86,25 @@ def _check_properties(schema: Mapping[str, Any]) -> None:
 def read(mended: Mapping[str, Any]) -> Offered:
     """Return what is shown of a mended tool: no more than so much text, and none that cannot be seen."""
     description = clean(mended.get("description") or mended.get("title") or "")[:_LONGEST_DESCRIPTION]
-    schema = clean_all(mended["inputSchema"])
+    schema = _without_choices(clean_all(mended["inputSchema"]))
     definition = json.dumps([description, schema], sort_keys=True)
     annotations, meta = mended.get("annotations"), mended.get("_meta")
     return Offered(mended["name"], description, schema, annotations, meta, definition)
+
+
+def _without_choices(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema whose properties stand at its top: providers refuse a request with choices there.
+
+    The server still checks what it is sent.
+    """
+    properties: dict[str, Any] = dict(schema.get("properties", {}))
+    for key in _CHOICES:
+        choices: Any = schema.get(key)
+        for choice in cast("list[Any]", choices) if isinstance(choices, list) else ():
+            for name, each in (_as_object((_as_object(choice) or {}).get("properties")) or {}).items():
+                properties.setdefault(name, each)
+    kept = {key: each for key, each in schema.items() if key not in _NOT_AT_TOP}
+    return {**kept, "properties": properties}
 
 
 def clean(text: str) -> str:

@@ -132,7 +132,7 @@ class MCPServers:
 
     close, aclose = sync_and_async(_close)
 
-    async def offer(self) -> list[BaseTool]:
+    async def _list_tools(self) -> list[BaseTool]:
         """Return the tools of all servers that are there, in the order of the entries.
 
         The first call starts the servers. The list is the same object for as long as nothing changed.
@@ -140,11 +140,19 @@ class MCPServers:
         Raises:
             ToolFailure: `not_supported`, once they are closed.
         """
+        if self._own_core().is_closed:
+            raise ToolFailure("not_supported", "the MCP servers are closed")
+        return await self.offer()
+
+    tools, atools = sync_and_async(_list_tools)
+
+    async def offer(self) -> list[BaseTool]:
+        """Return the same tools to an agent, whose run goes on when the servers are closed: none, then."""
         core = self._own_core()
+        if core.is_closed:
+            return []
         if not core.is_settled:
             await core.call(core.settle)
-        elif core.is_closed:
-            raise ToolFailure("not_supported", "the MCP servers are closed")
         version = core.version
         if version != self._version:
             made = self._make_tools(core.states)
@@ -153,8 +161,6 @@ class MCPServers:
                 self._tools = made
             self._version = version
         return self._tools
-
-    tools, atools = sync_and_async(offer)
 
     def _make_tools(self, states: Mapping[str, State]) -> list[BaseTool]:
         made: dict[str, BaseTool] = {}
@@ -201,6 +207,8 @@ class MCPServers:
                 continue
             if held := [each for each in state.held if tool_name(entry.name, each) == name]:
                 raise ToolFailure("not_supported", describe_held(entry.name, held[0]))
+            if state.status == "stopped":
+                raise ToolFailure("not_supported", describe_missing(entry.name, state))
             if state.status != "ready" and not state.was_listed:
                 raise ToolFailure("remote_failed", describe_missing(entry.name, state))
         return None

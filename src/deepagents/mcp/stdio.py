@@ -61,18 +61,18 @@ async def open_process(
         start_new_session=True,
     )
     pipes = _Pipes(process, most, left_out, ended)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(pipes.read)
-        tasks.start_soon(pipes.write)
-        errors = asyncio.ensure_future(pipes.drain_errors())
-        try:
-            yield pipes.received, pipes.to_send
-        finally:
-            pipes.close()
-            with anyio.CancelScope(shield=True):
-                await _end(process)
-            tasks.cancel_scope.cancel()
-            errors.cancel()
+    # Not in a group of anyio, whose cancellation would end the reading before the process: asyncio takes a
+    # process for ended once its pipes are, and one that is full and not read never is.
+    tasks = [asyncio.ensure_future(work()) for work in (pipes.read, pipes.write, pipes.drain_errors)]
+    try:
+        yield pipes.received, pipes.to_send
+    finally:
+        pipes.close()
+        with anyio.CancelScope(shield=True):
+            await _end(process)
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
 
 
 class _Pipes:
@@ -103,6 +103,9 @@ class _Pipes:
         if not self._closing:
             self._ended(await self._describe_end())
             self._deliver.close()
+        with suppress(ConnectionError):
+            while await self._process.stdout.read(_CHUNK):
+                pass
 
     def _parse(self, line: bytes, is_too_long: bool) -> SessionMessage | None:
         line = line if not is_too_long else wire.too_large(line, self._most) or b""

@@ -47,6 +47,7 @@ from deepagents.tools._tool import (
 
 _ORIGIN: Final = "raised_by_tool"
 _MOST_CHARACTERS: Final = 4_000
+_MOST_OF_FAILURE: Final = 10_100
 _REPEATED: Final = "\n[Same call and same result as just before.]"
 _REPEATED_PAIR: Final = "\n[Same two calls as just before, and the same result.]"
 _log = logging.getLogger(__name__)
@@ -294,7 +295,9 @@ def _is_model(schema: object) -> TypeIs[type[BaseModel]]:
 def _explain(error: Exception, request: ToolCallRequest) -> ToolResult:
     call = request.tool_call
     code: ErrorCode = error.code if isinstance(error, CodedError) else "tool_failed"
-    reason = truncate(describe_exception(error), _MOST_CHARACTERS)
+    # A tool that chose its words may need more of them.
+    most = _MOST_OF_FAILURE if isinstance(error, CodedError) else _MOST_CHARACTERS
+    reason = truncate(describe_exception(error), most)
     text = f"{call['name']} failed: {reason}. Check the arguments, or reach the goal another way."
     failed = failure_message(call["name"], call["id"] or "", code, text)
     failed.additional_kwargs["error_type"] = type(error).__name__
