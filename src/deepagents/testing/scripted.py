@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias, cast
 from uuid import uuid4
 
 from langchain_core.callbacks import CallbackManagerForLLMRun
@@ -164,11 +164,11 @@ class ScriptedModel(BaseChatModel):
 
     def _describe(self, tool: Any) -> dict[str, Any]:
         """Describe a tool, once for as long as it stays what it is."""
-        if isinstance(tool, dict) and not _SCHEMAS & tool.keys():
-            # What a provider does itself, in its own words.
-            return tool
         if not isinstance(tool, BaseTool):
-            return convert_to_openai_tool(tool)
+            given = cast("dict[str, Any]", tool)
+            # A dict that describes no arguments is what a provider does itself, in its own words.
+            own = isinstance(tool, dict) and _SCHEMAS.isdisjoint(given)
+            return given if own else convert_to_openai_tool(given)
         now = (tool, tool.name, tool.description, tool.args_schema)
         known, described = self._described.get(id(tool), (None, {}))
         if known != now:
