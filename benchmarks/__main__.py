@@ -29,6 +29,7 @@ from benchmarks.parts import (
     state,
     steps,
     store,
+    undo,
 )
 from benchmarks.report import Table, Verdict, as_markdown, as_text, as_values, verdicts
 from benchmarks.rounds import Run, Samples, in_a_process, measure
@@ -48,6 +49,7 @@ PARTS = (
     "session",
     "code_mode",
     "mcp",
+    "undo",
 )
 
 
@@ -129,6 +131,7 @@ def _measured(only: Sequence[str], size: Size, run: Callable[[Part], list[Table]
         "session": session,
         "code_mode": code_mode,
         "mcp": mcp,
+        "undo": undo,
     }
     for name, part in others.items():
         if name in only:

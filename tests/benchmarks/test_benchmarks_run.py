@@ -72,6 +72,14 @@ EXPECTED: Mapping[str, Mapping[str, list[str]]] = {
         for measure in ("requests", "tokens", "price", "seconds")
     },
     "mcp": {"servers step": ["no servers", "5 servers, 50 tools"]},
+    "undo": {
+        **{
+            f"undo {key} {count}": ["undo on", "undo off"]
+            for key in ("file", "command")
+            for count in (200, 40)
+        },
+        **{f"undo {measure}": ["undo on"] for measure in ("text", "first", "grown")},
+    },
     "state": {f"state {count} {work}": ["deepagents"] for count in (100, 20) for work in ("write", "edit")},
     "checkpoints": {
         f"{run} {saver} {measure}": ["deepagents"]
