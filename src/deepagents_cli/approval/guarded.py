@@ -114,11 +114,15 @@ _FREE: Final = (
 
 @dataclass(frozen=True)
 class OwnFiles:
-    """Where this program keeps the settings that it obeys, and its conversations, for the owner of a home."""
+    """Where this program keeps the settings that it obeys, and its conversations, for the owner of a home.
+
+    `run` are files that it runs outside of the sandbox.
+    """
 
     home: Path
     settings: Path
     state: Path
+    run: Sequence[Path] = ()
 
     def rules(self, places: Sequence[Path], top: Path = Path("/")) -> OwnRules:
         """Return the rules about these files, and about all that programs obey in a home in these places.
@@ -127,7 +131,8 @@ class OwnFiles:
         """
         home = self.home.resolve()
         obeyed = [(home / ".deepagents", "/"), (home / ".claude", "/")]
-        obeyed += [(each, "") for each in {self.settings.absolute(), self.settings.resolve()}]
+        files = [each for path in (self.settings, *self.run) for each in (path.absolute(), path.resolve())]
+        obeyed += [(each, "") for each in dict.fromkeys(files)]
         if any(home.is_relative_to(each) for each in places):
             obeyed.append((home, "/{.*,Library}/"))
             # Many keep what such a name stands for elsewhere, and link to it.

@@ -20,6 +20,7 @@ from deepagents_cli.approval.facts import Reach
 from deepagents_cli.approval.guarded import command_rules, file_rules, find_protected
 from deepagents_cli.approval.rules import (
     ALL_TOOLS,
+    READ_RESOURCE,
     Action,
     Permission,
     Remembered,
@@ -109,7 +110,7 @@ class Policy(Reach):
         can = self.backend.capabilities()
         config = {"allowed_decisions": [*_DECISIONS], "when": partial(self.asks, most=most)}
         gated = [each.name for each in self.specs.values() if each.asks_by_default and each.is_possible(can)]
-        return dict.fromkeys([*gated, *([ALL_TOOLS] if self.servers else [])], config)
+        return dict.fromkeys([*gated, *((ALL_TOOLS, READ_RESOURCE) if self.servers else ())], config)
 
     def permissions(self) -> list[FilesystemPermission]:
         """Return the rules about paths for an agent that begins in this mode."""

@@ -106,7 +106,7 @@ def read_rule(text: str) -> Rule:
         )
     if kind in ("host", "fetch") and not is_host(value):
         raise ValueError(f"{text!r}: write one host, such as example.org")
-    if kind in ("tool", "tools") and not value.startswith(PREFIX):
+    if kind in ("tool", "tools") and not is_of_server(value):
         raise ValueError(f"{text!r}: write tools of an MCP server, such as {PREFIX}tickets__*")
     return make_rule(kind, value)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from langchain.agents.middleware import AgentMiddleware
+from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
 from langchain.tools.tool_node import ToolCallRequest
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import ToolMessage
@@ -18,10 +19,10 @@ from deepagents.middleware.subagents import SubAgent
 from deepagents.middleware.tool_exclusion import ToolExclusionMiddleware
 from deepagents.models import resolve_model
 from deepagents.models.traits import model_identifier, model_provider
-from deepagents_cli.approval.rules import split_plain
+from deepagents_cli.approval.rules import is_of_server, split_plain
 from deepagents_cli.project.markdown import MarkdownFile, find_files, names_in
 from deepagents_cli.project.project import Project
-from deepagents_cli.project.tools import CHANGES, TOOLS, commands_in, is_named, tools_in
+from deepagents_cli.project.tools import CHANGES, TOOLS, commands_in, is_named, pattern_of, tools_in
 from deepagents_cli.values import Mode
 
 ANTHROPIC_MODELS: Final = {
@@ -56,6 +57,8 @@ class FileAgent:
     path: Path
     mode: Mode = "full"
     """The most that it may do unasked; the mode of the conversation counts where that is narrower."""
+    servers: tuple[str, ...] = ("*",)
+    """Patterns of the tools of MCP servers that it has."""
     commands: tuple[str, ...] = ()
     """What its commands begin with, such as `git diff:*`, or are; where this is empty, all."""
 
@@ -98,6 +101,37 @@ class _OnlyCommands(AgentMiddleware[Any, Any, Any]):
         return ToolMessage(text, name=call["name"], tool_call_id=call["id"], status="error")
 
 
+class _OnlyTools(AgentMiddleware[Any, Any, Any]):
+    """Leaves out the tools of MCP servers that the file of an agent does not name."""
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        super().__init__()
+        self._patterns = patterns
+
+    def allows(self, tool: str) -> bool:
+        """Return whether the agent has a tool."""
+        return not is_of_server(tool) or any(fnmatchcase(tool, each) for each in self._patterns)
+
+    async def awrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+    ) -> ModelResponse[Any]:
+        """Ask the model without the others."""
+        kept = [each for each in request.tools if self.allows(str(getattr(each, "name", "")))]
+        return await handler(request.override(tools=kept))
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
+    ) -> Any:
+        """Run a call, or refuse it."""
+        call = request.tool_call
+        if self.allows(call["name"]):
+            return await handler(request)
+        text = f"Error: this agent has no tool {call['name']} [permission_denied]"
+        return ToolMessage(text, name=call["name"], tool_call_id=call["id"], status="error")
+
+
 def find_agents(project: Project) -> tuple[dict[str, FileAgent], list[str]]:
     """Return the subagents of person and project by name, and a sentence for each problem."""
     return find_files(project, "agents", _parse)
@@ -124,6 +158,7 @@ def make_subagents(
         if agent.prompt:
             spec["system_prompt"] = agent.prompt
         own: list[Any] = [ToolExclusionMiddleware(excluded=agent.excluded)] if agent.excluded else []
+        own += [_OnlyTools(agent.servers)] if "*" not in agent.servers else []
         only = _OnlyCommands(agent.commands) if agent.commands else None
         if only:
             own.append(only)
@@ -153,6 +188,7 @@ def _parse(file: MarkdownFile) -> tuple[FileAgent, list[str]]:
     tools = file.fields.get("tools")
     if tools is not None and "*" not in names_in(tools):
         excluded |= TOOLS - tools_in(tools, problems, gives=True)
+    servers = ("*",) if tools is None or "*" in names_in(tools) else _patterns_in(tools)
     if mode == "plan":
         excluded |= CHANGES
     model = file.text("model")
@@ -165,8 +201,13 @@ def _parse(file: MarkdownFile) -> tuple[FileAgent, list[str]]:
         trusted=file.trusted,
         path=file.path,
         mode=_MODES.get(mode, "ask"),
+        servers=servers if mode != "plan" else _patterns_in(tools),
         commands=commands_in(tools),
     ), problems
+
+
+def _patterns_in(tools: object) -> tuple[str, ...]:
+    return tuple(filter(None, map(pattern_of, names_in(tools))))
 
 
 def choose_other_model(name: str, main: BaseChatModel) -> BaseChatModel | None:

@@ -53,6 +53,13 @@ class Server:
         top = Path.home() if self.owner == "person" else self.path.parent
         return {**self.entry, "cwd": str(top / given)} if is_relative else {**self.entry}
 
+    def files(self) -> list[Path]:
+        """Return the files that the command names, there or not: what is in them runs."""
+        placed = self.placed()
+        words: list[Any] = [placed.get("command"), *_list(placed.get("args"))]
+        named = [each for each in words if isinstance(each, str) and not each.startswith("-")]
+        return [Path(placed["cwd"], each) for each in named if "/" in each or Path(each).suffix]
+
 
 def _list(value: object) -> list[Any]:
     return cast("list[Any]", value) if isinstance(value, list) else []

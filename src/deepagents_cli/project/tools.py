@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from deepagents.mcp.names import PREFIX
 from deepagents.tools import FILE_TOOLS, specs_by_name
 from deepagents_cli.approval.rules import read_rule, split_plain
 from deepagents_cli.project.markdown import names_in
@@ -54,6 +55,8 @@ def tools_in(value: object, problems: list[str], *, gives: bool) -> set[str]:
     """Return the tools that a field names, for an agent to have or not; adds what is wrong to `problems`."""
     found: set[str] = set()
     for given in names_in(value):
+        if pattern_of(given):
+            continue
         name, bracket, _ = given.partition("(")
         known = _find_tools(name, given, problems)
         if bracket and known and not (gives and name in _RUNS):
@@ -63,6 +66,16 @@ def tools_in(value: object, problems: list[str], *, gives: bool) -> set[str]:
             problems.append(f"{given!r} {meant}")
         found.update(known or ())
     return found
+
+
+def pattern_of(given: str) -> str:
+    """Return the pattern by which a file names tools of MCP servers, `""` for other tools.
+
+    `mcp__tickets` is all of a server, as Claude Code has it.
+    """
+    if not given.startswith(PREFIX):
+        return ""
+    return given if "__" in given.removeprefix(PREFIX) or "*" in given else f"{given}__*"
 
 
 def commands_in(value: object) -> tuple[str, ...]:
@@ -78,6 +91,9 @@ def approvals_in(value: object, problems: list[str]) -> tuple[str, ...]:
     found: list[str] = []
     for given in names_in(value):
         name, bracket, _ = given.partition("(")
+        if pattern := pattern_of(given):
+            found.append(f"{'tools' if '*' in pattern else 'tool'}: {pattern}")
+            continue
         if _find_tools(name, given, problems) is None or name not in _ASK:
             continue
         try:

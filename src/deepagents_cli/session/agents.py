@@ -234,7 +234,9 @@ def make_policy(
         offline=not (access.network or access.asks_hosts),
         yes=yes,
         watched=is_local(model),
-        own=OwnFiles(project.home, path, state_dir()),
+        own=OwnFiles(
+            project.home, path, state_dir(), [file for each in servers.values() for file in each.files()]
+        ),
         keep=partial(add_permission, path),
         drop=partial(remove_permission, path),
     )

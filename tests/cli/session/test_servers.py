@@ -98,6 +98,57 @@ def test_a_rule_for_everywhere_is_not_for_a_server_of_that_name_which_a_project_
     assert worker.wait(Ask).title == "wants to call mcp__files__read"
 
 
+def test_what_a_server_runs_is_not_changed_unasked(
+    worker: Worker, server: OpenAIServer, directory: Path
+) -> None:
+    bring(directory, one={"command": "./start"}, two={"command": "python3", "args": ["two.py"]})
+    server.then(
+        *(call("write_file", file_path=each, content="x\n") for each in ("start", "two.py", "three.py")),
+        "Done.",
+    )
+    open_trusted(worker, mode="auto")
+    worker.say("Go.")
+
+    for name in ("start", "two.py"):
+        asked = worker.wait(Ask)
+        assert asked.title == f"wants to write {name} (other programs obey it)"
+        worker.decide(asked, "reject")
+    assert worker.answer() == "Done."
+
+
+def test_a_command_of_the_person_lets_tools_through_for_its_turn(
+    worker: Worker, server: OpenAIServer, directory: Path, tmp_path: Path
+) -> None:
+    bring(directory, files=crooked("read"), other=crooked("read"))
+    command = tmp_path / "home/.claude/commands/go.md"
+    command.parent.mkdir(parents=True)
+    command.write_text("---\nallowed-tools: mcp__files\n---\nGo.")
+    server.then(call("mcp__files__read"), call("mcp__other__read"))
+    open_trusted(worker)
+    worker.say(worker.command("go").send)
+
+    assert worker.wait(Ask).title == "wants to call mcp__other__read"
+
+
+def test_an_agent_of_a_file_has_the_tools_that_it_names(
+    worker: Worker, server: OpenAIServer, directory: Path
+) -> None:
+    bring(directory, files=crooked("read", "write"))
+    agent = directory / ".claude/agents/reader.md"
+    agent.parent.mkdir(parents=True)
+    agent.write_text("---\ndescription: Reads.\ntools: Read, mcp__files__re*\n---\nRead.")
+    task = call("task", subagent_type="reader", description="Read.")
+    server.then(task, call("mcp__files__write"), call("mcp__files__read"), "Read.", "Done.")
+    open_trusted(worker, mode="full")
+    worker.say("Go.")
+
+    assert worker.answer() == "Done."
+    asked = server.requests[1]
+    assert {each for each in asked.tools if each.startswith("mcp__")} == {"mcp__files__read"}
+    assert server.requests[2].last.startswith("Error: ")
+    assert server.requests[3].last == "{}"
+
+
 def test_a_server_that_died_is_back_at_the_next_call(
     worker: Worker, server: OpenAIServer, directory: Path
 ) -> None:
