@@ -416,6 +416,17 @@ def test_the_store_is_private_and_leaves_nothing_in_the_directory(shop: Workshop
     assert shop.history.size() > 0
 
 
+def test_the_oldest_records_make_room(call_mode: CallMode, tmp_path: Path) -> None:
+    shop = Workshop(call_mode, tmp_path, max_bytes=600_000)
+    (shop.root / "first.txt").write_text("mine")
+    start = shop.write("first.txt", "theirs")
+    shop.do(*[call("write_file", file_path="/a.txt", content=os.urandom(20_000).hex()) for _ in range(30)])
+    assert 0 < shop.history.size() <= 600_000
+    plan = shop.plan(start)
+    assert {each.path.name: each.reason for each in plan.not_kept}["a.txt"] == "dropped"
+    assert any("dropped" in each for each in plan.uncovered)
+
+
 def test_dropping_a_thread_drops_its_records(shop: Workshop) -> None:
     start = shop.write("a.txt", "1\n")
     shop.history.forget("1")
