@@ -117,6 +117,7 @@ TESTED_BY: dict[str, str] = {
     "deepagents/graph.py": "agents/test_create_deep_agent.py",
     "deepagents/middleware/retries.py": "middleware/test_fallback.py",
     "deepagents/middleware/tool_exclusion.py": "agents/test_create_deep_agent.py",
+    "deepagents/models/compaction.py": "middleware/test_provider_compaction.py",
     "deepagents/models/endings.py": "agents/test_broken_answers.py",
     "deepagents/models/keyless.py": "agents/test_wrong_arguments.py",
 }

@@ -16,8 +16,8 @@ from deepagents.backends.results import EditResult, WriteResult
 from deepagents.errors import BackendError, ToolFailure
 from deepagents.tools._tool import ToolContext, ToolOutput, ToolSpec
 
-_UNSEEN_BYTES: Final = 32_768
-_UNSEEN_LINES: Final = 30
+_UNREAD_BYTES: Final = 32_768
+_UNREAD_LINES: Final = 30
 _CHANGED_ELSEWHERE: Final = (
     ". Other parts of the file changed since it was read: read it before you write it whole"
 )
@@ -43,28 +43,41 @@ async def _write_file(context: ToolContext, file_path: str, content: str) -> Too
     path = normalise(file_path)
     real_path = await context.files.real_path(path)
     version = context.versions.recall(real_path)
-    unseen = await _read_unseen(context.files, path) if version is None else ""
-    written = await context.files.write(path, content, version)
+    if version is None:
+        written, lost = await _write_unread(context.files, path, content)
+    else:
+        written, lost = await context.files.write(path, content, version), ""
     context.versions.remember(real_path, written.version)
-    return ToolOutput(_describe(context, path, written) + _describe_lost(unseen, content))
+    return ToolOutput(_describe(context, path, written) + lost)
 
 
-async def _read_unseen(files: FileCalls, path: str) -> str:
-    """Read what a file begins with that is about to be replaced unread; nothing where it is no text."""
+async def _write_unread(files: FileCalls, path: str, content: str) -> tuple[WriteResult, str]:
+    """Create a file, or replace one that was not read; say then what was lost by that."""
+    try:
+        return await files.create(path, content), ""
+    except ToolFailure as failure:
+        if failure.code != "already_exists":
+            raise
+    before = await _read_head(files, path)
+    return await files.write(path, content, None), _describe_lost(before, content)
+
+
+async def _read_head(files: FileCalls, path: str) -> str:
+    """Read what a text begins with; `""` for anything else, and where rules forbid it."""
     with suppress(ToolFailure, BackendError):
-        content = (await files.download_each([path], _UNSEEN_BYTES))[0].content or b""
+        content = (await files.download_each([path], _UNREAD_BYTES))[0].content or b""
         return "" if b"\0" in content else content.decode("utf-8", "ignore")
     return ""
 
 
 def _describe_lost(before: str, after: str) -> str:
-    """Show the lines that a write took away without their having been read: nobody else has them now."""
+    """Show the lines that a write took away: the model has not read them, and can put them back so."""
     kept = set(after.splitlines())
     lost = [line for line in before.splitlines() if line.strip() and line not in kept]
     if not lost:
         return ""
-    more = len(lost) - _UNSEEN_LINES
-    shown = "\n".join(line[:200] for line in lost[:_UNSEEN_LINES]) + (f"\n... and {more} more" * (more > 0))
+    more = len(lost) - _UNREAD_LINES
+    shown = "\n".join(line[:200] for line in lost[:_UNREAD_LINES]) + (f"\n... and {more} more" * (more > 0))
     return (
         f". It was there and had not been read. These lines of it are gone; put back what was not meant to "
         f"go:\n{shown}"

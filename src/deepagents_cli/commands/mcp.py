@@ -39,7 +39,7 @@ def add_options(commands: Any) -> None:
     add.add_argument("name", metavar="NAME", help="what it is called here")
     add.add_argument("target", nargs="+", metavar="URL|COMMAND", help="its address; or -- and its command")
     for name, metavar, text in (
-        ("env", "NAME=VALUE", "a variable for its process, such as KEY='${KEY}' for one of yours"),
+        ("env", "NAME=VALUE", "a variable for its process, such as KEY='${KEY}' for one that is set"),
         ("header", "'NAME: VALUE'", "a header of each request to it"),
     ):
         text = f"{text}; may be repeated"
