@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import MemorySaver
 
 from deepagents import create_deep_agent
-from deepagents.backends import CompositeBackend, FilesystemBackend, StateBackend
+from deepagents.backends import CompositeBackend, FilesystemBackend, LocalShellBackend, StateBackend
 from deepagents.errors import ConfigError
 from deepagents.permissions import FilesystemPermission
 from deepagents.testing import ScriptedModel, call, calls
@@ -328,6 +329,31 @@ def test_two_threads_each_take_their_own_back(shop: Workshop) -> None:
     assert listed(shop.root) == ["both", "one"]
     shop.rewind(first_start)
     assert listed(shop.root) == []
+
+
+def test_commands_at_the_same_time_are_conflicts_for_both(tmp_path: Path) -> None:
+    root, saver = tmp_path / "project", MemorySaver()
+    root.mkdir()
+    history = FileHistory(tmp_path / "history")
+    agents: dict[str, Any] = {}
+    for own, other in (("one", "two"), ("two", "one")):
+        wait = "while [ ! -e {other}.{mark} ]; do sleep 0.02; done"
+        steps = [f"touch {own}.{mark}; {wait.format(other=other, mark=mark)}" for mark in ("runs", "done")]
+        model = ScriptedModel(call("execute", command=f"{steps[0]}; echo {own} > {own}; {steps[1]}"), "Done.")
+        agents[own] = create_deep_agent(
+            model, backend=LocalShellBackend(root), checkpointer=saver, file_history=history
+        )
+    threads: dict[str, Any] = {own: {"configurable": {"thread_id": own}} for own in agents}
+    with ThreadPoolExecutor() as pool:
+        for running in [pool.submit(agents[own].invoke, {"messages": "Go"}, threads[own]) for own in agents]:
+            running.result(60)
+    for own, agent in agents.items():
+        first = [*agent.get_state_history(threads[own])][-1].config
+        plan = history.plan(agent, first)
+        assert {"one", "two"} <= set(names(plan.conflicts, root))
+        assert {each.reason for each in plan.conflicts if each.path.name in agents} == {
+            "changed while commands of several threads were under way"
+        }
 
 
 def test_a_copied_thread_keeps_its_points(shop: Workshop) -> None:
