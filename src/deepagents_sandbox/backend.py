@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -9,6 +10,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import Final, Literal, TypeAlias
 
 from deepagents.backends._signatures import method_facts
@@ -207,6 +209,30 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
     ) -> str:
         """Start a command in the background, for at most `timeout` seconds, and return its id."""
         return self._background.start(command, timeout, self._start_under(allowed))
+
+    def attach(
+        self,
+        program: Sequence[str],
+        files: tuple[int, int, int],
+        *,
+        is_cancelled: Event,
+        allowed: CommandAccess | None = None,
+    ) -> int | None:
+        """Run a program until it ends, with these open files as its input, output and errors.
+
+        The last two have one digit, as any shell takes them. Return the exit code, and `None` where it was
+        cancelled.
+
+        Raises:
+            ConfigError: on macOS, where a command has no open files of its caller.
+        """
+        if isinstance(self._program, Seatbelt):
+            raise ConfigError("on macOS no program is attached to a sandbox")
+        stdin, stdout, stderr = files
+        held = self._look(allowed)
+        line = ("/bin/sh", "-c", f'exec "$@" >&{stdout} 2>&{stderr}', "sh", *program)
+        control = Control(is_cancelled, stdin=stdin)
+        return self._confine(line, math.inf, control, held, held, (stdout, stderr)).exit_code
 
     def _start_under(self, allowed: CommandAccess | None) -> Start:
         return self._start if allowed is None else partial(self._start, allowed=allowed)

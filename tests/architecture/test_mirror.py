@@ -10,6 +10,7 @@ from tests.architecture.source import ROOT, sources
 TESTED_BY: dict[str, str] = {
     "deepagents_cli/commands/chat.py": "cli/test_chat.py",
     "deepagents_cli/project/state.py": "cli/test_sessions.py",
+    "deepagents_cli/session/confined.py": "cli/test_servers.py",
     "deepagents_cli/session/driver.py": "cli/test_session.py",
     "deepagents_cli/project/machine.py": "cli/test_doctor.py",
     "deepagents_cli/project/checks.py": "cli/test_doctor.py",

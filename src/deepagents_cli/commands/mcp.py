@@ -16,6 +16,7 @@ from deepagents_cli.text import one_line
 
 with imported_when_run():
     from deepagents_cli.project import project, servers, settings, settings_file, setup
+    from deepagents_cli.session import confined
     from deepagents_cli.session import servers as opened
 
 _EXAMPLES = """examples:
@@ -134,7 +135,9 @@ def _test(found: setup.Setup, name: str | None) -> int:
     chosen: Mapping[str, servers.Server] = found.servers if name is None else _one(found, name)
     if not chosen:
         return _list(found)
-    with opened.open_servers(chosen) as running:
+    given = found.settings
+    access = confined.access_for(found.project.directory, given.network, given.read, given.write)
+    with opened.open_servers(chosen, given.confined_servers, access) as running:
         tools = running.tools()
         for each in running.status().values():
             sys.stdout.write(f"{one_line(each.name)}  {one_line(opened.describe_state(each))}\n")

@@ -63,6 +63,7 @@ class Settings:
     trusted: tuple[TrustedDirectory, ...] = ()
     hooks: tuple[Hook, ...] = ()
     servers: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    confined_servers: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
 
 
@@ -331,6 +332,7 @@ KEYS: Final[Mapping[str, _Key]] = {
     "permissions": _Key(partial(_tables, read=_permission), "never"),
     "trusted": _Key(partial(_tables, read=_read_trusted), "never"),
     "servers": _Key(_table, "never"),
+    "confined_servers": _Key(_texts, "never"),
 }
 """Every setting: how its value is read, and whether a project may set it."""
 _TABLES: Final = ("limits", "hooks")

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from fnmatch import fnmatchcase
+from typing import Any
 
 from langchain_core.tools import BaseTool
 
 from deepagents.errors import ConfigError, ToolFailure
 from deepagents.mcp import MCPServers, ServerStatus
 from deepagents_cli.project.servers import Server
+from deepagents_cli.session.confined import confine
 from deepagents_cli.session.lines import count_of
 from deepagents_cli.text import one_line
 
 
-def open_servers(found: Mapping[str, Server]) -> MCPServers:
+def open_servers(
+    found: Mapping[str, Server], confined: Sequence[str] = (), access: Mapping[str, Any] | None = None
+) -> MCPServers:
     """Return the servers for these entries; nothing starts yet.
+
+    Processes whose names fit a pattern in `confined` run in the sandbox, with this access.
 
     Raises:
         ConfigError: without the package that speaks the protocol.
@@ -25,7 +32,11 @@ def open_servers(found: Mapping[str, Server]) -> MCPServers:
     with warnings.catch_warnings():
         # Keys that mean nothing were named when the entries were read.
         warnings.simplefilter("ignore")
-        return MCPServers({name: each.placed() for name, each in found.items()})
+        entries = {name: each.placed() for name, each in found.items()}
+        for name, entry in entries.items():
+            if "command" in entry and any(fnmatchcase(name, each) for each in confined):
+                entries[name] = confine(entry, access or {})
+        return MCPServers(entries)
 
 
 def describe_state(server: ServerStatus) -> str:
@@ -52,9 +63,18 @@ class Servers:
     Args:
         found: the entries.
         notify: hears of each server that does not start.
+        confined: patterns of the names of those that run in the sandbox.
+        access: what these find there.
     """
 
-    def __init__(self, found: Mapping[str, Server], notify: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        found: Mapping[str, Server],
+        notify: Callable[[str], None],
+        confined: Sequence[str] = (),
+        access: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._confined, self._access = confined, access
         self.found: Mapping[str, Server] = found
         self.opened: MCPServers | None = None
         self._notify = notify
@@ -65,7 +85,7 @@ class Servers:
         if not self.found:
             return
         try:
-            self.opened = open_servers(self.found)
+            self.opened = open_servers(self.found, self._confined, self._access)
         except ConfigError as error:
             self._notify(str(error))
             self.found = {}

@@ -41,6 +41,7 @@ from deepagents_cli.session.agents import (
     model_label,
     refuse_options,
 )
+from deepagents_cli.session.confined import access_for
 from deepagents_cli.session.driver import open_saver
 from deepagents_cli.session.proposal import Proposal
 from deepagents_cli.session.record import Record
@@ -108,7 +109,9 @@ class Workplace:
         found, problems = usable(given)
         for problem in problems:
             self.notify(problem)
-        return Servers({**({} if self.options.no_mcp else self.setup.servers), **found}, self.notify)
+        found = {**({} if self.options.no_mcp else self.setup.servers), **found}
+        access = access_for(self.directory, self.access.network, self.access.read, self.access.write)
+        return Servers(found, self.notify, self.setup.settings.confined_servers, access)
 
     async def _find_model(self) -> BaseChatModel:
         settings = self.setup.settings

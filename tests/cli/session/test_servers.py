@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from deepagents.events import ToolFinished
 from deepagents_cli.protocol import Ask, Notice, Ready, Trust, Trusted
+from tests.cli.approval.test_sandbox import needs_sandbox
 from tests.cli.openai_server import MODEL, OpenAIServer, call
 from tests.cli.session.conftest import StartWorker, Worker
-from tests.mcp.servers import crooked
+from tests.mcp.servers import CROOKED, crooked, tool
 
 
 def bring(directory: Path, **entries: Any) -> None:
     (directory / ".mcp.json").write_text(json.dumps({"mcpServers": entries}))
+
+
+def running(mark: str) -> list[bytes]:
+    """Return the command lines of processes of servers that have this text in them."""
+    found: list[bytes] = []
+    for each in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            found.append(each.read_bytes())
+    return [each for each in found if b"crooked.py" in each and mark.encode() in each]
 
 
 def open_trusted(worker: Worker, **given: Any) -> Ready:
@@ -96,6 +108,35 @@ def test_a_rule_for_everywhere_is_not_for_a_server_of_that_name_which_a_project_
     worker.say("Go.")
 
     assert worker.wait(Ask).title == "wants to call mcp__files__read"
+
+
+@needs_sandbox
+def test_a_confined_server_finds_the_directory_and_nothing_else(
+    worker: Worker, server: OpenAIServer, directory: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "settings.toml").write_text('confined_servers = ["files"]\n')
+    (tmp_path / "outside").write_text("secret\n")
+    (directory / ".env").write_text("KEY=1\n")
+    (directory / "crooked.py").write_text(CROOKED.read_text())
+    look = f"cat notes.md .env {tmp_path}/outside > seen 2>&1; exec python3 -I -S crooked.py"
+    plan = json.dumps({"tools": [tool("read")], "mark": str(tmp_path)})
+    arguments = ["-c", f"{look} '{plan}'"]
+    bring(directory, files={"command": "sh", "args": arguments, "env": {"TOKEN": "t0ken"}})
+    server.then(call("mcp__files__read", path="a"), "Done.")
+    open_trusted(worker, mode="full")
+    worker.say("Go.")
+
+    assert worker.event(ToolFinished).text == '{"path": "a"}'
+    assert worker.answer() == "Done."
+    seen = (directory / "seen").read_text()
+    assert "first line" in seen
+    assert "KEY=1" not in seen
+    assert f"{tmp_path}/outside: No such file" in seen
+    assert running(str(tmp_path))
+    worker.kill()
+    end = monotonic() + 10
+    while left := running(str(tmp_path)):
+        assert monotonic() < end, left
 
 
 def test_what_a_server_runs_is_not_changed_unasked(
