@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
 from langchain.agents import create_agent  # pyright: ignore[reportUnknownVariableType]
 from langchain.agents.middleware.types import ContextT
@@ -18,6 +18,9 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from langgraph.types import Checkpointer
 
+# These load on first use: type hints find them when somebody resolves these, and nothing else does.
+from deepagents import mcp as _mcp
+from deepagents import undo as _undo
 from deepagents._agent.arguments import (
     check_fallbacks,
     check_file_history,
@@ -45,10 +48,6 @@ from deepagents.middleware.subagents import CompiledSubAgent, SubAgent
 from deepagents.middleware.tool_search import ToolSearch
 from deepagents.permissions import FilesystemPermission
 from deepagents.profiles.harness.harness_profiles import profile_for
-
-if TYPE_CHECKING:
-    from deepagents.mcp import MCPServers
-    from deepagents.undo import FileHistory
 
 __all__ = [
     "Checkpointer",
@@ -85,9 +84,9 @@ def create_deep_agent(
     limits: Limits | None = None,
     model_retries: int | None = None,
     fallback_models: Sequence[str | BaseChatModel] = (),
-    mcp: MCPServers | str | PathLike[str] | Mapping[str, Any] | None = None,
+    mcp: _mcp.MCPServers | str | PathLike[str] | Mapping[str, Any] | None = None,
     tool_search: ToolSearch = "auto",
-    file_history: FileHistory | None = None,
+    file_history: _undo.FileHistory | None = None,
 ) -> CompiledStateGraph[Any, ContextT, Any, Any]:
     """Create an agent that plans, works on files and delegates, as an ordinary compiled LangGraph graph.
 

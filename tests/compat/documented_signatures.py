@@ -149,7 +149,7 @@ SIGNATURES: Final[Mapping[str, str]] = MappingProxyType(
 
 OUR_OWN: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "deepagents:create_deep_agent": "limits model_retries fallback_models",
+        "deepagents:create_deep_agent": "limits model_retries fallback_models mcp tool_search file_history",
         _FILES: "read_format edit_form backend_timeout",
     }
 )

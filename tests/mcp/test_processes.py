@@ -108,7 +108,7 @@ import sys
 import deepagents
 from deepagents.testing import ScriptedModel
 deepagents.create_deep_agent(ScriptedModel())
-print([name for name in ("mcp", "deepagents.mcp") if name in sys.modules])
+print([name for name in ("mcp", "deepagents.mcp.servers") if name in sys.modules])
 from deepagents.mcp import MCPServers
 servers = MCPServers({"one": ENTRY})
 print([name for name in ("mcp", "mcp_types") if name in sys.modules])

@@ -463,6 +463,6 @@ def test_no_history_no_import() -> None:
     program = (
         "import sys; from deepagents import create_deep_agent; from deepagents.testing import ScriptedModel; "
         "create_deep_agent(ScriptedModel()); "
-        "assert not any(name.startswith('deepagents.undo') for name in sys.modules)"
+        "assert not any(name.startswith('deepagents.undo.') for name in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

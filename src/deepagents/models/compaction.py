@@ -27,7 +27,7 @@ def compacts_itself(model: BaseChatModel, settings: Mapping[str, Any]) -> bool:
         ConfigError: where the provider would stop after that, which would end the run without an answer.
     """
     given: Any = settings.get(_SETTING) or getattr(model, _SETTING, None)
-    edits = _edits_in(given)
+    edits = _edits_in(given) if given else ()
     if any(each.get("pause_after_compaction") for each in edits):
         raise ConfigError(
             "pause_after_compaction would end the run with an answer that says nothing; leave it out of "

@@ -11,6 +11,7 @@ from langgraph.errors import GraphBubbleUp
 from deepagents._paths import CommandPaths, name, parent
 from deepagents.backends import operations as ops
 from deepagents.backends.handle import FileCalls
+from deepagents.backends.results import GlobResult, LsResult
 from deepagents.errors import BackendError, ToolFailure
 
 _SECONDS: Final = 2.0
@@ -60,9 +61,10 @@ async def _find_same_name(files: FileCalls, path: str) -> list[str]:
     if not name(path) or not _NOT_IN_PATTERNS.isdisjoint(name(path)):
         return []
     try:
-        found = (await files.perform(ops.Glob(name(path), seconds=_SECONDS, hint=True))).matches or []
+        globbed: GlobResult = await files.perform(ops.Glob(name(path), seconds=_SECONDS, hint=True))
     except (BackendError, ToolFailure):
         return []
+    found = globbed.matches or []
     return sorted((each["path"] for each in found), key=lambda each: (-_common(each, path), each))[:_SHOWN]
 
 
@@ -74,7 +76,7 @@ def _common(one: str, other: str) -> int:
 
 async def _list(files: FileCalls, directory: str) -> list[str]:
     try:
-        listed = await files.perform(ops.Ls(directory, seconds=_SECONDS, hint=True))
+        listed: LsResult = await files.perform(ops.Ls(directory, seconds=_SECONDS, hint=True))
         return sorted(each["path"] for each in listed.entries or [])
     except (BackendError, ToolFailure):
         return []

@@ -397,4 +397,4 @@ def _offered_names() -> frozenset[str] | None:
 def names_of_tools(*given: Iterable[Any]) -> frozenset[str]:
     """Return the names of all tools of these lists, functions by their own names."""
     names = [tool_name(each) or getattr(each, "__name__", None) for tools in given for each in tools]
-    return frozenset(name for name in names if name)
+    return frozenset(filter(None, names))

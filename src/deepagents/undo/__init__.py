@@ -1,8 +1,27 @@
-"""Take conversations and files back to any step, and forth again: [concepts/undo](docs/concepts/undo.md)."""
+"""Take conversations and files back to any step, and forth again."""
 
-from deepagents.errors import PlanOutdated, UndoError
-from deepagents.undo.history import FileHistory
-from deepagents.undo.plans import Change
-from deepagents.undo.results import Coverage, Plan, RewindResult
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deepagents._lazy import lazy
+
+if TYPE_CHECKING:
+    from deepagents.errors import PlanOutdated, UndoError
+    from deepagents.undo.history import FileHistory
+    from deepagents.undo.plans import Change
+    from deepagents.undo.results import Coverage, Plan, RewindResult
 
 __all__ = ["Change", "Coverage", "FileHistory", "Plan", "PlanOutdated", "RewindResult", "UndoError"]
+
+_HOMES = {
+    "Change": "deepagents.undo.plans",
+    "Coverage": "deepagents.undo.results",
+    "FileHistory": "deepagents.undo.history",
+    "Plan": "deepagents.undo.results",
+    "PlanOutdated": "deepagents.errors",
+    "RewindResult": "deepagents.undo.results",
+    "UndoError": "deepagents.errors",
+}
+
+__getattr__ = lazy(__name__, _HOMES)

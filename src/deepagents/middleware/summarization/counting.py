@@ -76,24 +76,22 @@ class ContextCounter:
         tools: Sequence[Any],
     ) -> tuple[int, int]:
         """Return how large a request is, and how much of that are system prompt and tools."""
-        tools = [each for each in tools if not is_deferred(each)]
         fixed = self.count_fixed(system, tools)
         counted = total.counted + fixed
         if not self._takes_parts:
-            whole = self._count_whole(messages, system, tools)
+            whole = self._count_whole(messages, system, _without_deferred(tools))
             counted, fixed = whole, whole * fixed // max(counted, 1)
         return max(counted, total.counted + total.extra), fixed
 
     def count_fixed(self, system: SystemMessage | None, tools: Sequence[Any]) -> int:
         """Count the system prompt and the tools, but for those that a provider is to load later."""
-        tools = [each for each in tools if not is_deferred(each)]
         # Schemas are rendered for counting, 0.1 ms a tool; they are mostly those of the call before.
         known = self._known_fixed
         if known[0] != system or len(known[1]) != len(tools) or not all(map(is_, known[1], tools)):
-            prompt = [] if system is None else [system]
-            counted = self._try(lambda: self._count_whole((), system, tools)) if prompt or tools else 0
+            prompt, loaded = [] if system is None else [system], _without_deferred(tools)
+            counted = self._try(lambda: self._count_whole((), system, loaded)) if prompt or loaded else 0
             if counted is None:
-                counted = self.estimate(prompt) + self._approximate([], tools=list(tools))
+                counted = self.estimate(prompt) + self._approximate([], tools=loaded)
             known = self._known_fixed = system, list(tools), counted
         return known[2]
 
@@ -133,6 +131,10 @@ def _find_reported(message: AnyMessage, provider: str | None) -> int:
         return 0
     is_theirs = is_answer_of(message.response_metadata, provider)
     return max(message.usage_metadata["input_tokens"], 0) if is_theirs else 0
+
+
+def _without_deferred(tools: Sequence[Any]) -> list[Any]:
+    return [each for each in tools if not is_deferred(each)]
 
 
 def _without_media(message: BaseMessage) -> tuple[BaseMessage, int]:
