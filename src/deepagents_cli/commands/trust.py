@@ -23,8 +23,9 @@ def add_options(commands: Any) -> None:
         "trust",
         help="list what a directory brings that can run, and use it from now on",
         description=(
-            "List the hooks, commands, settings and agents of a directory that can run something or let more "
-            "happen, and use them from now on. Until then they are left out; a change of them asks again."
+            "List the hooks, commands, settings, agents and MCP servers of a directory that can run "
+            "something or let more happen, and use them from now on. Until then they are left out; a change "
+            "of them asks again."
         ),
     )
     trust.add_argument("dir", nargs="?", default=".", metavar="DIR", help="the directory (default: .)")

@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from shlex import quote, shlex
+from shutil import which
 
 from deepagents.errors import UnknownModel
 from deepagents.models import resolve_model
@@ -43,7 +44,9 @@ def examine_project(directory: Path, environment: Mapping[str, str]) -> Iterator
         yield from _wrong(kind, notices)
     setup = load_setup(project, environment)
     yield from _models(setup, environment)
-    yield from _hooks(load_setup(project, environment, trust=True))
+    everything = load_setup(project, environment, trust=True)
+    yield from _hooks(everything)
+    yield from _servers(everything)
     if setup.items:
         way = None if setup.trusted else f"deepagents trust {quote(str(directory))}"
         what = describe_untrusted(setup) or "what this project brings is used"
@@ -73,6 +76,22 @@ def _hooks(setup: Setup) -> Iterator[Check]:
             yield Check("hooks", "missing", f"{what}: there is no program {program!r}", way)
         else:
             yield Check("hooks", "found", what)
+
+
+def _servers(setup: Setup) -> Iterator[Check]:
+    """Check that the programs of MCP servers are there; nothing is started."""
+    for each in setup.servers.values():
+        program, what = each.entry.get("command"), f"{each.name}: {each.describe().splitlines()[0]}"
+        if (
+            program
+            and "$" not in program
+            and not which(Path(each.placed()["cwd"], program))
+            and not which(program)
+        ):
+            way = f"install {program!r}, or take the server out; deepagents mcp test says more"
+            yield Check("servers", "missing", f"{what}: there is no program {program!r}", way)
+        else:
+            yield Check("servers", "found", what)
 
 
 def _model_of(who: str, name: str, environment: Mapping[str, str]) -> Iterator[Check]:

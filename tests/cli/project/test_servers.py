@@ -112,6 +112,19 @@ def test_a_file_that_cannot_be_read_is_named(directory: Path, home: Path, text: 
     assert any(said in each and ".mcp.json" in each for each in load(directory, home).notices)
 
 
+def test_doctor_names_the_program_that_is_not_there(cli: Command, directory: Path, home: Path) -> None:
+    here = directory / "start"
+    here.write_text("#!/bin/sh\n")
+    here.chmod(0o755)
+    entries = {"here": {"command": "./start"}, "shell": {"command": "sh"}, "gone": {"command": "no-such"}}
+    write(directory / ".mcp.json", {**entries, "far": {"url": "https://example.org"}})
+
+    said = [each for each in cli("doctor", "--dir", str(directory)).out.splitlines() if " servers " in each]
+
+    assert [each.split()[0] for each in said] == ["ok", "ok", "--", "ok"]
+    assert "gone: no-such: there is no program 'no-such'" in said[2]
+
+
 def test_a_command_starts_where_its_file_is(directory: Path, home: Path) -> None:
     entries = {"here": {"command": "./x"}, "below": {"command": "x", "cwd": "y"}}
     entries["elsewhere"] = {"command": "x", "cwd": "${HOME}/z"}
