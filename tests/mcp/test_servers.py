@@ -51,7 +51,7 @@ def test_its_tools_work_in_any_agent(call_mode: Any) -> None:
 
 async def test_a_request_waits_for_servers_that_something_else_is_starting() -> None:
     servers = MCPServers({"one": crooked("echo")})
-    starting = asyncio.create_task(servers.astart())
+    starting = asyncio.ensure_future(servers.astart())
     while servers.status()["one"].status != "starting":
         await asyncio.sleep(0)
 

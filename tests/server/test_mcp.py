@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from langgraph_sdk.client import LangGraphClient
-from mcp import Client
+from mcp.client import Client
 from mcp.types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult, TextContent
 
 from tests.server.serving import AGENTS, serving

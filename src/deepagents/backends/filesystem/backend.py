@@ -230,7 +230,7 @@ class FilesystemBackend(TransferBackend):
     def _may_restore(self, path: Path, allowed: Allowed) -> bool:
         """Return whether what lies there may be changed under such rules."""
         base = self.cwd if self.virtual_mode else Path(self.cwd.anchor)
-        return path.is_relative_to(base) and allowed(self._paths.name_of(path.relative_to(base).parts))
+        return path.is_relative_to(base) and allowed(f"/{path.relative_to(base).as_posix()}")
 
     # The next two are replaced or called by packages that build on this class.
 

@@ -173,10 +173,6 @@ class Paths(Protocol):
         """Resolve a path that a caller named, or raise `BackendError`."""
         ...
 
-    def name_of(self, parts: tuple[str, ...]) -> str:
-        """Return the caller's name for resolved parts."""
-        ...
-
     def is_undeletable(self, parts: tuple[str, ...]) -> bool:
         """Return whether this may never be deleted."""
         ...
