@@ -253,19 +253,24 @@ class Looker:
         self.store.make_room(size + 200 * len(batch))
         self.store.keep(batch)
 
-    def _list(self, paths: Iterable[str]) -> list[str]:
-        """List paths with all below them, and with the directories above that are not there."""
+    def _list(self, paths: Iterable[str]) -> tuple[list[str], list[str]]:
+        """List paths with all below them, and with the directories above that are not there.
+
+        What lies below a directory above the bounds is not listed; these are returned besides.
+        """
         found: list[str] = []
+        too_large: list[str] = []
         for path in paths:
             try:
                 found += list_below(path, self.bounds)
             except TooMuch:
                 found.append(path)
+                too_large.append(path)
             for above in Path(path).parents:
                 if above.exists():
                     break
                 found.append(str(above))
-        return [*dict.fromkeys(found)]
+        return [*dict.fromkeys(found)], too_large
 
     def _known(self, database: Connection, path: str) -> KnownPath | None:
         row = database.execute(

@@ -8,9 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from deepagents.undo.index import (
-    is_own,
-)
+from deepagents.undo.index import KnownPath, is_own
 from deepagents.undo.looker import (
     Directories,
     Looker,
@@ -20,6 +18,7 @@ from deepagents.undo.looker import (
     last_seen,
     read_step,
 )
+from deepagents.undo.states import UNKNOWN
 
 _WAIT: Final = 0.02
 _MOST_WAITS: Final = 1500
@@ -47,17 +46,21 @@ class Recorder(Looker):
         if not paths:
             return None
         self._wait_for_rewind(paths)
-        below = self._list(paths)
+        below, too_large = self._list(paths)
         with self._comparing(below) as (changes, found):
             self._bring_up_to_date(changes, found)
+            # Of a directory with too much below it, nothing can be put back once it is gone.
+            changes.entries.update(dict.fromkeys(too_large, KnownPath(UNKNOWN, (0, 0, 0, 0, 0), racy=True)))
             self._write(changes)
             return self._note(thread, "files", below)
 
     def end_files(self, step: RecordedStep) -> int:
         """Record what has become of the paths of a file tool. Return the number of the last change."""
-        with self._comparing([*dict.fromkeys((*step.places, *self._list(step.places)))]) as (changes, found):
+        below, _ = self._list(step.places)
+        with self._comparing([*dict.fromkeys((*step.places, *below))]) as (changes, found):
             for path, (now, known) in found.items():
-                self._compare(changes, path, now, known, (step,))
+                is_still_there = now and known and known.state == UNKNOWN
+                self._compare(changes, path, now, known, () if is_still_there else (step,))
             self._write(changes)
             changes.database.execute("DELETE FROM steps WHERE id = ?", [step.number])
             return last_seen(changes.database)
