@@ -10,6 +10,7 @@ import sys
 import time
 import zlib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler
 from ipaddress import ip_address
@@ -133,6 +134,11 @@ def test_a_long_page_moves_to_a_file_with_a_preview(call_mode: CallMode, site: S
         ("größer".encode(), "text/plain; charset=none-such", "größer"),
         ("größer".encode(), "text/plain; charset=base64", "größer"),
         (b"\xffbroken", "text/plain", "\ufffdbroken"),
+        # No browser knows these: they make half of a pair of surrogates, or take minutes.
+        (b"a +2AA- b", "text/plain; charset=utf-7", "a +2AA- b"),
+        (rb"a \ud800 b", "text/plain; charset=Unicode_Escape", r"a \ud800 b"),
+        (rb"<meta charset='raw_unicode_escape'>a \ud800 b", "text/html", "ud800 b"),
+        (b"a-b", "text/plain; charset=punycode", "a-b"),
         (b"<!doctype html><p>a <b>b</b>", "", "a **b**"),
         (b"just text", "application/octet-stream", "just text"),
     ],
@@ -156,6 +162,33 @@ def test_what_is_not_a_page_is_named_and_not_read(site: Site, body: bytes, media
 
     assert answer.additional_kwargs["error_code"] == "not_supported"
     assert media_type in answer.text
+
+
+def test_a_page_waits_for_others_no_longer_than_the_time_of_a_page(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, gate, slow = (tmp_path / name for name in ("begun", "gate", "python"))
+    os.mkfifo(begun)
+    os.mkfifo(gate)
+    slow.write_text(f"#!/bin/sh\nprintf x > {begun}\nread x < {gate}\nexit 1\n")
+    slow.chmod(0o755)
+    # The programs that turn pages into text wait here, as hostile pages make them do.
+    monkeypatch.setattr(sys, "executable", str(slow))
+    url = site.place("/x", "hello", "text/plain")
+    fetch = web_fetch([site.host], timeout=2)
+    with (
+        begun.open("r+b", buffering=0) as marks,
+        gate.open("r+b", buffering=0) as opened,
+        ThreadPoolExecutor(4) as pool,
+    ):
+        others = [pool.submit(fetch.invoke, {"url": url}) for _ in range(4)]
+        assert b"".join(marks.read(1) for _ in others) == b"xxxx"
+        late = fetch.invoke({"url": url})
+        opened.write(b"\n" * 4)
+        codes = [each.result().additional_kwargs["error_code"] for each in others]
+
+    assert late.text.endswith("waited 2 seconds for other pages to become text. [timeout]")
+    assert codes == ["tool_failed"] * 4
 
 
 TOP = "Ro" + "ot"
@@ -378,6 +411,9 @@ def break_off_in_a_chunk(handler: BaseHTTPRequestHandler) -> None:
         break_off_in_a_chunk,
         lambda handler: handler.wfile.write(b"SSH-2.0-OpenSSH\r\n"),
         lambda handler: handler.wfile.write(b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 1000 + b"\r\n"),
+        lambda handler: handler.wfile.write(
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\nhello\r\n0\r\n\r\n"
+        ),
         lambda handler: handler.wfile.write(b"HTTP/1.1 200 OK\r\nX: " + b"y" * 100_000 + b"\r\n\r\n"),
         lambda handler: None,
     ],
@@ -547,6 +583,13 @@ def test_a_program_may_decide_about_hosts_at_each_call(call_mode: CallMode) -> N
     with pytest.raises(NetworkRefused, match=ROUTABLE):
         fetch.invoke({"url": ELSEWHERE})
     assert set(asked) == {"other.test"}
+
+
+def test_a_program_decides_about_no_host_where_all_are_allowed(call_mode: CallMode) -> None:
+    fetch = web_fetch("all", allows=lambda host: False, resolve=lambda *_: [ROUTABLE])
+    agent = create_deep_agent(ScriptedModel(call("web_fetch", url=ELSEWHERE)), tools=[fetch])
+    with pytest.raises(NetworkRefused, match=ROUTABLE):
+        call_mode.invoke(agent, {"messages": "Go"})
 
 
 def test_nothing_of_it_is_imported_before_a_page_is_fetched() -> None:

@@ -35,6 +35,12 @@ async def look_up_later(query: str) -> str:
 
 
 @tool
+def find_half(query: str) -> str:
+    """Search with an engine that cuts characters in two."""
+    return "half \ud800 of a pair, \U0001f375"
+
+
+@tool
 def translate(text: str, language: str) -> str:
     """Translate."""
     return text + language
@@ -68,6 +74,13 @@ async def test_a_tool_that_can_only_be_awaited_is_awaited() -> None:
         result = await agent.ainvoke({"messages": "Go"})
 
     assert "found tea" in result["messages"][-2].text
+
+
+def test_half_a_pair_of_surrogates_in_a_result_ends_no_run(call_mode: CallMode) -> None:
+    text = search(call_mode, find_half).text
+
+    assert "half \ufffd of a pair, \U0001f375" in text
+    assert text.encode()
 
 
 def test_a_search_that_fails_is_a_result(call_mode: CallMode) -> None:

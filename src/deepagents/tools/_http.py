@@ -151,7 +151,8 @@ def _exchange(
             return answer if isinstance(answer, str) else exchange.read(answer, bounds.size)
         except RefusedHostError as error:
             raise _refused(first, found, error) from error
-        except (OSError, HTTPException, zlib.error) as error:
+        # The parts of a chunked answer may have lengths that are none.
+        except (OSError, HTTPException, ValueError, zlib.error) as error:
             raise _failed(found, error, bounds, due) from error
 
 

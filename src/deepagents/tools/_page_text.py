@@ -5,6 +5,7 @@ It takes a line of JSON and the bytes on standard input, and writes JSON. It imp
 
 from __future__ import annotations
 
+import codecs
 import io
 import json
 import re
@@ -20,6 +21,8 @@ except ImportError:
 _CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w-]{1,40})""", re.IGNORECASE)
 _HEAD = 4096
 _MARKS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
+_OF_PYTHON = frozenset(("idna", "punycode", "raw-unicode-escape", "unicode-escape", "utf-7"))
+"""Encodings that no browser reads: some take minutes, some make characters that cannot be encoded again."""
 _FRONT = re.compile(r"---\n(?:[^\s:][^\n]*: [^\n]*\n)+---\n+")
 
 
@@ -42,7 +45,7 @@ def decode(body: bytes, charset: str | None, *, is_html: bool) -> str:
     marked = (name for mark, name in _MARKS if body.startswith(mark))
     for each in (*marked, charset, named and named[1].decode()):
         try:
-            if each:
+            if each and codecs.lookup(each).name not in _OF_PYTHON:
                 return body.decode(each, "replace")
         except (LookupError, ValueError):
             continue

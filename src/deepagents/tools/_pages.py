@@ -53,8 +53,12 @@ def _new_turns() -> BoundedSemaphore:
 
 @dataclass(frozen=True, slots=True)
 class PageReader:
-    """Turns what was fetched into Markdown or plain text, a few pages at a time."""
+    """Turns what was fetched into Markdown or plain text, a few pages at a time.
 
+    A page waits `patience` seconds for its turn.
+    """
+
+    patience: float
     seconds: int = _SECONDS
     _turns: BoundedSemaphore = field(default_factory=_new_turns)
 
@@ -63,7 +67,7 @@ class PageReader:
 
         Raises:
             ToolFailure: `not_supported` for what is not text, `too_large` for a PDF that is not whole,
-                `timeout`, and `tool_failed` for what cannot be read.
+                `timeout`, also of its turn, and `tool_failed` for what cannot be read.
         """
         kind, size = find_kind(content), format_size(len(content.body))
         where = show(str(content.address))
@@ -93,19 +97,24 @@ class PageReader:
         given |= {"url": str(content.address), "seconds": self.seconds, "memory": _MEMORY}
         given |= {"pages": _PAGES, "characters": _CHARACTERS}
         environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
-        with self._turns:
-            try:
-                ended = subprocess.run(
-                    # Alone: nothing of the directory or of the environment has a say in it.
-                    [sys.executable, "-I", _PROGRAM],
-                    input=f"{json.dumps(given)}\n".encode() + content.body,
-                    capture_output=True,
-                    timeout=self.seconds,
-                    env=environment,
-                    check=False,
-                )
-            except subprocess.TimeoutExpired as error:
-                raise self._late(where) from error
+        if not self._turns.acquire(timeout=self.patience):
+            raise ToolFailure(
+                "timeout", f"{where} waited {self.patience:g} seconds for other pages to become text."
+            )
+        try:
+            ended = subprocess.run(
+                # Alone: nothing of the directory or of the environment has a say in it.
+                [sys.executable, "-I", _PROGRAM],
+                input=f"{json.dumps(given)}\n".encode() + content.body,
+                capture_output=True,
+                timeout=self.seconds,
+                env=environment,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise self._late(where) from error
+        finally:
+            self._turns.release()
         if ended.returncode == 0:
             return json.loads(ended.stdout)
         if ended.returncode == -_SIGXCPU:

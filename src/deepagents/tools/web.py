@@ -105,7 +105,7 @@ def web_fetch(
     Args:
         hosts: what may be fetched from unasked: `example.org`, `*.example.org`, `192.0.2.1`, each at the
             ports 80 and 443 or with its own `:port`; or `"all"`, for every public host.
-        timeout: seconds for a page, with all redirects.
+        timeout: seconds for a page, with all redirects, and for its turn to become text.
         max_bytes: how much of a page is read, unpacked.
         allows: decides, at each call, about hosts that are not named.
         resolve: finds the addresses of a name and a port; that of this machine if left out.
@@ -125,9 +125,9 @@ def web_fetch(
     rules = HostRules(
         tuple(map(HostRule.parse, () if hosts == "all" else hosts)),
         resolve=resolve or resolve_here,
-        is_further=allows or (lambda host: hosts == "all" and "." in host),
+        is_further=lambda host: (hosts == "all" and "." in host) or bool(allows and allows(host)),
     )
-    fetch = _Fetch(rules, FetchBounds(timeout, max_bytes), PageReader())
+    fetch = _Fetch(rules, FetchBounds(timeout, max_bytes), PageReader(timeout))
     spec = ToolSpec(
         name="web_fetch",
         description=_DESCRIPTION,

@@ -53,6 +53,11 @@ def test_a_rule_lets_pages_of_its_host_through(cli: Command, tmp_path: Path, rul
         cli.run("go", model=fetches_a_page())
 
 
+def test_all_hosts_of_the_command_line_are_reached_unasked(cli: Command) -> None:
+    with pytest.raises(NetworkRefused, match="docs.test"):
+        cli.run("go", "--network", "all", model=fetches_a_page())
+
+
 def test_a_person_agrees_to_a_host_for_good(nursery: Nursery, tmp_path: Path) -> None:
     settings = tmp_path / "settings.toml"
     child = nursery.at_terminal(fetches_a_page, "read", DEEPAGENTS_SETTINGS=str(settings))
