@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 import os
+from contextlib import suppress
 from functools import partial
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
 
-from deepagents._async import IOCall, in_thread
+from deepagents._async import IOCall, as_io_call, finish_first, in_thread
 from deepagents.errors import UndoError
 from deepagents.undo import threads
 from deepagents.undo.journal import Journal
 from deepagents.undo.recorder import Recorder
 from deepagents.undo.restore import Restorer
+from deepagents.undo.store import StoreOff
 from deepagents.undo.threads import place
+
+_log = logging.getLogger(__name__)
 
 
 class Rewinds:
@@ -32,19 +37,50 @@ class Rewinds:
         """Carry one out; return where the thread stands then, and the paths where that failed.
 
         Raises:
-            UndoError: where there is no room for it; nothing has changed then.
+            UndoError: where there is no room for it, or the new checkpoint cannot be written.
         """
+        # As a whole: a going back that is cancelled must not happen later, nor stay half done.
+        return await finish_first(as_io_call(lambda: self._carry_out(agent, journal, checkpoint)))
+
+    async def _carry_out(
+        self, agent: Any, journal: Journal, checkpoint: str
+    ) -> tuple[RunnableConfig, list[str]]:
         self._under_way.add(journal.rewind)
         try:
             await in_thread(lambda: self._stage(journal))
-            config = place(journal.thread, journal.left)
-            if journal.moves:
-                # This write decides: a kill before it leaves all as it was, after it the rest is finished.
-                config = await _copy_checkpoint(agent, place(journal.thread, checkpoint))
-            failed = await in_thread(lambda: self._finish(journal, config))
+            config = await self._decide(agent, journal, checkpoint)
+            failed = await in_thread(self._restorer(journal).apply)
+            try:
+                await in_thread(lambda: self._record(journal, config))
+            except StoreOff as error:
+                # All has changed, and must not be told otherwise: who comes next finds the journal.
+                _log.warning("a going back was not recorded yet: %s", error)
+                self._leave(journal)
+        except BaseException:
+            self._leave(journal)
+            raise
         finally:
             self._under_way.discard(journal.rewind)
         return config, failed
+
+    async def _decide(self, agent: Any, journal: Journal, checkpoint: str) -> RunnableConfig:
+        """Write the checkpoint that decides: a kill before it leaves all as it was, after it all is finished."""
+        if not journal.moves:
+            return place(journal.thread, journal.left)
+        try:
+            return await _copy_checkpoint(agent, place(journal.thread, checkpoint))
+        except Exception as error:
+            why = f"the checkpoint to go on from could not be written: {error}"
+            saver = threads.saver_of(agent)
+            try:
+                copy = await threads.find_copy(saver, journal.thread, journal.left, journal.parent)
+            except Exception:
+                text = f"{why}; whether it was is found out as soon as the checkpointer can be read"
+                raise UndoError(text) from error
+            if copy is None:
+                await in_thread(lambda: self._drop(journal))
+                raise UndoError(f"{why}; nothing has changed") from error
+            return copy
 
     def _stage(self, journal: Journal) -> None:
         restorer = self._restorer(journal)
@@ -66,9 +102,12 @@ class Rewinds:
     def _restorer(self, journal: Journal) -> Restorer:
         return Restorer(self._store, journal.items, journal.folders, self._most)
 
-    def _finish(self, journal: Journal, config: RunnableConfig) -> list[str]:
+    def _finish(self, journal: Journal, config: RunnableConfig) -> None:
         """Rename, and record what has changed."""
-        failed = self._restorer(journal).apply()
+        self._restorer(journal).apply()
+        self._record(journal, config)
+
+    def _record(self, journal: Journal, config: RunnableConfig) -> None:
         paths = [each.path for each in journal.items]
         with self._store.write() as database:
             seen = self._recorder.record_rewind(journal.thread, journal.rewind, paths)
@@ -81,7 +120,11 @@ class Rewinds:
                 [(journal.thread, os.fsencode(path), not journal.moves) for path in paths],
             )
             database.execute("DELETE FROM journal WHERE id = ?", [journal.rewind])
-        return failed
+
+    def _leave(self, journal: Journal) -> None:
+        """Let whoever comes next finish or drop one, though this process lives."""
+        with suppress(StoreOff), self._store.write() as database:
+            database.execute("UPDATE journal SET process = '' WHERE id = ?", [journal.rewind])
 
     def _drop(self, journal: Journal) -> None:
         self._restorer(journal).clear()
