@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -10,10 +12,12 @@ from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import MemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
 
 from deepagents.undo import UndoError
 from tests.conftest import CallMode
-from tests.undo.workshop import Workshop, listed
+from tests.programs import FORKING
+from tests.undo.workshop import Workshop, listed, names
 
 SECOND: Any = {"configurable": {"thread_id": "2"}}
 
@@ -101,3 +105,50 @@ def test_cancelled_it_has_happened_before_the_caller_goes_on(shop: Workshop, sav
 
     asyncio.run(cancel())
     assert shop.messages() == []
+
+
+class Deadly(SqliteSaver):
+    """Kills its process as soon as the checkpoint that going back makes is saved."""
+
+    def put(self, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
+        saved = super().put(config, checkpoint, metadata, new_versions)
+        if metadata.get("source") == "fork":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return saved
+
+
+def die_in_the_middle(path: Path, start: Any) -> None:
+    with asyncio.Runner() as runner, Deadly.from_conn_string(str(path / "threads.db")) as saver:
+        Workshop(CallMode("sync", runner), path, saver=saver).rewind(start)
+
+
+@pytest.mark.parametrize("does", ["plans", "runs"])
+def test_a_kill_is_finished_by_the_thread_that_comes_next(tmp_path: Path, does: str) -> None:
+    with asyncio.Runner() as runner, SqliteSaver.from_conn_string(str(tmp_path / "threads.db")) as saver:
+        shop = Workshop(CallMode("sync", runner), tmp_path, saver=saver)
+        (shop.root / "a.txt").write_text("0\n")
+        start = shop.write("a.txt", "1\n")
+        said = shop.messages()
+        second = shop.write("b.txt", "2\n", thread=SECOND)
+        child = FORKING.Process(target=die_in_the_middle, args=(tmp_path, start))
+        child.start()
+        child.join()
+        assert child.exitcode == -signal.SIGKILL
+        assert (shop.root / "a.txt").read_text() == "1\n"
+        if does == "runs":
+            shop.run("cat a.txt > seen.txt", thread=SECOND)
+            assert (shop.root / "seen.txt").read_text() == "0\n"
+        assert "a.txt" not in names(shop.plan(second).conflicts, shop.root)
+        assert (shop.root / "a.txt").read_text() == "0\n"
+        assert not [each for each in listed(shop.root) if each.startswith(".")]
+        # It was this thread's, and can be taken back: nobody else's change.
+        plan = shop.plan({"configurable": {**start["configurable"], "checkpoint_id": found_left(shop, said)}})
+        assert names(plan.restored, shop.root) == ["a.txt"]
+
+
+def found_left(shop: Workshop, said: list[str]) -> str:
+    """Return the checkpoint where the thread stood before it went back."""
+    for state in shop.agent.get_state_history(shop.thread):
+        if [each.text for each in state.values.get("messages", ())] == said:
+            return state.config["configurable"]["checkpoint_id"]
+    raise AssertionError(said)

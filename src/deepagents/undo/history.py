@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar, cast
@@ -326,19 +326,19 @@ class FileHistory:
     # -- after a kill
 
     async def _recover_thread(self, agent: Any, config: RunnableConfig) -> None:
-        """Finish or drop what a kill cut off in a thread; plans, going back and runs do so by themselves."""
-        self._find(agent)
+        """Finish or drop what a kill cut off in this thread or these directories; plans and runs do so."""
         with self._reporting():
             await self._recover(agent, config)
 
     recover, arecover = sync_and_async(_recover_thread)
 
     async def _recover(self, agent: Any, config: RunnableConfig) -> None:
-        await self._rewinds.finish_left(threads.saver_of(agent), threads.name_thread(config))
+        roots = self._find(agent).places.roots
+        await self._rewinds.finish_left(threads.saver_of(agent), threads.name_thread(config), roots)
 
-    async def finish_rewinds(self, saver: Any, thread: str) -> None:
-        """Finish or drop what was cut off in a thread, for a run that starts."""
-        await self._rewinds.finish_left(saver, thread)
+    async def finish_rewinds(self, saver: Any, thread: str, roots: Sequence[str]) -> None:
+        """Finish or drop what was cut off in a thread or below these directories, for a run that starts."""
+        await self._rewinds.finish_left(saver, thread, roots)
 
 
 def _look(recorder: Recorder, places: Directories) -> list[str]:

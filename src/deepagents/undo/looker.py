@@ -366,6 +366,11 @@ def is_below(path: str, directory: str) -> bool:
     return path == directory or path.startswith(f"{directory.rstrip('/')}/")
 
 
+def are_near(paths: Iterable[str], others: Sequence[str]) -> bool:
+    """Return whether any of these paths is one of the others, lies below or above it."""
+    return any(is_below(path, other) or is_below(other, path) for path in paths for other in others)
+
+
 def _still(path: str, known: KnownPath | None) -> PathReading | None:
     """Return what is known of a path if nothing says that it changed."""
     if known is None or known.racy:

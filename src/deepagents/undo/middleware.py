@@ -161,7 +161,7 @@ class MainFileHistoryMiddleware(FileHistoryMiddleware):
         if self._history.attempt(lambda recorder: recorder.store.name) is None:
             return None
         try:
-            await self._history.finish_rewinds(saver, thread)
+            await self._history.finish_rewinds(saver, thread, self._files.places.roots)
         except StoreOff as error:
             _log.warning("a going back was not finished: %s", error)
         if self._files.runs_anything:

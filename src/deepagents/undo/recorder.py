@@ -14,7 +14,7 @@ from deepagents.undo.looker import (
     Looker,
     RecordedStep,
     StepKind,
-    is_below,
+    are_near,
     last_seen,
     read_step,
 )
@@ -29,7 +29,7 @@ class Recorder(Looker):
 
     def begin(self, thread: str, places: Directories, kind: StepKind = "all") -> RecordedStep:
         """Look at all there is, and note that a step is under way which may change any of it."""
-        self._wait_for_rewind(places.roots)
+        self.wait_for_rewind(places.roots)
         why = [why for root in places.roots if (why := self.look(root, places.passed_over))]
         notes = [f"commands and tools of this thread are not covered: {each}" for each in why]
         return self._note(thread, kind, places.roots, notes)
@@ -45,7 +45,7 @@ class Recorder(Looker):
         paths = [path for path in paths if not is_own(path)]
         if not paths:
             return None
-        self._wait_for_rewind(paths)
+        self.wait_for_rewind(paths)
         below, too_large = self._list(paths)
         with self._comparing(below) as (changes, found):
             self._bring_up_to_date(changes, found)
@@ -81,17 +81,12 @@ class Recorder(Looker):
             database.execute("UPDATE steps SET kind = 'background' WHERE id = ?", [step.number])
         return replace(step, kind="background")
 
-    def _wait_for_rewind(self, paths: Sequence[str]) -> None:
+    def wait_for_rewind(self, paths: Sequence[str]) -> None:
         """Wait until no going back of a process that lives changes any of these."""
         for _ in range(_MOST_WAITS):
             rows = self.store.read("SELECT process, data FROM journal")
             busy = (json.loads(data)["roots"] for process, data in rows if self.store.is_alive(process))
-            if not any(
-                is_below(path, root) or is_below(root, path)
-                for each in busy
-                for root in each
-                for path in paths
-            ):
+            if not any(are_near(roots, paths) for roots in busy):
                 return
             time.sleep(_WAIT)
 
@@ -126,9 +121,7 @@ class Recorder(Looker):
         """Return whether a step of a process that lives may change any of these."""
         rows = self.store.read("SELECT id, thread, kind, places, process FROM steps WHERE ended IS NULL")
         return any(
-            is_below(path, place) or is_below(place, path)
+            are_near(step.places, paths)
             for step in map(read_step, rows)
             if step.kind != "background" and self.store.is_alive(step.process)
-            for place in step.places
-            for path in paths
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, cast
@@ -14,6 +15,7 @@ from deepagents._async import IOCall, as_io_call, finish_first, in_thread
 from deepagents.errors import UndoError
 from deepagents.undo import threads
 from deepagents.undo.journal import Journal
+from deepagents.undo.looker import are_near
 from deepagents.undo.recorder import Recorder
 from deepagents.undo.restore import Restorer
 from deepagents.undo.store import StoreOff
@@ -64,7 +66,7 @@ class Rewinds:
         return config, failed
 
     async def _decide(self, agent: Any, journal: Journal, checkpoint: str) -> RunnableConfig:
-        """Write the checkpoint that decides: a kill before it leaves all as it was, after it all is finished."""
+        """Write the checkpoint that decides: a kill before it leaves all as it was, after it all is done."""
         if not journal.moves:
             return place(journal.thread, journal.left)
         try:
@@ -74,7 +76,7 @@ class Rewinds:
             saver = threads.saver_of(agent)
             try:
                 copy = await threads.find_copy(saver, journal.thread, journal.left, journal.parent)
-            except Exception:
+            except Exception:  # noqa: BLE001
                 text = f"{why}; whether it was is found out as soon as the checkpointer can be read"
                 raise UndoError(text) from error
             if copy is None:
@@ -131,20 +133,48 @@ class Rewinds:
         with self._store.write() as database:
             database.execute("DELETE FROM journal WHERE id = ?", [journal.rewind])
 
-    async def finish_left(self, saver: Any, thread: str) -> None:
-        """Finish or drop the goings back of a thread that were cut off."""
-        rows = self._store.read("SELECT process, data FROM journal WHERE thread = ?", thread)
+    async def finish_left(self, saver: Any, thread: str, roots: Sequence[str]) -> None:
+        """Finish or drop the goings back that were cut off, of a thread or below these; wait for others."""
+        rows = self._store.read("SELECT process, data FROM journal")
         for process, data in rows:
             journal = Journal.load(data)
+            if journal.thread != thread and not are_near(journal.roots, roots):
+                continue
             if journal.rewind in self._under_way:
                 continue
             if process != self._store.process and self._store.is_alive(process):
                 continue
-            head: RunnableConfig | None = place(thread, journal.left) if journal.is_decided else None
+            if journal.thread != thread and not await self._is_known(saver, journal):
+                # Only by the checkpoints of its thread can it be known whether that was decided.
+                continue
+            if await in_thread(partial(self._claim, journal, process)):
+                await finish_first(as_io_call(partial(self._finish_one, saver, journal)))
+        await in_thread(partial(self._recorder.wait_for_rewind, roots))
+
+    async def _is_known(self, saver: Any, journal: Journal) -> bool:
+        where = place(journal.thread, journal.left)
+        return not journal.moves or await threads.read_checkpoint(saver, where) is not None
+
+    def _claim(self, journal: Journal, process: str) -> bool:
+        """Take one over, unless somebody else was faster."""
+        with self._store.write() as database:
+            values = [self._store.process, journal.rewind, process]
+            row = database.execute("UPDATE journal SET process = ? WHERE id = ? AND process = ?", values)
+            return row.rowcount > 0
+
+    async def _finish_one(self, saver: Any, journal: Journal) -> None:
+        self._under_way.add(journal.rewind)
+        try:
+            head: RunnableConfig | None = place(journal.thread, journal.left) if journal.is_decided else None
             if journal.moves:
-                head = await threads.find_copy(saver, thread, journal.left, journal.parent)
+                head = await threads.find_copy(saver, journal.thread, journal.left, journal.parent)
             drop = partial(self._drop, journal)
             await in_thread(partial(self._finish, journal, head) if head else drop)
+        except BaseException:
+            self._leave(journal)
+            raise
+        finally:
+            self._under_way.discard(journal.rewind)
 
 
 async def _copy_checkpoint(agent: Any, config: RunnableConfig) -> RunnableConfig:
