@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 from pathlib import Path
 
 import pytest
 
 from deepagents.testing import call
+from deepagents.undo import FileHistory
+from deepagents.undo.looker import Directories
 from tests.conftest import CallMode
 from tests.undo.workshop import Workshop, names
 
@@ -41,17 +45,37 @@ def test_a_directory_above_the_bounds_is_named_when_it_is_deleted(
     assert plan.restored == ()
 
 
-def test_a_name_that_cannot_be_reached_leaves_undo_on(shop: Workshop) -> None:
-    (shop.root / "a.txt").write_text("1\n")
+@pytest.mark.parametrize(
+    "name",
+    ["x" * 300, f"{'x' * 300}/y", "a.txt/below/y", f"{'x' * 200}/" * 30],
+    ids=["name", "directory", "file", "path"],
+)
+def test_a_name_that_cannot_be_reached_leaves_undo_on(tmp_path: Path, name: str) -> None:
+    (tmp_path / "a.txt").write_text("1\n")
+    history, places = FileHistory(tmp_path.parent / f"{tmp_path.name}-history"), Directories((str(tmp_path),))
+    path = str(tmp_path / name)
+    step = history.attempt(lambda recorder: recorder.begin_files("1", [path], places))
+    assert step is not None
+    assert history.attempt(lambda recorder: recorder.end_files(step)) is not None
+    assert history.attempt(lambda recorder: recorder.look_at([path])) == {path: None}
+    assert history.attempt(lambda recorder: recorder.last_of("1")) == 0
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may enter any directory")
+def test_a_directory_that_may_not_be_entered_leaves_undo_on(shop: Workshop) -> None:
+    (shop.root / "shut").mkdir(mode=0o600)
     start = shop.do(
-        call("write_file", file_path=f"/{'x' * 300}", content="x"),
-        call("write_file", file_path=f"/{'x' * 300}/y.txt", content="x"),
-        call("write_file", file_path="/a.txt/below/y.txt", content="x"),
-        call("write_file", file_path="/nul\0.txt", content="x"),
-        call("write_file", file_path="/half\ud800.txt", content="x"),
-        call("write_file", file_path="/a.txt", content="2\n"),
+        call("write_file", file_path="/shut/a.txt", content="x"),
+        call("write_file", file_path="/b.txt", content="x"),
     )
-    covered = shop.mode.call(shop.history, "coverage", shop.agent)
-    assert (covered.files, covered.why) == (True, None)
-    plan = shop.plan(start)
-    assert names(plan.restored, shop.root) == ["a.txt"]
+    assert shop.mode.call(shop.history, "coverage", shop.agent).files
+    assert names(shop.plan(start).removed, shop.root) == ["b.txt"]
+
+
+def test_a_user_without_home_is_covered(shop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    def know_nobody(number: int) -> None:
+        raise KeyError(number)
+
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr(pwd, "getpwuid", know_nobody)
+    assert shop.mode.call(shop.history, "coverage", shop.agent).commands

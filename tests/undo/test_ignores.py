@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from deepagents.undo.ignores import Ignores
@@ -45,6 +47,26 @@ logs/**
 )
 def test_a_path_is_ignored_as_git_ignores_it(path: str, is_directory: bool, ignored: bool) -> None:
     assert Ignores({"/r": RULES}, {"/r"}).ignores(f"/r/{path}", is_directory) is ignored
+
+
+@pytest.mark.parametrize(
+    ("rule", "path", "ignored"),
+    [
+        ("*a*a*a*a*a*a*a*a*b", "a" * 200, False),
+        ("*a*a*a*a*a*a*a*a*b", "a" * 200 + "b", True),
+        ("**/a/**/a/**/a/**/a/**/a/**/a/**/a/**/b", "a/" * 200 + "c", False),
+        ("**/a/**/a/**/a/**/a/**/a/**/a/**/a/**/b", "a/" * 200 + "b", True),
+        ("x*ab*abc", "xababc", True),
+        ("x*ab*abc", "xabc", False),
+        ("**/a*b/c/**/d", "a/ab/ab/c/d", True),
+        ("/s/**/a*/**", "s/t/ab/c", True),
+        ("/s/**/a*/**", "s/t/ab", False),
+    ],
+)
+def test_many_stars_are_told_at_once(rule: str, path: str, ignored: bool) -> None:
+    start = time.process_time()
+    assert Ignores({"/r": rule.encode()}, {"/r"}).ignores(f"/r/{path}", False) is ignored
+    assert time.process_time() - start < 1
 
 
 def test_rules_do_not_reach_into_another_repository() -> None:

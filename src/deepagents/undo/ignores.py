@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -128,7 +128,7 @@ def _rule(line: str) -> tuple[bool, bool, str] | None:
     line = line.removesuffix("/")
     whole = "/" in line
     line = line.removeprefix("/")
-    expression = "".join(_translate(line))
+    expression = _translate(line)
     with suppress(re.error):
         re.compile(expression)
         return (whole, ignores, f"(?:{expression}){'/' if only_directories else ''}") if line else None
@@ -138,15 +138,60 @@ def _rule(line: str) -> tuple[bool, bool, str] | None:
 _PARTS: Final = re.compile(r"(^\*\*/|/\*\*/|/\*\*$)|(\*+)|(\?)|\[([!^]?)(\]?[^\]]*)\]|\\(.)|(.)", re.DOTALL)
 
 
-def _translate(line: str) -> Iterator[str]:
+def _translate(line: str) -> str:
+    """Return the expression of a rule.
+
+    The first match of what lies between two stars is as good as any other, within a name as across
+    directories, so only the last of them is tried again: otherwise many stars take forever.
+    """
+    sections: list[list[str]] = [[""]]
+    ways: list[str] = []
     for part in _PARTS.finditer(line):
-        across, stars, question, negated, members, escaped, plain = part.groups()
-        if across:
-            yield {"**/": "(?:.*/)?", "/**/": "/(?:.*/)?"}.get(across, "/.+")
-        elif stars or question:
-            yield "[^/]*" if stars else "[^/]"
-        elif members is not None:
-            inside = members.replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]")
-            yield f"(?!/)[{'^' if negated else ''}{inside}]"
+        if part[1]:
+            ways.append(part[1])
+            sections.append([""])
+        elif part[0] == "/":
+            sections[-1] += "/", ""
         else:
-            yield re.escape(escaped or plain)
+            sections[-1].append(_translate_part(part))
+    found, *rest = map(_join_stars, sections)
+    for number, (way, section) in enumerate(zip(ways, rest, strict=True), 1):
+        found += "" if way == "**/" else "/"
+        if way == "/**":
+            found += ".+"
+        elif number < len(ways):
+            found += f"(?>(?:[^/]*/)*?{section}(?=/))"
+        else:
+            found += f"(?:.*/)?{section}"
+    return found
+
+
+def _translate_part(part: re.Match[str]) -> str:
+    """Return the expression of a part of a name; `*` for what matches anything."""
+    _, stars, question, negated, members, escaped, plain = part.groups()
+    if stars or question:
+        return "*" if stars else "[^/]"
+    if members is None:
+        return re.escape(escaped or plain)
+    inside = members.replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]")
+    return f"(?!/)[{'^' if negated else ''}{inside}]"
+
+
+def _join_stars(parts: Sequence[str]) -> str:
+    """Return the expression of names, in whose parts `*` stands for what matches anything."""
+    names = (list(each) for is_slash, each in groupby(parts, lambda part: part == "/") if not is_slash)
+    return "/".join(map(_join_name, names))
+
+
+def _join_name(parts: Sequence[str]) -> str:
+    pieces = [""]
+    for each in parts:
+        if each == "*":
+            pieces.append("")
+        else:
+            pieces[-1] += each
+    first, *others = pieces
+    if not others:
+        return first
+    *between, last = others
+    return first + "".join(f"(?>[^/]*?{each})" for each in between) + f"[^/]*{last}"

@@ -6,7 +6,6 @@ import os
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -103,7 +102,7 @@ class IndexWalk:
     _bytes: int = 0
 
     def go(self) -> None:
-        """IndexWalk over all of it.
+        """Walk over all of it.
 
         Raises:
             TooMuch: as soon as the bounds are passed.
@@ -111,10 +110,15 @@ class IndexWalk:
         self.tree.has_git = self.tree.has_ignored = False
         if self.tree.generation is None:
             self.tree.ignores = read_above(self.tree.root)
-        with reaching() as reach, suppress(FileNotFoundError, NotADirectoryError):
+        with reaching() as reach:
             # The name of the root itself is not part of the tree: whoever removes it removes what is in it.
-            above, name = reach.entry(self.tree.root[1:])
-            self._enter(above, name, self.tree.root, 0)
+            try:
+                above, name = reach.entry(self.tree.root[1:])
+                self._enter(above, name, self.tree.root, 0)
+            except (FileNotFoundError, NotADirectoryError):
+                pass
+            except OSError:
+                self._closed.append(f"{self.tree.root}/")
         gone = self.tree.entries.keys() - self._seen
         self.gone = {path for path in gone if not any(path.startswith(each) for each in self._closed)}
 
@@ -265,7 +269,7 @@ def is_unchanged(path: str, known: Mapping[str, PathReading | None]) -> bool:
     return found is not None and found.signature == signature_of(about)
 
 
-def list_below(path: str, bounds: Bounds) -> list[str]:
+def _list_below(path: str, bounds: Bounds) -> list[str]:
     """List a path with all that is below it, if it is a directory, whatever git ignores.
 
     Raises:
@@ -276,3 +280,31 @@ def list_below(path: str, bounds: Bounds) -> list[str]:
     walk = IndexWalk(tree, everything)
     walk.go()
     return [path, *walk.new]
+
+
+def list_whole(paths: Iterable[str], bounds: Bounds) -> tuple[list[str], list[str]]:
+    """List paths with all below them, and with the directories above that are not there.
+
+    What lies below a directory above the bounds is not listed; these directories are returned besides.
+    """
+    found: list[str] = []
+    too_large: list[str] = []
+    for path in paths:
+        try:
+            found += _list_below(path, bounds)
+        except TooMuch:
+            found.append(path)
+            too_large.append(path)
+        for above in Path(path).parents:
+            if mode_at(above):
+                break
+            found.append(str(above))
+    return [*dict.fromkeys(found)], too_large
+
+
+def mode_at(path: Path) -> int:
+    """Return the kind and mode of what can be seen at a path; 0 where nothing can."""
+    try:
+        return path.stat().st_mode
+    except OSError:
+        return 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,7 +27,7 @@ from deepagents.undo.index import (
     Tree,
     is_own,
     is_unchanged,
-    list_below,
+    mode_at,
     read_all,
 )
 from deepagents.undo.states import UNKNOWN, PathReading, State, reaching, read_path
@@ -253,25 +254,6 @@ class Looker:
         self.store.make_room(size + 200 * len(batch))
         self.store.keep(batch)
 
-    def _list(self, paths: Iterable[str]) -> tuple[list[str], list[str]]:
-        """List paths with all below them, and with the directories above that are not there.
-
-        What lies below a directory above the bounds is not listed; these are returned besides.
-        """
-        found: list[str] = []
-        too_large: list[str] = []
-        for path in paths:
-            try:
-                found += list_below(path, self.bounds)
-            except TooMuch:
-                found.append(path)
-                too_large.append(path)
-            for above in Path(path).parents:
-                if above.exists():
-                    break
-                found.append(str(above))
-        return [*dict.fromkeys(found)], too_large
-
     def _known(self, database: Connection, path: str) -> KnownPath | None:
         row = database.execute(
             "SELECT state, size, modified, changed, inode, mode, racy FROM entries WHERE path = ?",
@@ -283,7 +265,7 @@ class Looker:
         """Return whether a path would be in the index if it had been there at the last look."""
         for root, tree in self._trees.items():
             if is_below(path, root) and tree.generation is not None:
-                return tree.ignores.covers(path, Path(path).is_dir())
+                return tree.ignores.covers(path, stat.S_ISDIR(mode_at(Path(path))))
         return False
 
     def _compare(
@@ -395,7 +377,12 @@ def last_seen(database: Connection) -> int:
 
 def describe_refused(root: str) -> str | None:
     """Return in one sentence why a directory is never looked at whole; `None` for any other."""
-    homes = {Path("~").expanduser(), Path("~").expanduser().resolve()}
-    if any(is_below(str(home), root) for home in homes):
+    try:
+        home = Path.home()
+    except RuntimeError:
+        # HOME is not set, and the user has no entry that says so.
+        home = Path("/")
+    homes = {home, home.resolve()}
+    if any(is_below(str(each), root) for each in homes):
         return f"{root} is the home directory or above it, and is not looked at whole"
     return None

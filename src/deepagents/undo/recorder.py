@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from deepagents.undo.index import KnownPath, is_own
+from deepagents.undo.index import KnownPath, is_own, list_whole
 from deepagents.undo.looker import (
     Directories,
     Looker,
@@ -46,7 +46,7 @@ class Recorder(Looker):
         if not paths:
             return None
         self.wait_for_rewind(paths)
-        below, too_large = self._list(paths)
+        below, too_large = list_whole(paths, self.bounds)
         with self._comparing(below) as (changes, found):
             self._bring_up_to_date(changes, found)
             # Of a directory with too much below it, nothing can be put back once it is gone.
@@ -56,7 +56,7 @@ class Recorder(Looker):
 
     def end_files(self, step: RecordedStep) -> int:
         """Record what has become of the paths of a file tool. Return the number of the last change."""
-        below, _ = self._list(step.places)
+        below, _ = list_whole(step.places, self.bounds)
         with self._comparing([*dict.fromkeys((*step.places, *below))]) as (changes, found):
             for path, (now, known) in found.items():
                 is_still_there = now and known and known.state == UNKNOWN

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import time
@@ -26,6 +27,8 @@ LINK: Final = b"l"
 SPECIAL: Final = b"s"
 UNKNOWN: Final = b"?0000"
 """What a path held that was there before and was never read."""
+_OUT_OF_SIGHT: Final = SPECIAL + b"0000unreadable"
+_NOTHING_THERE: Final = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 _KINDS: Final[dict[bytes, Kind]] = {FILE: "file", LARGE: "file", DIRECTORY: "directory", LINK: "link"}
 # Some file systems count time in steps of two seconds.
 _RACY_NS: Final = 2_000_000_000
@@ -75,8 +78,9 @@ def read_path(reach: FilesBelow, path: str, most: int) -> PathReading | None:
     try:
         directory, name = reach.entry(path[1:])
         return read_entry(directory, name, most)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
+    except OSError as error:
+        # What lies out of sight may well be there.
+        return None if error.errno in _NOTHING_THERE else PathReading(_OUT_OF_SIGHT, (0, 0, 0, 0, 0))
 
 
 def read_entry(directory: Directory, name: str, most: int) -> PathReading | None:

@@ -122,10 +122,18 @@ class Store:
     @contextmanager
     def _using(self) -> Generator[sqlite3.Connection]:
         with self._lock:
+            # Of what is done meanwhile, only errors of the file itself are errors of the store.
             try:
-                yield self._open()
+                database = self._open()
             except (sqlite3.Error, OSError) as error:
-                raise StoreOff(f"the history of files in {self.directory} cannot be used: {error}") from error
+                raise self._off(error) from error
+            try:
+                yield database
+            except sqlite3.Error as error:
+                raise self._off(error) from error
+
+    def _off(self, error: Exception) -> StoreOff:
+        return StoreOff(f"the history of files in {self.directory} cannot be used: {error}")
 
     def _open(self) -> sqlite3.Connection:
         # A forked child must not use the connection of its parent.
