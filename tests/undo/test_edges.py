@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import os
 import pwd
+import stat
 from pathlib import Path
 
 import pytest
 
 from deepagents.testing import call
 from deepagents.undo import FileHistory
+from deepagents.undo.index import is_unchanged
 from deepagents.undo.looker import Directories
+from deepagents.undo.plans import IN_THE_WAY, Item, settle
+from deepagents.undo.restore import Restorer
+from deepagents.undo.states import reaching, read_path
+from deepagents.undo.store import Store
 from tests.conftest import CallMode
-from tests.undo.workshop import Workshop, names
+from tests.undo.workshop import Workshop, listed, names
 
 
 @pytest.fixture
@@ -79,3 +85,68 @@ def test_a_user_without_home_is_covered(shop: Workshop, monkeypatch: pytest.Monk
     monkeypatch.delenv("HOME")
     monkeypatch.setattr(pwd, "getpwuid", know_nobody)
     assert shop.mode.call(shop.history, "coverage", shop.agent).commands
+
+
+def test_a_root_that_was_removed_comes_back_where_that_is_taken(shop: Workshop) -> None:
+    (shop.root / "d").mkdir()
+    (shop.root / "d" / "a.txt").write_text("a\n")
+    before = shop.tree()
+    start = shop.run(f"cd /; rm -r {shop.root}")
+    assert names(shop.plan(start).conflicts, shop.root) == ["d", "d/a.txt"]
+    done = shop.rewind(start, conflicts="take")
+    assert (done.kept, done.failed) == ((), ())
+    assert shop.tree() == before
+
+
+def test_a_directory_that_a_kill_left_without_its_mode_gets_it(tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    made.mkdir(mode=0o700)
+    item = Item(str(made), b"d0750", None, "restored")
+    assert Restorer(Store(tmp_path / "history", 1_000_000, 1), [item], [], 1000).apply() == []
+    assert stat.S_IMODE(made.stat().st_mode) == 0o750
+
+
+def test_a_kill_beside_a_link_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def die(*names: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    item = Item(str(tmp_path / "link"), b"l0000target", None, "restored")
+    store, folder = Store(tmp_path / "history", 1_000_000, 1), tmp_path / ".deepagents-staged"
+    restorer = Restorer(store, [item], [str(folder)], 1000)
+    restorer.stage()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rename", die)
+        with pytest.raises(KeyboardInterrupt):
+            restorer.apply()
+    assert Restorer(store, [item], [str(folder)], 1000).apply() == []
+    assert (listed(tmp_path), (tmp_path / "link").readlink()) == (["link"], Path("target"))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write to any directory")
+def test_a_root_that_may_not_be_written_to_goes_back(shop: Workshop) -> None:
+    (shop.root / "d").mkdir()
+    (shop.root / "d" / "a.txt").write_text("1\n")
+    start = shop.write("d/a.txt", "2\n")
+    shop.root.chmod(0o500)
+    try:
+        done = shop.rewind(start)
+    finally:
+        shop.root.chmod(0o700)
+    assert [each.name for each in done.changed] == ["a.txt"]
+    assert (shop.root / "d" / "a.txt").read_text() == "1\n"
+
+
+def test_a_link_in_place_of_a_directory_is_not_looked_through(tmp_path: Path) -> None:
+    folder = tmp_path / "d" / "s"
+    folder.mkdir(parents=True)
+    (folder / "a.txt").write_text("0\n")
+    path = str(folder / "a.txt")
+    with reaching() as reach:
+        found = read_path(reach, path, 1000)
+        assert is_unchanged(reach, path, found)
+    (tmp_path / "d").rename(tmp_path / "e")
+    (tmp_path / "d").symlink_to("e")
+    with reaching() as reach:
+        assert not is_unchanged(reach, path, found)
+    (item,) = settle([Item(path, b"f0644", None, "restored")], lambda path: (), lambda item: True)
+    assert (item.verdict, item.reason) == ("conflict", IN_THE_WAY)

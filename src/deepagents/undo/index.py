@@ -5,15 +5,24 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from deepagents.backends._bytes import is_temporary
-from deepagents.backends._directory import Directory
+from deepagents.backends._directory import Directory, FilesBelow
 from deepagents.undo.ignores import GIT, IGNORE_FILE, Ignores, read_above, read_rules
-from deepagents.undo.states import DIRECTORY, PathReading, Signature, State, reaching, read_path, signature_of
+from deepagents.undo.states import (
+    DIRECTORY,
+    PathReading,
+    Signature,
+    State,
+    reaching,
+    read_path,
+    signature_of,
+    stat_path,
+)
 
 # Deeper trees are known to exist; each level holds a frame and a descriptor.
 _DEEPEST: Final = 100
@@ -259,14 +268,12 @@ def read_all(paths: Iterable[str], most: int) -> Iterator[tuple[str, PathReading
             yield path, read_path(reach, path, most)
 
 
-def is_unchanged(path: str, known: Mapping[str, PathReading | None]) -> bool:
+def is_unchanged(reach: FilesBelow, path: str, found: PathReading | None) -> bool:
     """Return whether a path still has the signature that was read."""
-    found = known.get(path)
-    try:
-        about = Path(path).lstat()
-    except OSError:
-        return found is None
-    return found is not None and found.signature == signature_of(about)
+    about = stat_path(reach, path)
+    if about is None or found is None:
+        return about is found
+    return found.signature == signature_of(about)
 
 
 def _list_below(path: str, bounds: Bounds) -> list[str]:

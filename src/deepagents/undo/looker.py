@@ -18,6 +18,7 @@ from sqlite3 import Connection
 from threading import Lock
 from typing import Any, Final, Literal, TypeAlias
 
+from deepagents.backends._directory import FilesBelow
 from deepagents.undo.ignores import Ignores
 from deepagents.undo.index import (
     Bounds,
@@ -117,7 +118,7 @@ class Looker:
             found: dict[str, Pair] = {}
             for path in paths:
                 known = self._known(database, path)
-                now = _still(path, known) or read_path(reach, path, self.bounds.max_file_bytes)
+                now = _still(reach, path, known) or read_path(reach, path, self.bounds.max_file_bytes)
                 self.store.keep([now] if now else [])
                 found[path] = now, known
             yield Changes(database), found
@@ -148,7 +149,8 @@ class Looker:
         if stored != tree.generation:
             # Another process, or a file tool, was faster: what it has found is not found again.
             self._load(database, tree)
-            late = [path for path in found if not is_unchanged(path, found)]
+            with reaching() as reach:
+                late = [path for path in found if not is_unchanged(reach, path, found[path])]
             found.update(self._read(late))
         is_first = tree.generation is None
         owners = self._owners(tree.root, steps)
@@ -353,12 +355,12 @@ def are_near(paths: Iterable[str], others: Sequence[str]) -> bool:
     return any(is_below(path, other) or is_below(other, path) for path in paths for other in others)
 
 
-def _still(path: str, known: KnownPath | None) -> PathReading | None:
+def _still(reach: FilesBelow, path: str, known: KnownPath | None) -> PathReading | None:
     """Return what is known of a path if nothing says that it changed."""
     if known is None or known.racy:
         return None
     found = PathReading(*known)
-    return found if is_unchanged(path, {path: found}) else None
+    return found if is_unchanged(reach, path, found) else None
 
 
 def _size(path: str, most: int) -> int:

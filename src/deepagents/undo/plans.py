@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
-from deepagents.undo.states import DIRECTORY, LARGE, UNKNOWN, Kind, State, is_kept, kind_of
+from deepagents.backends._directory import FilesBelow
+from deepagents.undo.states import (
+    DIRECTORY,
+    LARGE,
+    UNKNOWN,
+    Kind,
+    State,
+    is_kept,
+    kind_of,
+    reaching,
+    stat_path,
+)
 
 Verdict: TypeAlias = Literal["restored", "removed", "conflict", "not_kept"]
 
@@ -174,33 +186,32 @@ def settle(
             if not all(each and each.verdict == "removed" for each in below):
                 decided[path] = _keep(item, HOLDS_OTHERS)
     # From the top: what comes back needs a directory to lie in.
-    for path in sorted(decided, key=_depth):
-        item = decided[path]
-        if item.verdict == "restored" and (reason := _find_obstacle(path, decided, path in taken)):
-            decided[path] = _keep(item, reason)
+    with reaching() as reach:
+        for path in sorted(decided, key=_depth):
+            item = decided[path]
+            makes_parents = path in taken or takes(item)
+            if item.verdict == "restored" and (reason := _find_obstacle(reach, path, decided, makes_parents)):
+                decided[path] = _keep(item, reason)
     return [*decided.values()]
 
 
-def _find_obstacle(path: str, decided: Mapping[str, Item], makes_parents: bool) -> str:
+def _find_obstacle(reach: FilesBelow, path: str, decided: Mapping[str, Item], makes_parents: bool) -> str:
     """Return what keeps a path from being put back where it was."""
-    above = path.rpartition("/")[0]
+    above, is_missing = path.rpartition("/")[0], False
     while above:
         item = decided.get(above)
         if item is None:
-            # `lstat` and not `is_dir`: a link to a directory is not the directory that was there.
-            if Path(above).is_symlink() or Path(above).is_file():
-                return IN_THE_WAY
-            if Path(above).is_dir():
-                return ""
-            state = None
+            # A link to a directory is not the directory that was there, nor is what lies behind it.
+            about = stat_path(reach, above)
+            holds, is_directory = about is not None, about is not None and stat.S_ISDIR(about.st_mode)
         else:
             state = item.target if item.is_applied else item.now
-        if state is not None:
-            return "" if _is_directory(state) else IN_THE_WAY
-        if not makes_parents:
-            return NO_DIRECTORY
+            holds, is_directory = state is not None, _is_directory(state)
+        if holds:
+            return NO_DIRECTORY if is_directory and is_missing else "" if is_directory else IN_THE_WAY
+        is_missing = not makes_parents
         above = above.rpartition("/")[0]
-    return ""
+    return NO_DIRECTORY if is_missing else ""
 
 
 def _apply(item: Item) -> Item:

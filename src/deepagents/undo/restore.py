@@ -21,6 +21,7 @@ from deepagents.undo.store import Store
 
 Work: TypeAlias = Callable[[Any, str, Item, int], None]
 """Takes the open directory of an item, its name in there, the item and its number."""
+_NOT_HERE: Final = (errno.EACCES, errno.EROFS, errno.ENOENT)
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
 
@@ -44,7 +45,12 @@ class Restorer:
         """
         try:
             for folder in self._folders:
-                Path(folder).mkdir(mode=0o700)
+                try:
+                    Path(folder).mkdir(mode=0o700)
+                except OSError as error:
+                    # Then each file is made beside the one that it replaces.
+                    if error.errno not in _NOT_HERE:
+                        raise
             for number, item in enumerate(self._items):
                 self._stage_one(number, item)
         except OSError:
@@ -53,9 +59,15 @@ class Restorer:
 
     def _stage_one(self, number: int, item: Item) -> None:
         folder = self._folder_of(item.path)
-        if folder and item.target and item.target[:1] not in (DIRECTORY, LINK):
+        if folder and item.target and not _is_directory(item.target) and Path(folder).exists():
             with open_directory(Path(folder)) as directory:
-                self._write(directory, str(number), item.target)
+                self._make(directory, str(number), item.target)
+
+    def _make(self, directory: Any, name: str, state: State) -> None:
+        if state[:1] == LINK:
+            directory.symlink(os.fsdecode(key_of(state)), name)
+        else:
+            self._write(directory, name, state)
 
     def clear(self) -> None:
         """Remove the hidden directories."""
@@ -116,20 +128,19 @@ class Restorer:
         held, target = self._held(item), item.target
         if held == target or target is None:
             return
+        if _is_directory(held) and _is_directory(target) and not _is_directory(item.now):
+            # Made before a kill; the mode comes last.
+            return
         if held != (None if _goes_away(item) else item.now):
             raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
         if _is_directory(target):
             if held is None:
                 directory.mkdir(name)
             return
-        temporary = temporary_name()
-        if target[:1] == LINK:
-            directory.symlink(os.fsdecode(key_of(target)), temporary)
-        elif self._rename_staged(directory, name, item, number):
-            return
-        else:
-            self._write(directory, temporary, target)
-        directory.rename(temporary, name)
+        if not self._rename_staged(directory, name, item, number):
+            temporary = temporary_name()
+            self._make(directory, temporary, target)
+            directory.rename(temporary, name)
 
     def _rename_staged(self, directory: Any, name: str, item: Item, number: int) -> bool:
         """Put the staged content in place; `False` where there is none, or on another file system."""
@@ -139,7 +150,7 @@ class Restorer:
         try:
             directory.take(Path(folder) / str(number), name)
         except OSError as error:
-            if error.errno in (errno.EXDEV, errno.ENOENT):
+            if error.errno in (errno.EXDEV, *_NOT_HERE):
                 return False
             raise
         return True

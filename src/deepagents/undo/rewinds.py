@@ -97,7 +97,7 @@ class Rewinds:
             restorer.stage()
         except OSError as error:
             self._drop(journal)
-            raise UndoError(f"there is no room to put the files back: {error}") from error
+            raise UndoError(f"the files cannot be put back: {error}") from error
         with self._store.write() as database:
             database.execute("UPDATE journal SET data = ? WHERE id = ?", [text, journal.rewind])
 

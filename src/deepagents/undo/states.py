@@ -83,6 +83,14 @@ def read_path(reach: FilesBelow, path: str, most: int) -> PathReading | None:
         return None if error.errno in _NOTHING_THERE else PathReading(_OUT_OF_SIGHT, (0, 0, 0, 0, 0))
 
 
+def stat_path(reach: FilesBelow, path: str) -> os.stat_result | None:
+    """Describe what an absolute path holds, following no link; `None` where nothing can be seen."""
+    try:
+        return reach.stat(path[1:])
+    except OSError:
+        return None
+
+
 def read_entry(directory: Directory, name: str, most: int) -> PathReading | None:
     """Read what a name in an open directory holds; `None` where there is nothing."""
     try:
@@ -108,7 +116,7 @@ def _describe(about: os.stat_result, target: str | None) -> PathReading:
         # A link has no mode of its own.
         return PathReading(LINK + b"0000" + os.fsencode(target), signature_of(about), _is_racy(about))
     if stat.S_ISREG(mode):
-        times = f"{about.st_size}:{about.st_mtime_ns}".encode()
+        times = f"{about.st_size}:{about.st_mtime_ns}:{about.st_ctime_ns}".encode()
         return PathReading(_state(LARGE, about, times), signature_of(about))
     return PathReading(_state(SPECIAL, about, b"%o" % stat.S_IFMT(mode)), signature_of(about))
 
