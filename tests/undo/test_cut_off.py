@@ -7,14 +7,19 @@ import os
 import signal
 import sqlite3
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import MemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 
-from deepagents.undo import UndoError
+from deepagents import create_deep_agent
+from deepagents.backends import LocalShellBackend
+from deepagents.testing import ScriptedModel, call
+from deepagents.undo import FileHistory, UndoError
 from tests.conftest import CallMode
 from tests.programs import FORKING
 from tests.undo.workshop import Workshop, listed, names
@@ -152,3 +157,82 @@ def found_left(shop: Workshop, said: list[str]) -> str:
         if [each.text for each in state.values.get("messages", ())] == said:
             return state.config["configurable"]["checkpoint_id"]
     raise AssertionError(said)
+
+
+def make_other(shop: Workshop, model: ScriptedModel, tool: Any = None) -> Any:
+    """Make an agent in the same directory, as another process has it."""
+    history = FileHistory(shop.history.directory)
+    agent = create_deep_agent(
+        model,
+        backend=LocalShellBackend(shop.root),
+        checkpointer=MemorySaver(),
+        file_history=history,
+        tools=[tool] if tool else [],
+    )
+    history.coverage(agent)
+    return agent
+
+
+def test_a_step_that_begins_after_the_check_is_found(shop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    start = shop.run("mkdir d")
+    plan = shop.plan(start)
+    runs, may_end = Event(), Event()
+
+    def wait() -> str:
+        """Wait."""
+        runs.set()
+        assert may_end.wait(60)
+        return "ok"
+
+    other = make_other(shop, ScriptedModel(call("wait"), "Done."), wait)
+    list_names = os.listdir
+    with ThreadPoolExecutor() as pool:
+
+        def begin_before(path: Any = ".") -> list[str]:
+            # What is in a directory is asked once all else is known.
+            if not runs.is_set():
+                running.append(pool.submit(other.invoke, {"messages": "Go"}, SECOND))
+                assert runs.wait(60)
+            return list_names(path)
+
+        running: list[Future[Any]] = []
+        monkeypatch.setattr(os, "listdir", begin_before)
+        try:
+            with pytest.raises(UndoError, match="under way"):
+                shop.mode.call(shop.history, "rewind", shop.agent, plan)
+        finally:
+            may_end.set()
+        running[0].result(60)
+    assert listed(shop.root) == ["a.txt", "d"]
+    shop.rewind(start)
+    assert listed(shop.root) == ["a.txt"]
+
+
+def test_a_step_waits_for_what_begins_during_its_look(
+    shop: Workshop, saver: Saver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = shop.write("a.txt", "1\n")
+    plan = shop.plan(start)
+    other = make_other(shop, ScriptedModel(call("execute", command="cat a.txt > seen.txt"), "Done."))
+    is_going, scan = Event(), os.scandir
+    going: list[Future[Any]] = []
+
+    def hold() -> None:
+        is_going.set()
+        # A step that does not wait is over by then.
+        wait([running], timeout=1)
+
+    with ThreadPoolExecutor() as pool:
+
+        def go_back_before(*args: Any) -> Any:
+            if not is_going.is_set() and not going:
+                going.append(pool.submit(shop.history.rewind, shop.agent, plan))
+                assert is_going.wait(60)
+            return scan(*args)
+
+        saver.before = hold
+        monkeypatch.setattr(os, "scandir", go_back_before)
+        running = pool.submit(other.invoke, {"messages": "Go"}, SECOND)
+        running.result(60)
+        assert going[0].result(60).failed == ()
+    assert (shop.root / "seen.txt").read_text() == "0\n"

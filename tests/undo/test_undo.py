@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import MemorySaver
+from langgraph.types import Command
 
 from deepagents import create_deep_agent
 from deepagents.backends import CompositeBackend, FilesystemBackend, LocalShellBackend, StateBackend
@@ -76,6 +77,16 @@ def test_files_alone_and_the_agent_learns_of_it(shop: Workshop) -> None:
     assert str(shop.root / "a.txt") in asked[-1].text
     shop.mode.invoke(shop.agent, {"messages": "And now?"}, shop.thread)
     assert "took these files back" not in shop.model.asked[-1].messages[-1].text
+
+
+def test_files_alone_go_forth_again_without_the_conversation(shop: Workshop) -> None:
+    start = shop.write("a.txt", "one\n")
+    done = shop.rewind(start, conversation=False)
+    shop.run("true")
+    said, head = shop.messages(), shop.head
+    again = shop.rewind(done)
+    assert (shop.root / "a.txt").read_text() == "one\n"
+    assert (shop.messages(), shop.head, again.config) == (said, head, head)
 
 
 def test_conversation_alone_keeps_the_files(shop: Workshop) -> None:
@@ -391,6 +402,17 @@ def test_an_approval_half_way_through_a_step(shop: Workshop) -> None:
     head = shop.head
     shop.rewind(head, agent)
     assert shop.tree() == tree
+
+
+def test_an_approval_that_waits_goes_on_waiting(shop: Workshop) -> None:
+    agent = shop.make_agent(interrupt_on={"execute": True})
+    shop.model.then(call("execute", command="echo run > ran"))
+    shop.mode.invoke(agent, {"messages": "Run it"}, shop.thread)
+    head = shop.head
+    assert shop.rewind(shop.thread, agent).config == head == shop.head
+    shop.model.then("Done.")
+    shop.mode.invoke(agent, Command(resume={"decisions": [{"type": "approve"}]}), shop.thread)
+    assert (shop.root / "ran").exists()
 
 
 def test_changes_since_a_checkpoint(shop: Workshop) -> None:

@@ -194,6 +194,8 @@ class FileHistory:
         """
         files = self._find(agent)
         config = target.left if isinstance(target, RewindResult) else target
+        # What went back without the conversation goes forth without it.
+        moved = target.moved if isinstance(target, RewindResult) else True
         with self._reporting():
             await self._recover(agent, config)
             found, head, thread = await self._read(agent, config)
@@ -205,7 +207,7 @@ class FileHistory:
                 threads.checkpoint_id(head),
                 threads.checkpoint_id(found),
                 threads.parent_id(found),
-                not is_head or threads.is_half_done(found),
+                moved and (not is_head or threads.is_half_done(found)),
                 mark,
                 target.rewind if isinstance(target, RewindResult) else "",
             )
@@ -301,7 +303,7 @@ class FileHistory:
             journal = Journal.of(target, found.places.roots, applied, moves=moves)
             config, failed = await self._rewinds.carry_out(agent, journal, target.checkpoint)
             changed = tuple(Path(each.path) for each in applied if each.path not in failed)
-            return RewindResult(config, left, changed, kept, tuple(map(Path, failed)), journal.rewind)
+            return RewindResult(config, left, changed, kept, tuple(map(Path, failed)), journal.rewind, moves)
 
     rewind, arewind = sync_and_async(_rewind)
 
@@ -319,8 +321,7 @@ class FileHistory:
         if planned:
             raise PlanOutdated(f"{next(iter(planned))} has changed since the plan was made")
         paths = [each.path for each in items]
-        if self._recorder.find_busy([*files.places.roots, *paths]):
-            raise UndoError("a step of an agent is under way in this directory; wait until it ends")
+        self._rewinds.check_free([*files.places.roots, *paths])
         return settle(items, _list_names, takes)
 
     # -- after a kill

@@ -29,10 +29,14 @@ class Recorder(Looker):
 
     def begin(self, thread: str, places: Directories, kind: StepKind = "all") -> RecordedStep:
         """Look at all there is, and note that a step is under way which may change any of it."""
-        self.wait_for_rewind(places.roots)
-        why = [why for root in places.roots if (why := self.look(root, places.passed_over))]
-        notes = [f"commands and tools of this thread are not covered: {each}" for each in why]
-        return self._note(thread, kind, places.roots, notes)
+        while True:
+            is_free = self.wait_for_rewind(places.roots)
+            why = [why for root in places.roots if (why := self.look(root, places.passed_over))]
+            notes = [f"commands and tools of this thread are not covered: {each}" for each in why]
+            with self.store.write():
+                # One may have begun during the look; one that begins from here on finds this step.
+                if not (is_free and self.find_rewind(places.roots)):
+                    return self._note(thread, kind, places.roots, notes)
 
     def end(self, step: RecordedStep, places: Directories) -> int:
         """Look again: what differs is the step's. Return the number up to which changes are known."""
@@ -45,14 +49,18 @@ class Recorder(Looker):
         paths = [path for path in paths if not is_own(path)]
         if not paths:
             return None
-        self.wait_for_rewind(paths)
-        below, too_large = list_whole(paths, self.bounds)
-        with self._comparing(below) as (changes, found):
-            self._bring_up_to_date(changes, found)
-            # Of a directory with too much below it, nothing can be put back once it is gone.
-            changes.entries.update(dict.fromkeys(too_large, KnownPath(UNKNOWN, (0, 0, 0, 0, 0), racy=True)))
-            self._write(changes)
-            return self._note(thread, "files", below)
+        while True:
+            is_free = self.wait_for_rewind(paths)
+            below, too_large = list_whole(paths, self.bounds)
+            with self._comparing(below) as (changes, found):
+                if is_free and self.find_rewind(paths):
+                    continue
+                self._bring_up_to_date(changes, found)
+                # Of a directory with too much below it, nothing can be put back once it is gone.
+                unknown = KnownPath(UNKNOWN, (0, 0, 0, 0, 0), racy=True)
+                changes.entries.update(dict.fromkeys(too_large, unknown))
+                self._write(changes)
+                return self._note(thread, "files", below)
 
     def end_files(self, step: RecordedStep) -> int:
         """Record what has become of the paths of a file tool. Return the number of the last change."""
@@ -81,14 +89,19 @@ class Recorder(Looker):
             database.execute("UPDATE steps SET kind = 'background' WHERE id = ?", [step.number])
         return replace(step, kind="background")
 
-    def wait_for_rewind(self, paths: Sequence[str]) -> None:
-        """Wait until no going back of a process that lives changes any of these."""
+    def wait_for_rewind(self, paths: Sequence[str]) -> bool:
+        """Wait until no going back is under way here; return whether that was so before it took too long."""
         for _ in range(_MOST_WAITS):
-            rows = self.store.read("SELECT process, data FROM journal")
-            busy = (json.loads(data)["roots"] for process, data in rows if self.store.is_alive(process))
-            if not any(are_near(roots, paths) for roots in busy):
-                return
+            if not self.find_rewind(paths):
+                return True
             time.sleep(_WAIT)
+        return False
+
+    def find_rewind(self, paths: Sequence[str]) -> bool:
+        """Return whether a going back of a process that lives may change any of these."""
+        rows = self.store.read("SELECT process, data FROM journal")
+        busy = (json.loads(data)["roots"] for process, data in rows if self.store.is_alive(process))
+        return any(are_near(roots, paths) for roots in busy)
 
     def close_dead_files(self) -> None:
         """Record what file tools changed whose processes died, for their threads."""

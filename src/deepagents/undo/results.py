@@ -52,3 +52,4 @@ class RewindResult:
     kept: tuple[Path, ...] = ()
     failed: tuple[Path, ...] = ()
     rewind: str = field(default="", repr=False)
+    moved: bool = field(default=False, repr=False)

@@ -89,6 +89,9 @@ class Rewinds:
         text = journal.dump()
         self._store.make_room(len(text))
         with self._store.write() as database:
+            if journal.items:
+                # Within the transaction: a step that begins from here on waits.
+                self.check_free([*journal.roots, *(each.path for each in journal.items)])
             values = [journal.rewind, self._store.process, journal.thread, text]
             # Until all is staged, nothing is decided, whichever half of it is wanted.
             values[3] = journal.dump(is_decided=False)
@@ -100,6 +103,15 @@ class Rewinds:
             raise UndoError(f"the files cannot be put back: {error}") from error
         with self._store.write() as database:
             database.execute("UPDATE journal SET data = ? WHERE id = ?", [text, journal.rewind])
+
+    def check_free(self, paths: Sequence[str]) -> None:
+        """Check that nothing else is about to change these.
+
+        Raises:
+            UndoError: where a step or another going back is under way.
+        """
+        if self._recorder.find_busy(paths) or self._recorder.find_rewind(paths):
+            raise UndoError("a step of an agent is under way in this directory; wait until it ends")
 
     def _restorer(self, journal: Journal) -> Restorer:
         return Restorer(self._store, journal.items, journal.folders, self._most)

@@ -133,7 +133,8 @@ def parent_id(found: CheckpointTuple) -> str:
 
 def is_half_done(found: CheckpointTuple) -> bool:
     """Return whether some calls of the step behind a checkpoint are done, and others not."""
-    return bool(found.pending_writes)
+    # What the library itself notes, as that an approval is waited for, is none of a call's work.
+    return any(not channel.startswith("__") for _, channel, _ in found.pending_writes or ())
 
 
 def mark_in(state: Mapping[str, Any], store: Store) -> FileMark | None:
