@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import os
 import socket
@@ -15,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler
 from ipaddress import ip_address
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -27,7 +29,7 @@ from langchain_core.messages import ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from deepagents import create_deep_agent
+from deepagents import Limits, create_deep_agent
 from deepagents.errors import ConfigError
 from deepagents.middleware import CodeModeMiddleware
 from deepagents.testing import ScriptedModel, call
@@ -326,6 +328,21 @@ def test_what_is_packed_is_unpacked_up_to_the_limit(call_mode: CallMode, site: S
     assert texts[3].endswith("answered in the coding br. [remote_failed]")
 
 
+BLOCK = 65_536
+"""So much is read at a time."""
+
+
+@pytest.mark.parametrize("over", [0, 1])
+def test_packed_parts_are_all_read_wherever_one_ends(site: Site, over: int) -> None:
+    # What is packed without being compressed is longer by always the same.
+    frame = len(gzip.compress(b"a" * 60_000, 0)) - 60_000
+    parts = [gzip.compress(b"a" * (BLOCK - frame - over), 0), gzip.compress(b" and the last", 0)]
+    assert len(parts[0]) == BLOCK - over
+    url = site.place("/x", b"".join(parts), "text/plain", content_encoding="gzip")
+
+    assert "aaa and the last\n" in web_fetch([site.host]).invoke({"url": url}).text
+
+
 def test_of_a_long_page_the_first_part_is_read_and_said(site: Site) -> None:
     fetch = web_fetch([site.host], max_bytes=1000)
     text = fetch.invoke({"url": site.place("/x", "a" * 5000, "text/plain")}).text
@@ -375,6 +392,54 @@ def test_a_server_that_never_ends_is_given_up(call_mode: CallMode, site: Site, a
 
     assert time.monotonic() - began < 30
     assert found.text.endswith("did not answer within 0.5 seconds. [timeout]")
+
+
+async def test_a_fetch_that_is_cancelled_hangs_up(site: Site) -> None:
+    begun, ended = Event(), Event()
+
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        begun.set()
+        drip_body(handler)
+        ended.set()
+
+    site.pages["/x"] = answer
+    fetching = asyncio.ensure_future(web_fetch([site.host], timeout=60).ainvoke({"url": site.at("/x")}))
+    assert await asyncio.to_thread(begun.wait, 30)
+    fetching.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await fetching
+
+    assert await asyncio.to_thread(ended.wait, 20)
+
+
+def test_a_page_takes_no_longer_than_the_run_may(call_mode: CallMode, site: Site) -> None:
+    site.pages["/x"] = drip_body
+    model = ScriptedModel(call("web_fetch", url=site.at("/x")), "Done.")
+    fetch, began = web_fetch([site.host], timeout=40), time.monotonic()
+    agent = create_deep_agent(model, tools=[fetch], limits=Limits(seconds=1), checkpointer=InMemorySaver())
+    result = call_mode.invoke(agent, {"messages": "Go"}, THREAD)
+
+    assert time.monotonic() - began < 30
+    (answer,) = (each for each in result["messages"] if isinstance(each, ToolMessage))
+    assert "did not answer within" in answer.text
+
+
+def test_a_connection_that_comes_too_late_asks_for_nothing(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect = socket.create_connection
+
+    def connect_late(*args: Any) -> socket.socket:
+        made = connect(*args)
+        time.sleep(0.5)
+        return made
+
+    monkeypatch.setattr(socket, "create_connection", connect_late)
+    url = site.place("/x", "hello", "text/plain")
+    found = web_fetch([site.host], timeout=0.3).invoke({"url": url})
+
+    assert found.additional_kwargs["error_code"] == "timeout"
+    assert not site.seen
 
 
 def test_a_resolver_that_never_answers_is_given_up(site: Site) -> None:

@@ -16,7 +16,7 @@ from time import monotonic
 from typing import Final
 from urllib.parse import quote, urljoin, urlsplit
 
-from deepagents._async import start_thread
+from deepagents._async import seconds_left, start_thread
 from deepagents._text import escape_controls
 from deepagents._version import __version__
 from deepagents.errors import ToolFailure
@@ -123,18 +123,55 @@ class Content:
     is_cut: bool
 
 
-def get(address: Address, rules: HostRules, bounds: FetchBounds) -> Content:
+class Line:
+    """The connection of a call: it ends when it is due, and when nobody waits for the call any more.
+
+    A call that is cancelled goes on in its thread, and would ask and read to its end.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        left = seconds_left()
+        self.seconds = seconds if left is None else min(seconds, round(left, 1))
+        self.due = monotonic() + self.seconds
+        # The connection forgets its socket once an answer without a length has taken it.
+        self.opened: socket | None = None
+        self._timer = Timer(self.seconds, self._break_off)
+        self._timer.daemon = True
+
+    def __enter__(self) -> Line:
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+        self._break_off()
+
+    def _break_off(self) -> None:
+        """End what waits for the other side, which may send a byte now and then for ever."""
+        # First, for a thread that is about to open a socket: it looks afterwards.
+        self.due = min(self.due, monotonic())
+        if self.opened:
+            with suppress(OSError):
+                # Not the method of a TLS socket, which would change it under the thread that reads.
+                socket.shutdown(self.opened, SHUT_RDWR)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it has ended."""
+        return monotonic() >= self.due
+
+
+def get(address: Address, rules: HostRules, bounds: FetchBounds, line: Line) -> Content:
     """Get what is at an address.
 
     Raises:
         ToolFailure: `permission_denied` for a host that may not be reached, also by a redirect; `timeout`;
             `remote_failed` for what the host answered, or that it did not.
     """
-    due = monotonic() + bounds.seconds
-    rules = replace(rules, resolve=_in_time(rules.resolve, due))
+    rules = replace(rules, resolve=_in_time(rules.resolve, line))
     found = address
     for _ in range(bounds.redirects + 1):
-        answer = _exchange(address, found, rules, bounds, due)
+        answer = _exchange(address, found, rules, bounds, line)
         if isinstance(answer, Content):
             return answer
         found = _follow(found, answer)
@@ -142,10 +179,10 @@ def get(address: Address, rules: HostRules, bounds: FetchBounds) -> Content:
 
 
 def _exchange(
-    first: Address, found: Address, rules: HostRules, bounds: FetchBounds, due: float
+    first: Address, found: Address, rules: HostRules, bounds: FetchBounds, line: Line
 ) -> Content | str:
     """Return what is at an address, or where it redirects to; `first` is where the redirects began."""
-    with _Exchange(found, rules, due) as exchange:
+    with _Exchange(found, rules, line) as exchange:
         try:
             answer = exchange.ask()
             return answer if isinstance(answer, str) else exchange.read(answer, bounds.size)
@@ -153,14 +190,14 @@ def _exchange(
             raise _refused(first, found, error) from error
         # The parts of a chunked answer may have lengths that are none.
         except (OSError, HTTPException, ValueError, zlib.error) as error:
-            raise _failed(found, error, bounds, due) from error
+            raise _failed(found, error, line) from error
 
 
-def _in_time(resolve: Resolve, due: float) -> Resolve:
+def _in_time(resolve: Resolve, line: Line) -> Resolve:
     """Return a resolver that gives up when it is due: those of systems know no limit of a caller."""
 
     def resolve_in_time(host: str, port: int) -> Sequence[str]:
-        return start_thread(lambda: resolve(host, port)).result(max(due - monotonic(), 0))
+        return start_thread(lambda: resolve(host, port)).result(max(line.due - monotonic(), 0))
 
     return resolve_in_time
 
@@ -184,11 +221,9 @@ def _refused(first: Address, found: Address, error: RefusedHostError) -> ToolFai
     )
 
 
-def _failed(address: Address, error: Exception, bounds: FetchBounds, due: float) -> ToolFailure:
-    if monotonic() >= due or isinstance(error, TimeoutError):
-        return ToolFailure(
-            "timeout", f"{show(str(address))} did not answer within {bounds.seconds:g} seconds."
-        )
+def _failed(address: Address, error: Exception, line: Line) -> ToolFailure:
+    if line.is_due or isinstance(error, TimeoutError):
+        return ToolFailure("timeout", f"{show(str(address))} did not answer within {line.seconds:g} seconds.")
     reason = getattr(error, "strerror", None) or show(str(error)) or type(error).__name__
     return ToolFailure("remote_failed", f"{show(str(address))} could not be fetched: {reason}.")
 
@@ -206,45 +241,36 @@ def _trust() -> ssl.SSLContext:
 class _Exchange(HTTPConnection):
     """One request and its answer; whatever the other side does, it ends when it is due."""
 
-    def __init__(self, address: Address, rules: HostRules, due: float) -> None:
+    def __init__(self, address: Address, rules: HostRules, line: Line) -> None:
         super().__init__(address.host, address.port)
         self._address = address
         self._rules = rules
-        self._due = due
+        self._line = line
         self._answer: HTTPResponse | None = None
-        # The connection forgets its socket once an answer without a length has taken it.
-        self._opened: socket | None = None
-        self._timer = Timer(max(due - monotonic(), 0), self._break_off)
-        self._timer.daemon = True
 
     def __enter__(self) -> _Exchange:
-        self._timer.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._timer.cancel()
         if self._answer:
             self._answer.close()
         self.close()
 
-    def _break_off(self) -> None:
-        """End what waits for the other side, which may send a byte now and then for ever."""
-        if self._opened:
-            with suppress(OSError):
-                # Not the method of a TLS socket, which would change it under the thread that reads.
-                socket.shutdown(self._opened, SHUT_RDWR)
-
     def connect(self) -> None:
         """Connect to an address of the host that was checked."""
-        left = max(self._due - monotonic(), 0.01)
-        self.sock = self._opened = self._rules.connect(self._address.host, self._address.port, left)
+        left = max(self._line.due - monotonic(), 0.01)
+        self.sock = self._rules.connect(self._address.host, self._address.port, left)
         self.sock.settimeout(left)
         if self._address.scheme == "https":
-            wrapped = _trust().wrap_socket(
+            self.sock = _trust().wrap_socket(
                 self.sock, server_hostname=self._address.host, do_handshake_on_connect=False
             )
-            self.sock = self._opened = wrapped
-            wrapped.do_handshake()
+        self._line.opened = self.sock
+        # What ended before this line found nothing to break off.
+        if self._line.is_due:
+            raise TimeoutError
+        if isinstance(self.sock, ssl.SSLSocket):
+            self.sock.do_handshake()
 
     def ask(self) -> HTTPResponse | str:
         """Send the request; return the answer, or where it redirects to.
@@ -285,7 +311,7 @@ class _Exchange(HTTPConnection):
         take = _as_it_is if coding == "identity" else _unzip
         body, is_cut = take(lambda: answer.read(_BLOCK), size)
         # What was broken off ends like what has no length.
-        if monotonic() >= self._due:
+        if self._line.is_due:
             raise TimeoutError
         if answer.length and not is_cut:
             raise ConnectionError("it broke off")
@@ -309,9 +335,11 @@ def _unzip(read: Callable[[], bytes], size: int) -> tuple[bytes, bool]:
         body += unpack.decompress(data, size + 1 - len(body))
         data = unpack.unconsumed_tail
         if unpack.eof:
-            # Another member may follow; what does not begin like one means nothing.
-            data = unpack.unused_data if unpack.unused_data.startswith(_MEMBER) else b""
-            if not data:
+            # Another member may follow, in the next block too; what does not begin like one means nothing.
+            data = unpack.unused_data
+            while len(data) < len(_MEMBER) and (more := read()):
+                data += more
+            if not data.startswith(_MEMBER):
                 return bytes(body[:size]), len(body) > size
             unpack = zlib.decompressobj(_GZIP)
     if len(body) <= size and body:
