@@ -25,6 +25,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from langchain.agents import create_agent
+from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.messages import ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
@@ -618,6 +619,19 @@ def test_where_no_person_is_asked_such_a_host_is_refused(call_mode: CallMode, in
 
     assert answer.additional_kwargs["error_code"] == "permission_denied"
     assert "No person can be asked about it here" in answer.text
+
+
+def test_an_approval_of_langchain_lets_no_such_host_through(call_mode: CallMode) -> None:
+    agent = create_agent(
+        ScriptedModel(call("web_fetch", url=ELSEWHERE), "Done."),
+        [web_fetch()],
+        middleware=[HumanInTheLoopMiddleware({"web_fetch": True})],
+        checkpointer=InMemorySaver(),
+    )
+    assert call_mode.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"]
+    answer = decide(call_mode, agent, {"type": "approve"})["messages"][-2]
+
+    assert answer.additional_kwargs["error_code"] == "permission_denied"
 
 
 def test_a_subagent_asks_too(call_mode: CallMode) -> None:

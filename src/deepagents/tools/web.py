@@ -99,9 +99,11 @@ def web_fetch(
     """Make a tool that fetches a page of the web as Markdown.
 
     It reaches the named hosts. A call for another one waits for a person, as a call of a tool in
-    `interrupt_on` does, and is refused where none can be asked. It never reaches an address of this machine,
-    of its networks or of its provider, whatever a name resolves to and wherever a page redirects; only an
-    address that is itself named is meant. It needs the extra `web`.
+    `interrupt_on` does, and is refused where none can be asked. An approval by LangChain's own
+    `HumanInTheLoopMiddleware`, as in `create_agent`, lets no call through: name the hosts there.
+
+    It never reaches an address of this machine, of its networks or of its provider, whatever a name resolves
+    to and wherever a page redirects; only an address that is itself named is meant. It needs the extra `web`.
 
     Args:
         hosts: what may be fetched from unasked: `example.org`, `*.example.org`, `192.0.2.1`, each at the
