@@ -123,8 +123,8 @@ class Content:
     is_cut: bool
 
 
-class Line:
-    """The connection of a call: it ends when it is due, and when nobody waits for the call any more.
+class Deadline:
+    """When a call ends: once it is due, or when it is given up; then its connection is broken off.
 
     A call that is cancelled goes on in its thread, and would ask and read to its end.
     """
@@ -138,7 +138,7 @@ class Line:
         self._timer = Timer(self.seconds, self._break_off)
         self._timer.daemon = True
 
-    def __enter__(self) -> Line:
+    def __enter__(self) -> Deadline:
         self._timer.start()
         return self
 
@@ -161,17 +161,17 @@ class Line:
         return monotonic() >= self.due
 
 
-def get(address: Address, rules: HostRules, bounds: FetchBounds, line: Line) -> Content:
+def get(address: Address, rules: HostRules, bounds: FetchBounds, deadline: Deadline) -> Content:
     """Get what is at an address.
 
     Raises:
         ToolFailure: `permission_denied` for a host that may not be reached, also by a redirect; `timeout`;
             `remote_failed` for what the host answered, or that it did not.
     """
-    rules = replace(rules, resolve=_in_time(rules.resolve, line))
+    rules = replace(rules, resolve=_in_time(rules.resolve, deadline))
     found = address
     for _ in range(bounds.redirects + 1):
-        answer = _exchange(address, found, rules, bounds, line)
+        answer = _exchange(address, found, rules, bounds, deadline)
         if isinstance(answer, Content):
             return answer
         found = _follow(found, answer)
@@ -179,10 +179,10 @@ def get(address: Address, rules: HostRules, bounds: FetchBounds, line: Line) -> 
 
 
 def _exchange(
-    first: Address, found: Address, rules: HostRules, bounds: FetchBounds, line: Line
+    first: Address, found: Address, rules: HostRules, bounds: FetchBounds, deadline: Deadline
 ) -> Content | str:
     """Return what is at an address, or where it redirects to; `first` is where the redirects began."""
-    with _Exchange(found, rules, line) as exchange:
+    with _Exchange(found, rules, deadline) as exchange:
         try:
             answer = exchange.ask()
             return answer if isinstance(answer, str) else exchange.read(answer, bounds.size)
@@ -190,14 +190,14 @@ def _exchange(
             raise _refused(first, found, error) from error
         # The parts of a chunked answer may have lengths that are none.
         except (OSError, HTTPException, ValueError, zlib.error) as error:
-            raise _failed(found, error, line) from error
+            raise _failed(found, error, deadline) from error
 
 
-def _in_time(resolve: Resolve, line: Line) -> Resolve:
+def _in_time(resolve: Resolve, deadline: Deadline) -> Resolve:
     """Return a resolver that gives up when it is due: those of systems know no limit of a caller."""
 
     def resolve_in_time(host: str, port: int) -> Sequence[str]:
-        return start_thread(lambda: resolve(host, port)).result(max(line.due - monotonic(), 0))
+        return start_thread(lambda: resolve(host, port)).result(max(deadline.due - monotonic(), 0))
 
     return resolve_in_time
 
@@ -221,9 +221,11 @@ def _refused(first: Address, found: Address, error: RefusedHostError) -> ToolFai
     )
 
 
-def _failed(address: Address, error: Exception, line: Line) -> ToolFailure:
-    if line.is_due or isinstance(error, TimeoutError):
-        return ToolFailure("timeout", f"{show(str(address))} did not answer within {line.seconds:g} seconds.")
+def _failed(address: Address, error: Exception, deadline: Deadline) -> ToolFailure:
+    if deadline.is_due or isinstance(error, TimeoutError):
+        return ToolFailure(
+            "timeout", f"{show(str(address))} did not answer within {deadline.seconds:g} seconds."
+        )
     reason = getattr(error, "strerror", None) or show(str(error)) or type(error).__name__
     return ToolFailure("remote_failed", f"{show(str(address))} could not be fetched: {reason}.")
 
@@ -241,11 +243,11 @@ def _trust() -> ssl.SSLContext:
 class _Exchange(HTTPConnection):
     """One request and its answer; whatever the other side does, it ends when it is due."""
 
-    def __init__(self, address: Address, rules: HostRules, line: Line) -> None:
+    def __init__(self, address: Address, rules: HostRules, deadline: Deadline) -> None:
         super().__init__(address.host, address.port)
         self._address = address
         self._rules = rules
-        self._line = line
+        self._deadline = deadline
         self._answer: HTTPResponse | None = None
 
     def __enter__(self) -> _Exchange:
@@ -258,16 +260,16 @@ class _Exchange(HTTPConnection):
 
     def connect(self) -> None:
         """Connect to an address of the host that was checked."""
-        left = max(self._line.due - monotonic(), 0.01)
+        left = max(self._deadline.due - monotonic(), 0.01)
         self.sock = self._rules.connect(self._address.host, self._address.port, left)
         self.sock.settimeout(left)
         if self._address.scheme == "https":
             self.sock = _trust().wrap_socket(
                 self.sock, server_hostname=self._address.host, do_handshake_on_connect=False
             )
-        self._line.opened = self.sock
-        # What ended before this line found nothing to break off.
-        if self._line.is_due:
+        self._deadline.opened = self.sock
+        # What ended before this point found nothing to break off.
+        if self._deadline.is_due:
             raise TimeoutError
         if isinstance(self.sock, ssl.SSLSocket):
             self.sock.do_handshake()
@@ -311,7 +313,7 @@ class _Exchange(HTTPConnection):
         take = _as_it_is if coding == "identity" else _unzip
         body, is_cut = take(lambda: answer.read(_BLOCK), size)
         # What was broken off ends like what has no length.
-        if self._line.is_due:
+        if self._deadline.is_due:
             raise TimeoutError
         if answer.length and not is_cut:
             raise ConnectionError("it broke off")

@@ -17,7 +17,7 @@ from deepagents.network import HostRule, HostRules, Resolve
 from deepagents.network import resolve as resolve_here
 from deepagents.tools._asked import check_asked
 from deepagents.tools._fences import fence
-from deepagents.tools._http import Address, FetchBounds, Line, get
+from deepagents.tools._http import Address, Deadline, FetchBounds, get
 from deepagents.tools._pages import PageReader
 from deepagents.tools._tool import ToolOutput, ToolSpec, make_tool
 
@@ -58,8 +58,8 @@ class _Fetch:
         if question := self.find_question({"url": url}):
             check_asked(question, runtime)
             rules = _with(rules, address)
-        with Line(self.bounds.seconds) as line:
-            content = await in_thread(lambda: get(address, rules, self.bounds, line))
+        with Deadline(self.bounds.seconds) as deadline:
+            content = await in_thread(lambda: get(address, rules, self.bounds, deadline))
         page = await in_thread(lambda: self.reader.read(content))
         found = str(content.address)
         text = fence(
