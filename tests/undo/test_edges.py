@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import pwd
+import sqlite3
 import stat
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from deepagents.testing import call
-from deepagents.undo import FileHistory
+from deepagents.undo import FileHistory, UndoError
 from deepagents.undo.index import is_unchanged
 from deepagents.undo.looker import Directories
 from deepagents.undo.plans import IN_THE_WAY, Item, settle
@@ -150,3 +152,55 @@ def test_a_link_in_place_of_a_directory_is_not_looked_through(tmp_path: Path) ->
         assert not is_unchanged(reach, path, found)
     (item,) = settle([Item(path, b"f0644", None, "restored")], lambda path: (), lambda item: True)
     assert (item.verdict, item.reason) == ("conflict", IN_THE_WAY)
+
+
+def test_a_history_within_the_directory_is_passed_over(call_mode: CallMode, tmp_path: Path) -> None:
+    shop = Workshop(call_mode, tmp_path, history=FileHistory(tmp_path / "project" / "history"))
+    start = shop.run("echo 1 > a.txt")
+    shop.run("rm a.txt; echo 2 > b.txt")
+    plan = shop.plan(start)
+    assert names(plan.removed, shop.root) == ["b.txt"]
+    assert plan.restored == plan.conflicts == plan.not_kept == ()
+
+
+def test_a_tree_that_grows_above_its_bound_is_looked_at_no_more(call_mode: CallMode, tmp_path: Path) -> None:
+    shop = Workshop(call_mode, tmp_path, max_tree_bytes=10_000)
+    for number in range(4):
+        shop.run(f"head -c 3000 /dev/zero > {number}")
+    covered = shop.mode.call(shop.history, "coverage", shop.agent)
+    assert (covered.files, covered.commands) == (True, False)
+    assert "10,000 bytes" in covered.why
+
+
+def test_a_large_file_with_an_old_time_is_another_one(call_mode: CallMode, tmp_path: Path) -> None:
+    shop = Workshop(call_mode, tmp_path, max_file_bytes=1000)
+    (shop.root / "large").write_bytes(b"x" * 2000)
+    start = shop.run("cp -p large kept; head -c 2000 /dev/zero > large; touch -r kept large; rm kept")
+    assert [(each.path.name, each.reason) for each in shop.plan(start).not_kept] == [("large", "too_large")]
+
+
+@pytest.mark.parametrize("path", ["a.txt", "/nowhere/a.txt"])
+def test_conflicts_that_the_plan_does_not_know_are_named(shop: Workshop, path: str) -> None:
+    start = shop.write("a.txt", "1\n")
+    with pytest.raises(UndoError, match=path):
+        shop.rewind(start, conflicts={Path(path): "take"})
+    assert (shop.root / "a.txt").read_text() == "1\n"
+
+
+def test_a_store_of_another_version_is_refused_each_time(shop: Workshop, tmp_path: Path) -> None:
+    shop.write("a.txt", "1\n")
+    shop.history.close()
+    with closing(sqlite3.connect(tmp_path / "history" / "files.db")) as database:
+        database.execute("PRAGMA user_version = 99")
+    for _ in range(2):
+        with pytest.raises(UndoError, match="another version, 99"):
+            shop.history.forget("1")
+    assert listed(tmp_path / "history" / "processes") == []
+
+
+def test_a_directory_that_was_there_keeps_its_mode(shop: Workshop, tmp_path: Path) -> None:
+    (tmp_path / "history").mkdir()
+    (tmp_path / "history").chmod(0o755)
+    shop.write("a.txt", "1\n")
+    assert stat.S_IMODE((tmp_path / "history").stat().st_mode) == 0o755
+    assert {stat.S_IMODE(each.stat().st_mode) & 0o077 for each in (tmp_path / "history").iterdir()} == {0}

@@ -286,7 +286,7 @@ class FileHistory:
         found = self._find(agent)
         if plan.history is not self:
             raise UndoError("this plan is of another history of files; make it with this one")
-        takes = _read_choices(conflicts)
+        takes = _read_choices(conflicts, {each.path for each in plan.items})
         target = plan.target
         with self._reporting():
             await self._recover(agent, place(target.line.thread))
@@ -353,7 +353,7 @@ def _list_names(path: str) -> Collection[str]:
         return ()
 
 
-def _read_choices(conflicts: Any) -> Callable[[Item], bool]:
+def _read_choices(conflicts: Any, planned: Collection[str]) -> Callable[[Item], bool]:
     is_mapping = isinstance(conflicts, Mapping)
     choices = cast("Mapping[Any, Any]", conflicts) if is_mapping else {None: conflicts}
     for choice in choices.values():
@@ -361,6 +361,9 @@ def _read_choices(conflicts: Any) -> Callable[[Item], bool]:
             raise UndoError(
                 f"conflicts must be 'keep' or 'take', or a mapping of paths to these, got {choice!r}"
             )
-    named = {str(path): choice for path, choice in choices.items()}
+    named = {str(path): choice for path, choice in choices.items() if path is not None}
+    for path in named:
+        if path not in planned:
+            raise UndoError(f"this plan has no {path!r}; name absolute paths from its conflicts")
     default = choices.get(None, "keep")
     return lambda item: named.get(item.path, default) == "take"

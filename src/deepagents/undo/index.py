@@ -173,7 +173,7 @@ class IndexWalk:
         This runs for each file at each look, so nothing in it is done twice or in a function of its own.
         """
         entries, seen, passed_over = self.tree.entries, self._seen, self.bounds.passed_over
-        has_git = False
+        has_git, most = False, self.bounds.max_file_bytes
         with directory.scan() as scanned:
             for entry in scanned:
                 name = entry.name
@@ -195,15 +195,21 @@ class IndexWalk:
                     below.append(name)
                     signature = (0, 0, 0, 0, mode)
                 else:
+                    if about.st_size <= most:
+                        self._bytes += about.st_size
                     signature = (about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino, mode)
                 if known[1] != signature or known[2]:
                     self.changed.append(path)
+        self._check_bounds()
         return has_git
 
     def _add(self, path: str, size: int) -> None:
         self.new.append(path)
         if size <= self.bounds.max_file_bytes:
             self._bytes += size
+        self._check_bounds()
+
+    def _check_bounds(self) -> None:
         if len(self._seen) + len(self.new) > self.bounds.max_files:
             raise TooMuch(f"{self.tree.root} holds more than {self.bounds.max_files:,} files")
         if self._bytes > self.bounds.max_tree_bytes:

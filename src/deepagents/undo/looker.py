@@ -94,7 +94,10 @@ class Looker:
             return why
         with self._looking:
             try:
-                self._look(self._tree(root), replace(self.bounds, passed_over=passed_over))
+                self._look(
+                    self._tree(root),
+                    replace(self.bounds, passed_over=passed_over | {str(self.store.directory)}),
+                )
             except TooMuch as error:
                 self._refused[root] = str(error)
         return self._refused.get(root)

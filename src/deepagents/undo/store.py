@@ -141,26 +141,39 @@ class Store:
             return self._database
         if fcntl is None:
             raise StoreOff("a history of files needs Linux or macOS")
+        # One that was there is another's: its mode stays, and what lies in it is closed to others by itself.
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.directory.chmod(0o700)
         self.process, self._opened_by, self._depth = uuid4().hex, os.getpid(), 0
         (self.directory / "processes").mkdir(mode=0o700, exist_ok=True)
         self._held = os.open(self._lock_file(self.process), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._held, fcntl.LOCK_EX)
+        try:
+            self._database = self._connect()
+        except BaseException:
+            self._let_go()
+            raise
+        self._drop_old()
+        return self._database
+
+    def _connect(self) -> sqlite3.Connection:
         os.close(os.open(self.directory / _FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         database = sqlite3.connect(
             self.directory / _FILE, _BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
         pages = max(16, min(1000, self._most // 16 // 4096))
-        for pragma in (
-            "auto_vacuum = INCREMENTAL", "journal_mode = WAL", "synchronous = NORMAL",
-            "journal_size_limit = 0", f"wal_autocheckpoint = {pages}",
-        ):  # fmt: skip
-            database.execute(f"PRAGMA {pragma}")
-        self._database = database
-        with self.write():
+        try:
+            for pragma in (
+                "auto_vacuum = INCREMENTAL", "journal_mode = WAL", "synchronous = NORMAL",
+                "journal_size_limit = 0", f"wal_autocheckpoint = {pages}",
+            ):  # fmt: skip
+                database.execute(f"PRAGMA {pragma}")
+            database.execute("BEGIN IMMEDIATE")
             self._prepare(database)
-        self._drop_old()
+            database.execute("COMMIT")
+        except BaseException:
+            # What was begun is rolled back by that.
+            database.close()
+            raise
         return database
 
     def _prepare(self, database: sqlite3.Connection) -> None:
@@ -182,9 +195,12 @@ class Store:
             with contextlib.suppress(sqlite3.Error):
                 self._database.close()
             self._database = None
-            with contextlib.suppress(OSError):
-                self._lock_file(self.process).unlink()
-            os.close(self._held)
+            self._let_go()
+
+    def _let_go(self) -> None:
+        with contextlib.suppress(OSError):
+            self._lock_file(self.process).unlink()
+        os.close(self._held)
 
     # -- processes
 
