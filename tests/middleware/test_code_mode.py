@@ -16,8 +16,8 @@ import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware
 from langchain.tools import InjectedState, InjectedToolCallId
-from langchain_core.messages import ToolMessage
-from langchain_core.tools import tool
+from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.tools import StructuredTool, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 
@@ -26,7 +26,7 @@ from deepagents.backends import FilesystemBackend
 from deepagents.errors import ConfigError, RunConfigError
 from deepagents.events import ApprovalNeeded, FinalAnswer, ToolCalled, ToolFinished
 from deepagents.middleware import CodeModeMiddleware
-from deepagents.testing import ScriptedModel, call, calls
+from deepagents.testing import Asked, ScriptedModel, call, calls
 from tests.conftest import CallMode
 from tests.middleware.two_hundred import two_hundred
 
@@ -601,3 +601,43 @@ def test_the_interpreter_is_imported_by_the_first_program_alone() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
     assert (done.stdout.strip(), done.stderr) == ("False", "")
+
+
+class OwnMail(AgentMiddleware[Any, Any, Any]):
+    """Give each of two runs at once a tool of its own, of the same name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._asked = 0
+        self._both_asked = asyncio.Event()
+
+    def bring(self, state: Any) -> Any:
+        def mail() -> str:
+            """Read mail."""
+            return f"mail of {state['messages'][0].text}"
+
+        return StructuredTool.from_function(mail)
+
+    async def awrap_model_call(self, request: Any, handler: Any) -> Any:
+        response = await handler(request.override(tools=[*request.tools, self.bring(request.state)]))
+        self._asked += 1
+        if self._asked == 2:
+            self._both_asked.set()
+        await self._both_asked.wait()
+        return response
+
+    async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
+        if request.tool is None and request.tool_call["name"] == "mail":
+            request = request.override(tool=self.bring(request.state))
+        return await handler(request)
+
+
+async def test_a_program_calls_the_tools_of_its_own_run() -> None:
+    def answer(asked: Asked) -> AIMessage | str:
+        return asked.last if asked.messages[-1].type == "tool" else call("run_code", code="await mail()")
+
+    agent = create_deep_agent(ScriptedModel(always=answer), middleware=[CodeModeMiddleware(), OwnMail()])
+    people = ["Alice", "Bob"]
+    results = await asyncio.gather(*[agent.ainvoke({"messages": each}) for each in people])
+
+    assert [each["messages"][-1].text for each in results] == ["mail of Alice", "mail of Bob"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from langchain.agents.middleware import AgentMiddleware, ProviderToolSearchMiddl
 from langchain_core.messages import AIMessage
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 
 from deepagents import create_deep_agent
 from deepagents.errors import ConfigError
@@ -459,3 +461,75 @@ def test_threads_with_other_tools_find_their_own() -> None:
 
     assert "tide_in_Brest" in result["messages"][-1].text
     assert "tide_in_Nice" not in result["messages"][-1].text
+
+
+class Together(AgentMiddleware[Any, Any, Any]):
+    """Let the answers of many runs come only when all have asked, and each run have a tool of its own."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._missing = most
+        self._all_asked = asyncio.Event()
+
+    async def awrap_model_call(self, request: Any, handler: Any) -> Any:
+        own = small(f"tide_in_{request.messages[0].text}", server="sea")
+        response = await handler(request.override(tools=[*request.tools, own]))
+        self._missing -= 1
+        if self._missing == 0:
+            self._all_asked.set()
+        await self._all_asked.wait()
+        return response
+
+
+@pytest.mark.parametrize("are_threads", [True, False])
+async def test_each_of_many_runs_at_once_finds_its_own(are_threads: bool) -> None:
+    def answer(asked: Asked) -> AIMessage | str:
+        return asked.last if asked.messages[-1].type == "tool" else search("tide")
+
+    ports = [f"port{number}" for number in range(70)]
+    agent = create_deep_agent(
+        ScriptedModel(always=answer),
+        middleware=[Together(len(ports))],
+        tool_search=True,
+        checkpointer=InMemorySaver() if are_threads else None,
+    )
+    runs = [agent.ainvoke({"messages": port}, {"configurable": {"thread_id": port}}) for port in ports]
+    results = await asyncio.gather(*runs)
+
+    for port, result in zip(ports, results, strict=True):
+        assert f"- tide_in_{port}:" in result["messages"][-1].text
+
+
+def test_a_search_in_a_run_that_goes_on_asks_for_another_one(call_mode: CallMode) -> None:
+    class Bring(AgentMiddleware[Any, Any, Any]):
+        """Add a tool to each request."""
+
+        def wrap_model_call(self, request: Any, handler: Any) -> Any:
+            return handler(request.override(tools=[*request.tools, small("tide", server="sea")]))
+
+        async def awrap_model_call(self, request: Any, handler: Any) -> Any:
+            return await handler(request.override(tools=[*request.tools, small("tide", server="sea")]))
+
+    saver = InMemorySaver()
+
+    def make(*script: Any) -> Any:
+        return create_deep_agent(
+            ScriptedModel(*script),
+            tools=[small("ask")],
+            middleware=[Bring()],
+            tool_search=True,
+            interrupt_on={"ask": True},
+            checkpointer=saver,
+        )
+
+    first = calls(
+        ("ask", {}), ("search_tools", {"query": "tide"}), ("search_tools", {"query": "select:ask,tide"})
+    )
+    call_mode.invoke(make(first), ASK, THREAD)
+    approved: Any = Command(resume={"decisions": [{"type": "approve"}]})
+    result = call_mode.invoke(make(search("tide"), "Done."), approved, THREAD)
+
+    found = [each for each in results(result) if each.name == "search_tools"]
+    assert [each.additional_kwargs.get("error_code") for each in found] == ["not_run", "not_run", None]
+    assert "search once more" in found[0].text
+    assert "- tide:" in found[2].text

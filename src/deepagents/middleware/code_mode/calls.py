@@ -110,7 +110,8 @@ class ProgramCalls:
         request = replace(
             self.request,
             tool_call=ToolCall(name=name, args=arguments, id=call_id, type="tool_call"),
-            tool=self._tools.get(name),
+            # As for a call of the model: what a request has brought in is found by who brought it.
+            tool=next((each for each in self._runtime.tools if each.name == name), None),
             state=state,
             runtime=replace(self._runtime, tool_call_id=call_id, state=state),
         )

@@ -4,30 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Annotated, Any, Final, Literal, NotRequired, TypeAlias, cast
+from typing import Annotated, Any, Final, Literal, NamedTuple, NotRequired, TypeAlias, cast
 
 from langchain.agents import AgentState
 from langchain.agents.middleware import ProviderToolSearchMiddleware
 from langchain.agents.middleware.types import PrivateStateAttr
 from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool
+from langgraph.channels import UntrackedValue
 from pydantic import BaseModel, Field
 
 from deepagents._state.channels import GrowingChannel
-from deepagents._state.runtime import place_of_agent
-from deepagents._state.schema import FORKS_ONLY, merge_unique
+from deepagents._state.runtime import in_graph, read_channel
+from deepagents._state.schema import FORKS_ONLY, NOT_SHARED, merge_unique
 from deepagents._text import escape_controls
 from deepagents.errors import ConfigError, ToolFailure
 from deepagents.middleware._base import BaseMiddleware, inner
-from deepagents.middleware._incremental import BoundedCache
-from deepagents.middleware._requests import Request, Response, with_changes
+from deepagents.middleware._requests import Request, Response, keeping, with_changes
 from deepagents.middleware.skills.state import disclosed_skill_tool_names
 from deepagents.middleware.tool_search.catalog import Catalog, Held, is_provider_search
 from deepagents.models.traits import input_window
-from deepagents.tools._tool import Runtime, SpecTool, ToolOutput, ToolSpec, make_tool
+from deepagents.tools._tool import Runtime, ToolOutput, ToolSpec, make_tool
 
 ToolSearch: TypeAlias = bool | int | Literal["auto", "provider"]
 LOADED: Final = "_loaded_tools"
+_SEEN: Final = "_seen_tools"
 SEARCH_TOOLS: Final = "search_tools"
 _SELECT: Final = "select:"
 _DEFAULT_WINDOW: Final = 100_000
@@ -38,11 +39,29 @@ _MOST_OF_A_LINE: Final = 200
 _NOTHING_HELD: Final = Held({})
 
 
+class Seen(NamedTuple):
+    """The tools of a request, and what their descriptions might cost; `None` where nothing is held back."""
+
+    catalog: Catalog
+    budget: int | None
+
+    @property
+    def held(self) -> Held:
+        """What was held back."""
+        return _NOTHING_HELD if self.budget is None else self.catalog.hold_back(self.budget)
+
+
 class ToolSearchState(AgentState[Any]):
-    """State of an agent whose tools may be held back: the names of those that were loaded, in their order."""
+    """State of an agent whose tools may be held back: the names of those that were loaded, in their order.
+
+    The tools that the last request had are kept for each run: another one may have others.
+    """
 
     _loaded_tools: NotRequired[
         Annotated[list[str], GrowingChannel(merge_unique), PrivateStateAttr, FORKS_ONLY]
+    ]
+    _seen_tools: NotRequired[
+        Annotated[Any, UntrackedValue(object, guard=False), PrivateStateAttr, NOT_SHARED]
     ]
 
 
@@ -86,7 +105,6 @@ class ToolSearchMiddleware(BaseMiddleware):
         self._catalog = Catalog(())
         self._offered: tuple[Held, BaseTool] = (_NOTHING_HELD, self.tools[0])
         self._prepared: tuple[Held, BaseChatModel, Sequence[Any] | None] | None = None
-        self._seen = BoundedCache[tuple[Catalog, Held]]()
 
     async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
         own = self.tools[0]
@@ -98,10 +116,12 @@ class ToolSearchMiddleware(BaseMiddleware):
         # A profile may exclude ours, the caller may have a tool of this name, and a provider may search.
         is_offered = len(given) < len(request.tools) and SEARCH_TOOLS not in catalog.names
         searches = is_offered and self.tool_search is not False and not any(map(is_provider_search, given))
-        held = catalog.hold_back(self._budget(request.model)) if searches else _NOTHING_HELD
-        self._seen[place_of_agent()] = catalog, held
-        shown = self._choose_shown(request, catalog, held) if searches else given
-        return await inner(handler, with_changes(request, tools=shown))
+        seen = Seen(catalog, self._budget(request.model) if searches else None)
+        shown = self._choose_shown(request, catalog, seen.held) if searches else given
+        response = await inner(handler, with_changes(request, tools=shown))
+        known: Seen | None = cast("Mapping[str, Any]", request.state).get(_SEEN)
+        is_known = known is not None and known.catalog is catalog and known.budget == seen.budget
+        return response if is_known else keeping(response, [], {_SEEN: seen})
 
     def _budget(self, model: BaseChatModel) -> int:
         """Return how many tokens the descriptions of tools may cost."""
@@ -149,8 +169,10 @@ class ToolSearchMiddleware(BaseMiddleware):
 
     async def _search(self, runtime: Runtime, query: str, limit: int = _DEFAULT_LIMIT) -> ToolOutput:
         """Load tools that fit a query, or whose names it gives."""
-        _, held = self.find_seen(runtime)
-        if not held.tools:
+        seen = _find_seen()
+        # A run that goes on, perhaps in another process, has made no request yet; others may add tools to it.
+        held = seen.held if seen else Catalog(runtime.tools).hold_back(0)
+        if seen and not held.tools:
             return ToolOutput("No tools are held back: all that there are can be called.")
         missing: list[str] = []
         if query.strip().startswith(_SELECT):
@@ -160,30 +182,28 @@ class ToolSearchMiddleware(BaseMiddleware):
             missing = [_explain_missing(name, held) for name in names if name not in held.tools]
         else:
             found = held.find(query, min(max(limit, 1), _MOST))
+        if not seen and (missing or not found):
+            raise ToolFailure("not_run", "some tools are not known yet; search once more")
         if not found:
             raise ToolFailure("invalid_argument", " ".join(missing) or _explain_nothing(query, held))
         lines = [f"- {name}: {_shorten(held.tools[name].description)}" for name in found]
         text = "\n".join([*missing, "Loaded. From now on you can call:", *lines])
         return ToolOutput(text, update={LOADED: found})
 
-    def find_seen(self, runtime: Runtime) -> tuple[Catalog, Held]:
-        """Return the tools of the request that this call answers, and what of them was held back."""
-        known = self._seen.get(place_of_agent())
-        if known is None:
-            # A run may go on in another process, before any request was made there.
-            catalog = Catalog(runtime.tools)
-            known = catalog, catalog.hold_back(0)
-        return known
+
+def _find_seen() -> Seen | None:
+    """Return the tools of the request that a call answers; `None` in a run that has made none."""
+    return read_channel(_SEEN) if in_graph() else None
 
 
 def find_tools(runtime: Runtime) -> Mapping[str, BaseTool]:
     """Return the tools of an agent by name: those that it was made with, and those that a request has had."""
-    searches = (
-        getattr(each.spec.run, "__self__", None) for each in runtime.tools if isinstance(each, SpecTool)
-    )
-    found = next((each for each in searches if isinstance(each, ToolSearchMiddleware)), None)
-    seen = found.find_seen(runtime)[0].tools if found else ()
-    return {each.name: each for each in (*runtime.tools, *seen) if isinstance(each, BaseTool)}
+    seen = _find_seen()
+    return {
+        each.name: each
+        for each in (*runtime.tools, *(seen.catalog.tools if seen else ()))
+        if isinstance(each, BaseTool)
+    }
 
 
 def check_tool_search(given: Any) -> ToolSearch:
