@@ -93,7 +93,17 @@ def test_a_call_that_is_cut_off_is_cancelled_at_its_server(call_mode: CallMode) 
     assert time.monotonic() - began < 15
 
 
-def test_a_program_that_was_approved_finds_its_tools_in_another_process(call_mode: CallMode) -> None:
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("await mcp__one__echo(city='Rome')", '{"city": "Rome"}'),
+        ("f = mcp__one__echo\nawait f(city='Rome')", '{"city": "Rome"}'),
+        ("tool_help('mcp__one__echo')", "no tool 'mcp__one__echo' that is known yet; describe it in another"),
+    ],
+)
+def test_a_program_that_was_approved_finds_its_tools_in_another_process(
+    code: str, words: str, call_mode: CallMode
+) -> None:
     saver = InMemorySaver()
 
     def agent(model: Any, servers: Any) -> Any:
@@ -105,14 +115,13 @@ def test_a_program_that_was_approved_finds_its_tools_in_another_process(call_mod
             checkpointer=saver,
         )
 
-    code = "await mcp__one__echo(city='Rome')"
     with MCPServers({"one": crooked("echo")}) as servers, ScriptedModel(call("run_code", code=code)) as model:
         call_mode.invoke(agent(model, servers), ASK, THREAD)
     with MCPServers({"one": crooked("echo")}) as servers, ScriptedModel("Done.") as model:
         approved: Any = Command(resume={"decisions": [{"type": "approve"}]})
         result = call_mode.invoke(agent(model, servers), approved, THREAD)
 
-    assert results(result)[-1].text == '{"city": "Rome"}'
+    assert words in results(result)[-1].text
 
 
 def test_a_call_that_a_pattern_makes_wait_is_made_by_no_program(call_mode: CallMode) -> None:

@@ -10,14 +10,19 @@ import sys
 import time
 from pathlib import Path
 from threading import Event, Lock
-from typing import Annotated, Any
+from typing import Annotated, Any, NotRequired
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware
+from langchain.agents.middleware import (
+    AgentMiddleware,
+    HumanInTheLoopMiddleware,
+    ToolCallLimitMiddleware,
+)
 from langchain.tools import InjectedState, InjectedToolCallId
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import StructuredTool, tool
+from langgraph.channels import EphemeralValue, UntrackedValue
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 
@@ -26,6 +31,7 @@ from deepagents.backends import FilesystemBackend
 from deepagents.errors import ConfigError, RunConfigError
 from deepagents.events import ApprovalNeeded, FinalAnswer, ToolCalled, ToolFinished
 from deepagents.middleware import CodeModeMiddleware
+from deepagents.middleware.tool_errors import ToolErrorMiddleware
 from deepagents.testing import Asked, ScriptedModel, call, calls
 from tests.conftest import CallMode
 from tests.middleware.two_hundred import two_hundred
@@ -641,3 +647,152 @@ async def test_a_program_calls_the_tools_of_its_own_run() -> None:
     results = await asyncio.gather(*[agent.ainvoke({"messages": each}) for each in people])
 
     assert [each["messages"][-1].text for each in results] == ["mail of Alice", "mail of Bob"]
+
+
+LARGE = "one = 'x' * 1_000_000\n"
+KEEP = "print('half')\nawait write_todos(todos=[{'content': 'one', 'status': 'pending'}])\n"
+DEEP = "deep = 1\nfor _ in range(5_000):\n    deep = [deep]\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "error_code", "words"),
+    [
+        (f"{LARGE}[one] * 300", "too_large", "more than 10,000,000 characters: return a part of it"),
+        (f"{LARGE}{{1: (one, [one] * 10)}}", "too_large", "more than 10,000,000 characters"),
+        ("some = [1] * 300\nfor _ in range(3):\n    some = [some] * 300\nsome", "too_large", "more than"),
+        ("class Some:\n    pass\nit = Some()\n" + LARGE + "it.all = [one] * 300\nit", "too_large", "more"),
+        (
+            f"{LARGE}await look(place=[one] * 300)",
+            "tool_failed",
+            "arguments of look take more than 10,000,000",
+        ),
+        ("10**6_000", "tool_failed", "the last value cannot be shown"),
+        (f"{DEEP}deep", "tool_failed", "the last value cannot be shown"),
+    ],
+)
+def test_values_that_cannot_be_written_out_lose_nothing_else(
+    code: str, error_code: str, words: str, call_mode: CallMode
+) -> None:
+    began = time.monotonic()
+    with ScriptedModel(call("run_code", code=KEEP + code), "Done.") as model:
+        agent = create_deep_agent(model, tools=[look], middleware=[CodeModeMiddleware()])
+        result = call_mode.invoke(agent, ASK)
+
+    answer = next(each for each in result["messages"] if each.type == "tool")
+    assert answer.additional_kwargs["error_code"] == error_code
+    assert words in answer.text
+    assert "It had printed:\nhalf" in answer.text
+    assert "- write_todos(todos=[{'content': 'one', 'status': 'pending'}]): done" in answer.text
+    assert [each["content"] for each in result["todos"]] == ["one"]
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("value", ["[one] * 9", "{'all': [one] * 9}", "one * 20"])
+def test_a_long_value_is_whole(value: str) -> None:
+    answer = run(f"{LARGE}{value}", make=create_agent)
+
+    assert len(answer.text) > 9_000_000
+    assert answer.status == "success"
+
+
+def test_halves_of_surrogate_pairs_inside_a_value_reach_the_program() -> None:
+    @tool(response_format="content_and_artifact")
+    def odd() -> tuple[str, dict[str, Any]]:
+        """Return a value with half of a pair of surrogates."""
+        return "see the artifact", {"structured_content": {"a\ud800": ["b\udfff", 1, None]}}
+
+    assert run("it = await odd()\n[*it.items()]", tools=[odd]).text == "[('a���', ['b���', 1, None])]"
+
+
+class Passing(DeepAgentState):
+    for_a_step: NotRequired[Annotated[int, EphemeralValue(int)]]
+    for_a_run: NotRequired[Annotated[int, UntrackedValue(int)]]
+
+
+@tool
+def pass_on(number: int, call_id: Annotated[str, InjectedToolCallId]) -> Command[Any]:
+    """Pass a number on, and say so to the model."""
+    said = [ToolMessage("ok", tool_call_id=call_id), HumanMessage(f"{number} was passed on")]
+    return Command(update={"for_a_step": number, "for_a_run": number, "messages": said})
+
+
+class Watch(AgentMiddleware[Any, Any, Any]):
+    """Note what of the state reaches the model."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[Any] = []
+
+    def before_model(self, state: Any, runtime: Any) -> None:
+        self.seen.append((state.get("for_a_step"), state.get("for_a_run")))
+
+
+def test_the_last_of_many_changes_of_a_key_that_takes_one_is_kept(call_mode: CallMode) -> None:
+    watch = Watch()
+    code = "await pass_on(number=1)\nawait pass_on(number=2)"
+    with ScriptedModel(call("run_code", code=code), "Done.") as model:
+        agent = create_deep_agent(
+            model, tools=[pass_on], middleware=[CodeModeMiddleware(), watch], state_schema=Passing
+        )
+        result = call_mode.invoke(agent, ASK)
+
+    assert watch.seen[-1] == (2, 2)
+    assert [each.text for each in result["messages"]][2:] == [
+        "ok",
+        "1 was passed on",
+        "2 was passed on",
+        "Done.",
+    ]
+
+
+def test_a_program_writes_no_list_of_to_dos_beside_a_call_that_does(call_mode: CallMode) -> None:
+    one, other = [[{"content": each, "status": "pending"}] for each in ("one", "other")]
+    both = calls(("write_todos", {"todos": one}), ("run_code", {"code": f"await write_todos(todos={other})"}))
+    with ScriptedModel(both, "Done.") as model:
+        agent = create_deep_agent(model, middleware=[CodeModeMiddleware()])
+        result = call_mode.invoke(agent, ASK)
+
+    answers = {each.name: each for each in result["messages"] if each.type == "tool"}
+    assert result["todos"] == one
+    assert answers["write_todos"].status == "success"
+    assert "call it once a turn" in answers["run_code"].text
+
+
+class Faulty(AgentMiddleware[Any, Any, Any]):
+    """Have a bug where one tool is called."""
+
+    def wrap_tool_call(self, request: Any, handler: Any) -> Any:
+        return request.nothing if request.tool_call["name"] == "look" else handler(request)
+
+    async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
+        return request.nothing if request.tool_call["name"] == "look" else await handler(request)
+
+
+@pytest.mark.parametrize(
+    ("place", "further", "error"),
+    [("Brest", Faulty(), AttributeError), ("nowhere", ToolErrorMiddleware(raise_errors=True), ValueError)],
+)
+@pytest.mark.parametrize("times", [1, 2])
+def test_what_would_reach_the_caller_does_so_from_a_program(
+    place: str, further: Any, error: type[Exception], times: int, call_mode: CallMode
+) -> None:
+    code = f"""
+import asyncio
+try:
+    await asyncio.gather(*[look(place={place!r}) for _ in range({times})])
+except RuntimeError:
+    print("caught")
+"""
+    with pytest.raises(error):
+        run(code, middleware=[CodeModeMiddleware(), further], mode=call_mode)
+
+
+def test_beside_the_limit_of_langchain_the_tools_have_to_be_named() -> None:
+    limit: Any = ToolCallLimitMiddleware(tool_name="measure", run_limit=1)
+
+    for make in MAKERS:
+        with pytest.raises(RunConfigError, match="does not count the calls of programs"):
+            run("await look(place='Brest')", make=make, middleware=[CodeModeMiddleware(), limit])
+        named = CodeModeMiddleware(tools=["look"])
+        answer = run("await look(place='Brest')", make=make, middleware=[named, limit])
+        assert answer.text == "Brest is fine"

@@ -13,6 +13,7 @@ from langchain_core.tools import InjectedToolArg
 from pydantic import BaseModel
 
 from deepagents._async import sync_and_async
+from deepagents._state.programs import is_call_of_program
 from deepagents.errors import ToolFailure
 from deepagents.middleware._base import inner
 from deepagents.middleware._requests import Request, Response, add_section
@@ -42,7 +43,9 @@ class ReadTodosSchema(BaseModel):
 async def _write_todos(runtime: Runtime, todos: list[Todo]) -> ToolOutput:
     messages: Sequence[Any] = runtime.state.get("messages") or ()
     asked = next((each for each in reversed(messages) if isinstance(each, AIMessage)), AIMessage(""))
-    if sum(call["name"] == WRITE_TODOS.name for call in asked.tool_calls) > 1:
+    others = sum(call["name"] == WRITE_TODOS.name for call in asked.tool_calls)
+    # A program may write many lists, one after the other; but none beside a call of the model.
+    if others > (0 if is_call_of_program(runtime.tool_call_id) else 1):
         raise ToolFailure("parallel_mutation", "write_todos replaces the whole list: call it once a turn")
     return ToolOutput(f"Updated todo list to {todos}", update={"todos": todos})
 

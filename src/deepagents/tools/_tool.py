@@ -52,7 +52,7 @@ class ToolOutput:
         content: what the model reads.
         artifact: for programs; the model does not see it.
         extra: goes into the `additional_kwargs` of the message.
-        update: further state keys to update.
+        update: further state keys to update; its messages come behind the result.
         extra_message: content for a message of its own, where a tool's message could not carry it.
         code: marks a failure whose `content` is already worded for the model.
     """
@@ -318,7 +318,8 @@ async def _answer(
         messages.append(HumanMessage(content=output.extra_message, additional_kwargs=marks))
     elif output.update is None:
         return message
-    return Command(update={**(output.update or {}), "messages": messages})
+    further: Mapping[str, Any] = output.update or {}
+    return Command(update={**further, "messages": [*messages, *further.get("messages", ())]})
 
 
 async def _point_on(text: str, spec: ToolSpec, arguments: dict[str, Any], context: Any, runtime: Any) -> str:

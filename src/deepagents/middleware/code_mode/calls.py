@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any, Final, cast
 
 from langchain.agents.middleware.types import ToolCallRequest
@@ -16,13 +17,27 @@ from langgraph.channels.last_value import LastValue
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 
+from deepagents._async import in_thread
 from deepagents._state.programs import called_by_program
-from deepagents._state.runtime import read_channel, running_channel, value_after_write, write_channel
+from deepagents._state.runtime import (
+    has_channel,
+    read_channel,
+    running_channel,
+    value_after_write,
+    write_channel,
+)
 from deepagents._text import describe_exception, truncate
 from deepagents.errors import RunConfigError
 from deepagents.middleware._base import inner
 from deepagents.middleware._requests import ToolResult
-from deepagents.middleware.tool_search import find_tools, schema_of
+from deepagents.middleware.code_mode.values import (
+    MOST_WRITTEN,
+    is_too_large,
+    with_whole_characters,
+    write_short,
+)
+from deepagents.middleware.tool_search import find_tools, has_seen_request, schema_of
+from deepagents.tools._tool import OFFERED_CHANNEL
 
 _MOST_CHARACTERS: Final = 4_000
 _MOST_OF_ARGUMENTS: Final = 120
@@ -43,7 +58,7 @@ class Made:
     ended: str = "cut off"
 
     def __str__(self) -> str:
-        given = ", ".join(f"{key}={value!r}" for key, value in self.arguments.items())
+        given = ", ".join(f"{key}={write_short(value)}" for key, value in self.arguments.items())
         return f"- {self.name}({truncate(given, _MOST_OF_ARGUMENTS, '...')}): {self.ended}"
 
 
@@ -64,6 +79,8 @@ class ProgramCalls:
     most: int
     made: list[Made] = field(default_factory=list[Made])
     update: dict[str, Any] = field(default_factory=dict[str, Any])
+    broken: Exception | None = None
+    """What a call raised that neither a program nor a model is to read, such as a bug in a middleware."""
 
     def __post_init__(self) -> None:
         untyped: Any = self.request
@@ -71,10 +88,6 @@ class ProgramCalls:
         self._runtime = untyped.runtime
         self._state: dict[str, Any] = dict(untyped.state)
         self._tools = find_tools(self._runtime)
-
-    def is_tool(self, name: str) -> bool:
-        """Return whether a program may call a tool of this name."""
-        return name in self._tools and self._is_allowed(name)
 
     def may_exist(self, name: str) -> bool:
         """Return whether a name can be that of a tool; those of servers are known after the first request."""
@@ -92,7 +105,8 @@ class ProgramCalls:
             case _:
                 raise CallFailed("tool_help takes the name of a tool: tool_help('NAME')")
         if tool is None:
-            raise CallFailed(f"there is no tool {name!r}{self._name_nearest(name)}")
+            known = "" if has_seen_request() else " that is known yet; describe it in another program"
+            raise CallFailed(f"there is no tool {name!r}{known}{self._name_nearest(name)}")
         arguments = {key: value for key, value in schema_of(tool).items() if key != "description"}
         return f"{tool.name}: {tool.description}\nArguments: {json.dumps(arguments, default=str)}"
 
@@ -102,7 +116,10 @@ class ProgramCalls:
         Raises:
             CallFailed: with the words of the tool.
         """
-        arguments = self._check(name, positional, given)
+        self._check(name, positional)
+        arguments = await in_thread(partial(_as_json, name, given))
+        if len(self.made) >= self.most:
+            raise CallFailed(f"a program may make {self.most} calls, and this one has made them")
         made = Made(name, arguments)
         self.made.append(made)
         call_id = f"{self.request.tool_call['id']}-{len(self.made)}"
@@ -128,6 +145,10 @@ class ProgramCalls:
                 ) from question
             except Exception as error:
                 made.ended = "failed"
+                if has_channel(OFFERED_CHANNEL):
+                    # What a tool raises was made a result already, so this is to reach the caller.
+                    self.broken = error
+                    raise
                 _log.warning("the tool %r failed in a program", name, exc_info=error)
                 raise CallFailed(truncate(describe_exception(error), _MOST_CHARACTERS)) from error
         try:
@@ -153,8 +174,8 @@ class ProgramCalls:
         near = get_close_matches(name, filter(self._is_allowed, self._tools), n=3)
         return f"; nearest in name: {', '.join(near)}" if near else ""
 
-    def _check(self, name: str, positional: tuple[Any, ...], given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments of a call as a model would have written them."""
+    def _check(self, name: str, positional: tuple[Any, ...]) -> None:
+        """Refuse what a program may not call, and arguments without names."""
         if not self._is_allowed(name):
             raise CallFailed(f"{name} cannot be called by a program{self._name_nearest(name)}")
         if not self.may_exist(name):
@@ -163,15 +184,22 @@ class ProgramCalls:
             raise CallFailed(
                 f"call {name} by keyword, {name}(argument=...); tool_help({name!r}) names the arguments"
             )
-        if len(self.made) >= self.most:
-            raise CallFailed(f"a program may make {self.most} calls, and this one has made them")
-        try:
-            return json.loads(json.dumps(given))
-        except (TypeError, ValueError, RecursionError) as error:
-            raise CallFailed(f"arguments of {name} must be values of JSON: {error}") from error
 
     def _take(self, name: str, call_id: str, result: Any) -> Any:
         """Keep what a result changes in the state, and return what it holds for the program."""
+        messages = self._keep_changes(name, result)
+        answers = [each for each in messages if isinstance(each, ToolMessage)]
+        if others := [each for each in messages if not isinstance(each, ToolMessage)]:
+            self.update["messages"] = [*self.update.get("messages", ()), *others]
+        answer = next((each for each in answers if each.tool_call_id == call_id), None)
+        if answer is None:
+            raise CallFailed(f"{name} returned no result")
+        if answer.status == "error":
+            raise CallFailed(truncate(answer.text, _MOST_CHARACTERS))
+        return _value_of(answer)
+
+    def _keep_changes(self, name: str, result: Any) -> Sequence[Any]:
+        """Keep what a result changes in the state, and return its messages."""
         messages: list[Any] = []
         for each in cast("list[Any]", result) if isinstance(result, list) else [result]:
             if not isinstance(each, Command):
@@ -187,25 +215,29 @@ class ProgramCalls:
                     messages += value if isinstance(value, list) else [value]
                 else:
                     self._write(key, value)
-        answers = [each for each in messages if isinstance(each, ToolMessage)]
-        answer = next((each for each in answers if each.tool_call_id == call_id), None)
-        if answer is None:
-            raise CallFailed(f"{name} returned no result")
-        if answer.status == "error":
-            raise CallFailed(truncate(answer.text, _MOST_CHARACTERS))
-        return _value_of(answer)
+        return messages
 
     def _write(self, key: str, value: Any) -> None:
         """Keep a change of the state, and show it to the calls that follow."""
         channel = running_channel(key)
         if channel is None:
             return
-        if isinstance(channel, LastValue):
+        if isinstance(channel, LastValue) or getattr(channel, "guard", False):
             # It takes one value in a step, so the last one is written when the program ends.
             self.update[key] = self._state[key] = value_after_write(channel, self._state.get(key), value)
         else:
             write_channel(key, value)
             self._state[key] = read_channel(key)
+
+
+def _as_json(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call as a model would have written them."""
+    if is_too_large(given):
+        raise CallFailed(f"arguments of {name} take more than {MOST_WRITTEN:,} characters: give less at once")
+    try:
+        return json.loads(json.dumps(given))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise CallFailed(f"arguments of {name} must be values of JSON: {error}") from error
 
 
 def _value_of(answer: ToolMessage) -> Any:
@@ -214,11 +246,13 @@ def _value_of(answer: ToolMessage) -> Any:
         cast("dict[str, Any]", artifact).get("structured_content") if isinstance(artifact, dict) else None
     )
     if value is not None:
-        return value
+        try:
+            return with_whole_characters(value)
+        except RecursionError as error:
+            raise CallFailed(f"what {answer.name} returned is nested too deeply") from error
     content: Any = answer.content
     text = content if isinstance(content, str) else "\n".join(map(_text_of, content))
-    # The interpreter takes no half of a pair of surrogates, which a file may hold.
-    return text.encode(errors="surrogatepass").decode(errors="replace")
+    return with_whole_characters(text)
 
 
 def _text_of(block: Any) -> str:

@@ -34,6 +34,8 @@ _DESCRIPTION: Final = (
 # State keys that tell whether a person may be asked, and whether that is by this library's middleware.
 _MAY_ASK: Final = "hitl_edited_tool_calls"
 _ASKS_OURS: Final = "held_calls"
+# The state key of LangChain's limit on calls, which looks only at what the model calls.
+_COUNTS: Final = "run_tool_call_count"
 
 
 class RunCodeSchema(BaseModel):
@@ -90,30 +92,45 @@ class CodeModeMiddleware(BaseMiddleware):
     ) -> ToolResult:
         if request.tool is not self.tools[0]:
             return await inner(handler, request)
-        self._require_known_questions()
+        self._require_known_rules()
         calls = ProgramCalls(request, handler, self._allowed, self._calls)
 
         async def run_program(runtime: Runtime, code: str) -> ToolOutput:
             if not can_ask():
                 raise ToolFailure("not_supported", "a program cannot run another one")
             with due_in(self._seconds):
-                return await Program(calls, self._seconds, self._memory).run(code)
+                try:
+                    return await Program(calls, self._seconds, self._memory).run(code)
+                except Exception:
+                    if calls.broken is None:
+                        raise
+                    return ToolOutput("")
 
         # A tool of this call alone: only here is known what stands around the tools of the agent.
         own = make_tool(replace(self._spec, run=run_program), lambda runtime: runtime)
-        return await inner(handler, request.override(tool=own))
+        result = await inner(handler, request.override(tool=own))
+        if calls.broken is not None:
+            # Here and not there, where it would count as raised by `run_code`.
+            raise calls.broken
+        return result
 
-    def _require_known_questions(self) -> None:
-        """Refuse to run with an approval that does not say about which calls it asks.
+    def _require_known_rules(self) -> None:
+        """Refuse to run beside what looks at calls of the model alone.
 
         Raises:
-            RunConfigError: in an agent of LangChain with its own approval, unless the tools are named.
+            RunConfigError: beside LangChain's own approval or limit on calls, unless the tools are named.
         """
         if self._allowed is None and has_channel(_MAY_ASK) and not has_channel(_ASKS_OURS):
             raise RunConfigError(
                 "CodeModeMiddleware cannot know about which calls this agent's HumanInTheLoopMiddleware asks "
                 "a person; use create_deep_agent(interrupt_on=...), or name in tools=[...] what programs may "
                 "call without asking"
+            )
+        if self._allowed is None and has_channel(_COUNTS):
+            raise RunConfigError(
+                "ToolCallLimitMiddleware does not count the calls of programs; use "
+                "create_deep_agent(limits=Limits(tool_calls=...)), or name in tools=[...] of "
+                "CodeModeMiddleware what programs may call without being counted"
             )
 
 

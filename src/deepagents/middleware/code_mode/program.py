@@ -14,8 +14,9 @@ from typing import Any, Final
 
 from deepagents._async import ParallelCode, in_thread, sleep
 from deepagents._text import truncate
-from deepagents.errors import ErrorCode
+from deepagents.errors import ErrorCode, ToolFailure
 from deepagents.middleware.code_mode.calls import CallFailed, ProgramCalls
+from deepagents.middleware.code_mode.values import MOST_WRITTEN, is_too_large
 from deepagents.tools._tool import ToolOutput, failure_text
 
 _HELP: Final = "tool_help"
@@ -90,11 +91,11 @@ class Program:
                 "tool_failed",
                 f"the program did not wait for {', '.join(forgotten)}: write `await` before a call",
             )
-        shown = [
-            str(self._printed),
-            *([] if value is None else [value if isinstance(value, str) else repr(value)]),
-        ]
-        text = "\n".join(filter(None, shown))
+        try:
+            last = await in_thread(partial(_write, value))
+        except ToolFailure as failure:
+            return self._fail(failure.code, failure.text)
+        text = "\n".join(filter(None, (str(self._printed), last)))
         return ToolOutput(
             text or "The program ended; it printed nothing, and its last line has no value.",
             update=self._calls.update,
@@ -132,7 +133,7 @@ class Program:
                 go_on = partial(step.resume, await self._wait())
             elif isinstance(step, monty.FunctionSnapshot):
                 go_on = await self._answer(step)
-            elif step.object_id is None and self._calls.is_tool(step.variable_name):
+            elif step.object_id is None and self._calls.may_exist(step.variable_name):
                 go_on = partial(step.resume, value=_stub(step.variable_name))
             else:
                 go_on = step.resume
@@ -194,6 +195,23 @@ class Program:
         if made := self._calls.list_made():
             parts.append(f"It had made these calls:\n{made}")
         return ToolOutput("\n\n".join(parts), update=self._calls.update, code=code)
+
+
+def _write(value: Any) -> str:
+    """Write the last value of a program.
+
+    Raises:
+        ToolFailure: for one that is too large, and one that cannot be written.
+    """
+    if value is None or isinstance(value, str):
+        return value or ""
+    if is_too_large(value):
+        reason = f"the last value has more than {MOST_WRITTEN:,} characters: return a part of it"
+        raise ToolFailure("too_large", reason)
+    try:
+        return repr(value)
+    except (ValueError, RecursionError) as error:
+        raise ToolFailure("tool_failed", f"the last value cannot be shown: {error}") from error
 
 
 def _describe(error: Any) -> str:

@@ -5,5 +5,6 @@ from deepagents.middleware.tool_search.middleware import SEARCH_TOOLS as SEARCH_
 from deepagents.middleware.tool_search.middleware import ToolSearch, ToolSearchMiddleware
 from deepagents.middleware.tool_search.middleware import check_tool_search as check_tool_search
 from deepagents.middleware.tool_search.middleware import find_tools as find_tools
+from deepagents.middleware.tool_search.middleware import has_seen_request as has_seen_request
 
 __all__ = ["ToolSearch", "ToolSearchMiddleware"]

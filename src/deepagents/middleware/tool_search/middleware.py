@@ -15,7 +15,7 @@ from langgraph.channels import UntrackedValue
 from pydantic import BaseModel, Field
 
 from deepagents._state.channels import GrowingChannel
-from deepagents._state.runtime import in_graph, read_channel
+from deepagents._state.runtime import has_channel, in_graph, read_channel
 from deepagents._state.schema import FORKS_ONLY, NOT_SHARED, merge_unique
 from deepagents._text import escape_controls
 from deepagents.errors import ConfigError, ToolFailure
@@ -194,6 +194,11 @@ class ToolSearchMiddleware(BaseMiddleware):
 def _find_seen() -> Seen | None:
     """Return the tools of the request that a call answers; `None` in a run that has made none."""
     return read_channel(_SEEN) if in_graph() else None
+
+
+def has_seen_request() -> bool:
+    """Return whether this run knows the tools of a request; one that goes on, perhaps elsewhere, does not."""
+    return not (in_graph() and has_channel(_SEEN)) or read_channel(_SEEN) is not None
 
 
 def find_tools(runtime: Runtime) -> Mapping[str, BaseTool]:
