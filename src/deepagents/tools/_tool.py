@@ -52,7 +52,7 @@ class ToolOutput:
         content: what the model reads.
         artifact: for programs; the model does not see it.
         extra: goes into the `additional_kwargs` of the message.
-        update: further state keys to update; its messages come behind the result.
+        update: further state keys to update; its messages come after the result.
         extra_message: content for a message of its own, where a tool's message could not carry it.
         code: marks a failure whose `content` is already worded for the model.
     """
@@ -307,7 +307,7 @@ async def _answer(
         status="error" if output.code else "success",
         additional_kwargs={**output.extra, **({"error_code": output.code} if output.code else {})},
     )
-    messages: list[BaseMessage] = [message]
+    messages: list[BaseMessage] = [message, *(output.update or {}).get("messages", ())]
     if output.extra_message is not None:
         marks = {
             "read_file_media_result": True,
@@ -318,8 +318,7 @@ async def _answer(
         messages.append(HumanMessage(content=output.extra_message, additional_kwargs=marks))
     elif output.update is None:
         return message
-    further: Mapping[str, Any] = output.update or {}
-    return Command(update={**further, "messages": [*messages, *further.get("messages", ())]})
+    return Command(update={**(output.update or {}), "messages": messages})
 
 
 async def _point_on(text: str, spec: ToolSpec, arguments: dict[str, Any], context: Any, runtime: Any) -> str:

@@ -115,10 +115,10 @@ class CodeModeMiddleware(BaseMiddleware):
         return result
 
     def _require_known_rules(self) -> None:
-        """Refuse to run beside what looks at calls of the model alone.
+        """Refuse to run with what looks at calls of the model alone.
 
         Raises:
-            RunConfigError: beside LangChain's own approval or limit on calls, unless the tools are named.
+            RunConfigError: with LangChain's own approval or limit on calls, unless the tools are named.
         """
         if self._allowed is None and has_channel(_MAY_ASK) and not has_channel(_ASKS_OURS):
             raise RunConfigError(

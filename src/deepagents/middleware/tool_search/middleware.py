@@ -39,7 +39,7 @@ _MOST_OF_A_LINE: Final = 200
 _NOTHING_HELD: Final = Held({})
 
 
-class Seen(NamedTuple):
+class SeenTools(NamedTuple):
     """The tools of a request, and what their descriptions might cost; `None` where nothing is held back."""
 
     catalog: Catalog
@@ -116,10 +116,10 @@ class ToolSearchMiddleware(BaseMiddleware):
         # A profile may exclude ours, the caller may have a tool of this name, and a provider may search.
         is_offered = len(given) < len(request.tools) and SEARCH_TOOLS not in catalog.names
         searches = is_offered and self.tool_search is not False and not any(map(is_provider_search, given))
-        seen = Seen(catalog, self._budget(request.model) if searches else None)
+        seen = SeenTools(catalog, self._budget(request.model) if searches else None)
         shown = self._choose_shown(request, catalog, seen.held) if searches else given
         response = await inner(handler, with_changes(request, tools=shown))
-        known: Seen | None = cast("Mapping[str, Any]", request.state).get(_SEEN)
+        known: SeenTools | None = cast("Mapping[str, Any]", request.state).get(_SEEN)
         is_known = known is not None and known.catalog is catalog and known.budget == seen.budget
         return response if is_known else keeping(response, [], {_SEEN: seen})
 
@@ -191,7 +191,7 @@ class ToolSearchMiddleware(BaseMiddleware):
         return ToolOutput(text, update={LOADED: found})
 
 
-def _find_seen() -> Seen | None:
+def _find_seen() -> SeenTools | None:
     """Return the tools of the request that a call answers; `None` in a run that has made none."""
     return read_channel(_SEEN) if in_graph() else None
 
