@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import sqlite3
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
@@ -236,3 +237,31 @@ def test_a_step_waits_for_what_begins_during_its_look(
         running.result(60)
         assert going[0].result(60).failed == ()
     assert (shop.root / "seen.txt").read_text() == "0\n"
+
+
+def test_what_a_look_keeps_stays_though_others_drop_what_nothing_needs(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = 1_000_000
+    for number in range(6):
+        (shop.root / f"{number}.bin").write_bytes(os.urandom(size))
+    other, read, kept = FileHistory(shop.history.directory), os.read, [*range(6)]
+
+    def forget_at_the_last(fd: int, length: int) -> bytes:
+        data = read(fd, length)
+        # Contents are kept in batches; what refers to them comes last.
+        if len(data) == size and kept and kept.pop() == 0:
+            other.forget("another")
+        return data
+
+    monkeypatch.setattr(os, "read", forget_at_the_last)
+    # Files as young as these are read again, which would hide what is meant here.
+    ten_seconds_on = time.time_ns() + 10**10
+    monkeypatch.setattr(time, "time_ns", lambda: ten_seconds_on)
+    shop.mode.call(shop.history, "coverage", shop.agent)
+    assert not kept
+    before = shop.tree()
+    start = shop.run("rm *.bin")
+    assert shop.plan(start).not_kept == ()
+    shop.rewind(start)
+    assert shop.tree() == before

@@ -155,6 +155,9 @@ class Looker:
             with reaching() as reach:
                 late = [path for path in found if not is_unchanged(reach, path, found[path])]
             found.update(self._read(late))
+        # Nothing referred to these contents yet, so another process may have dropped them since.
+        lost = [path for path, now in found.items() if now and not self.store.has(now.state)]
+        found.update(self._read(lost))
         is_first = tree.generation is None
         owners = self._owners(tree.root, steps)
         for path, now in found.items():
