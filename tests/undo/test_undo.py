@@ -464,6 +464,31 @@ def test_the_store_is_private_and_leaves_nothing_in_the_directory(shop: Workshop
     assert shop.history.size() > 0
 
 
+def test_a_step_outlives_that_its_history_is_closed(shop: Workshop) -> None:
+    other = create_deep_agent(
+        ScriptedModel(),
+        backend=LocalShellBackend(shop.root),
+        checkpointer=MemorySaver(),
+        file_history=(history := FileHistory(shop.history.directory)),
+    )
+
+    def work() -> str:
+        """Work."""
+        (shop.root / "a").write_text("a")
+        shop.history.close()
+        history.coverage(other)
+        (shop.root / "b").write_text("b")
+        history.coverage(other)
+        return "ok"
+
+    agent = shop.make_agent(tools=[work])
+    start = shop.do(call("work"), agent=agent)
+    assert names(shop.plan(start, agent).removed, shop.root) == ["a", "b"]
+    shop.history.close()
+    history.close()
+    assert listed(shop.history.directory / "processes") == []
+
+
 def test_the_oldest_records_make_room(call_mode: CallMode, tmp_path: Path) -> None:
     shop = Workshop(call_mode, tmp_path, max_bytes=600_000)
     (shop.root / "first.txt").write_text("mine")

@@ -59,6 +59,9 @@ DELETE FROM contents WHERE id <= ? AND digest NOT IN (
   UNION SELECT substr(before, 6) FROM seen WHERE substr(before, 1, 1) = x'66'
   UNION SELECT substr(after, 6) FROM seen WHERE substr(after, 1, 1) = x'66')
 """
+_AT_WORK: Final = """
+SELECT 1 FROM steps WHERE ended IS NULL AND process = ? UNION ALL SELECT 1 FROM journal WHERE process = ?
+"""
 
 
 class StoreOff(Exception):
@@ -143,10 +146,12 @@ class Store:
             raise StoreOff("a history of files needs Linux or macOS")
         # One that was there is another's: its mode stays, and what lies in it is closed to others by itself.
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.process, self._opened_by, self._depth = uuid4().hex, os.getpid(), 0
-        (self.directory / "processes").mkdir(mode=0o700, exist_ok=True)
-        self._held = os.open(self._lock_file(self.process), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(self._held, fcntl.LOCK_EX)
+        self._depth = 0
+        if self._held < 0 or self._opened_by != os.getpid():
+            self.process, self._opened_by = uuid4().hex, os.getpid()
+            (self.directory / "processes").mkdir(mode=0o700, exist_ok=True)
+            self._held = os.open(self._lock_file(self.process), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fcntl.flock(self._held, fcntl.LOCK_EX)
         try:
             self._database = self._connect()
         except BaseException:
@@ -192,15 +197,20 @@ class Store:
         with self._lock:
             if self._database is None or self._opened_by != os.getpid():
                 return
+            is_at_work = False
             with contextlib.suppress(sqlite3.Error):
+                is_at_work = bool(self._database.execute(_AT_WORK, [self.process] * 2).fetchone())
                 self._database.close()
             self._database = None
-            self._let_go()
+            # Others take a step for dead once this process has let go.
+            if not is_at_work:
+                self._let_go()
 
     def _let_go(self) -> None:
         with contextlib.suppress(OSError):
             self._lock_file(self.process).unlink()
         os.close(self._held)
+        self._held = -1
 
     # -- processes
 
