@@ -265,3 +265,38 @@ def test_what_a_look_keeps_stays_though_others_drop_what_nothing_needs(
     assert shop.plan(start).not_kept == ()
     shop.rewind(start)
     assert shop.tree() == before
+
+
+def die_at_work(root: Path, directory: Path) -> None:
+    def work() -> str:
+        """Work."""
+        (root / "outer").write_text("o")
+        (root / "sub" / "inner").write_text("i")
+        os.kill(os.getpid(), signal.SIGKILL)
+        return "dead"
+
+    agent = create_deep_agent(
+        ScriptedModel(call("work")),
+        backend=LocalShellBackend(root),
+        checkpointer=MemorySaver(),
+        file_history=FileHistory(directory),
+        tools=[work],
+    )
+    agent.invoke({"messages": "Go"}, {"configurable": {"thread_id": "1"}})
+
+
+def test_a_step_that_died_ends_for_who_works_further_in(shop: Workshop) -> None:
+    (shop.root / "sub").mkdir()
+    inner = shop.make_agent(LocalShellBackend(shop.root / "sub"))
+    shop.mode.call(shop.history, "coverage", inner)
+    start = shop.run("true")
+    child = FORKING.Process(target=die_at_work, args=(shop.root, shop.history.directory))
+    child.start()
+    child.join()
+    assert child.exitcode == -signal.SIGKILL
+    first = shop.run("echo 1 > own", thread=SECOND, agent=inner)
+    shop.run("echo 2 > own", thread=SECOND, agent=inner)
+    plan = shop.plan(first, inner)
+    assert (names(plan.removed, shop.root), plan.conflicts) == (["sub/own"], ())
+    plan = shop.plan(start)
+    assert (names(plan.removed, shop.root), plan.conflicts) == (["outer", "sub/inner"], ())

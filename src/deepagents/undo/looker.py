@@ -11,7 +11,7 @@ import os
 import stat
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from sqlite3 import Connection
@@ -159,8 +159,8 @@ class Looker:
         lost = [path for path, now in found.items() if now and not self.store.has(now.state)]
         found.update(self._read(lost))
         is_first = tree.generation is None
-        owners = self._owners(tree.root, steps)
         for path, now in found.items():
+            owners = self._owners(path, steps)
             known = tree.entries.get(path)
             before = known.state if known else None
             if known is None and now and walk.was_ignored(path, now.state[:1] == b"d"):
@@ -198,14 +198,34 @@ class Looker:
     def _close_dead(self, database: Connection, root: str, steps: Sequence[RecordedStep]) -> None:
         """End the steps of processes that died: what they changed below this root is recorded now."""
         for step in steps:
-            if step.kind != "files" and root in step.places and not self.store.is_alive(step.process):
-                left = [each for each in step.places if each != root and each not in self._refused]
-                if left:
-                    database.execute(
-                        "UPDATE steps SET places = ? WHERE id = ?", [json.dumps(left), step.number]
-                    )
-                else:
-                    self._end(database, step, step.places)
+            if step.kind == "files" or self.store.is_alive(step.process):
+                continue
+            places = [each for each in step.places if each not in self._refused]
+            left = [rest for each in places for rest in self._leave_out(database, each, root)]
+            if not left:
+                self._end(database, step, sorted(step.places))
+            elif set(left) != set(step.places):
+                database.execute("UPDATE steps SET places = ? WHERE id = ?", [json.dumps(left), step.number])
+
+    def _leave_out(self, database: Connection, place: str, root: str) -> list[str]:
+        """List what remains of a place without what is below a root."""
+        if is_below(place, root):
+            return []
+        if not is_below(root, place):
+            return [place]
+        left: list[str] = []
+        while root != place:
+            above, _, name = root.rpartition("/")
+            below = os.fsencode(above)
+            known = database.execute(
+                "SELECT path FROM entries WHERE path > ? AND path < ?", [below + b"/", below + b"0"]
+            )
+            names = {os.fsdecode(path)[len(above) + 1 :].partition("/")[0] for (path,) in known}
+            with suppress(OSError):
+                names.update(os.listdir(above))  # noqa: PTH208
+            left += [f"{above}/{each}" for each in sorted(names - {name}) if not is_own(each)]
+            root = above
+        return left
 
     def _tree(self, root: str) -> Tree:
         tree = self._trees.get(root)

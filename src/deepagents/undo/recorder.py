@@ -128,7 +128,7 @@ class Recorder(Looker):
     def find_open(self, roots: Sequence[str]) -> bool:
         """Return whether commands are under way, or were when their process died, below any of these."""
         rows = self.store.read("SELECT id, thread, kind, places, process FROM steps WHERE ended IS NULL")
-        return any(step.kind != "files" and set(step.places) & set(roots) for step in map(read_step, rows))
+        return any(step.kind != "files" and are_near(step.places, roots) for step in map(read_step, rows))
 
     def find_busy(self, paths: Sequence[str]) -> bool:
         """Return whether a step of a process that lives may change any of these."""
