@@ -195,8 +195,7 @@ class IndexWalk:
                     below.append(name)
                     signature = (0, 0, 0, 0, mode)
                 else:
-                    if about.st_size <= most:
-                        self._bytes += about.st_size
+                    self._bytes += about.st_size if about.st_size <= most else 0
                     signature = (about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino, mode)
                 if known[1] != signature or known[2]:
                     self.changed.append(path)

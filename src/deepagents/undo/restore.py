@@ -45,12 +45,7 @@ class Restorer:
         """
         try:
             for folder in self._folders:
-                try:
-                    Path(folder).mkdir(mode=0o700)
-                except OSError as error:
-                    # Then each file is made beside the one that it replaces.
-                    if error.errno not in _NOT_HERE:
-                        raise
+                _make_folder(folder)
             for number, item in enumerate(self._items):
                 self._stage_one(number, item)
         except OSError:
@@ -180,6 +175,15 @@ class Restorer:
         """Return the hidden directory of the innermost root that a path lies below."""
         above = [each for each in self._folders if path.startswith(each.rpartition("/")[0] + "/")]
         return max(above, key=len, default=None)
+
+
+def _make_folder(folder: str) -> None:
+    """Make a hidden directory; where that is not allowed, files are made where they come to lie."""
+    try:
+        Path(folder).mkdir(mode=0o700)
+    except OSError as error:
+        if error.errno not in _NOT_HERE:
+            raise
 
 
 def _at(item: Item, work: Work, number: int) -> None:

@@ -136,7 +136,7 @@ class Rewinds:
             database.execute("DELETE FROM journal WHERE id = ?", [journal.rewind])
 
     def _leave(self, journal: Journal) -> None:
-        """Let whoever comes next finish or drop one, though this process lives."""
+        """Let the next call finish or drop one, though this process lives."""
         with suppress(StoreOff), self._store.write() as database:
             database.execute("UPDATE journal SET process = '' WHERE id = ?", [journal.rewind])
 
