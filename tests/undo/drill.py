@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 import time
@@ -174,6 +175,21 @@ def goes_away(held: Held | None, target: Held | None) -> bool:
     if held is None:
         return False
     return target is None or (held[0] == "directory") != (target[0] == "directory")
+
+
+def wait_for_commands(root: Path) -> None:
+    """Wait until no process works in a directory any more; only Linux tells."""
+    until = time.monotonic() + PATIENCE
+    while any(_works_in(each) == str(root) for each in Path("/proc").glob("[0-9]*/cwd")):
+        assert time.monotonic() < until, "a command does not end"
+        time.sleep(0.01)
+
+
+def _works_in(link: Path) -> str:
+    try:
+        return os.readlink(link)  # noqa: PTH115
+    except OSError:
+        return ""
 
 
 class Sequence:

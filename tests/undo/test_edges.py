@@ -14,10 +14,10 @@ import pytest
 from deepagents.testing import call
 from deepagents.undo import FileHistory, UndoError
 from deepagents.undo.index import is_unchanged
-from deepagents.undo.looker import Directories
 from deepagents.undo.plans import IN_THE_WAY, Item, settle
 from deepagents.undo.restore import Restorer
 from deepagents.undo.states import reaching, read_path
+from deepagents.undo.steps import Directories
 from deepagents.undo.store import Store
 from tests.conftest import CallMode
 from tests.undo.workshop import Workshop, listed, names

@@ -363,7 +363,7 @@ def test_commands_at_the_same_time_are_conflicts_for_both(tmp_path: Path) -> Non
         plan = history.plan(agent, first)
         assert {"one", "two"} <= set(names(plan.conflicts, root))
         assert {each.reason for each in plan.conflicts if each.path.name in agents} == {
-            "changed while commands of several threads were under way"
+            "changed while several threads were at work on it"
         }
 
 

@@ -13,7 +13,7 @@ from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.handle import BackendHandle
 from deepagents.permissions import Rules
 from deepagents.tools._tool import SpecTool
-from deepagents.undo.looker import Directories, is_below
+from deepagents.undo.steps import Directories, is_below
 
 
 class AgentFiles:

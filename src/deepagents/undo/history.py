@@ -22,12 +22,12 @@ from deepagents.undo import threads
 from deepagents.undo.agents import AgentFiles
 from deepagents.undo.index import Bounds
 from deepagents.undo.journal import Journal, Target
-from deepagents.undo.looker import Directories
 from deepagents.undo.middleware import FileHistoryMiddleware, MainFileHistoryMiddleware
 from deepagents.undo.plans import Change, Item, by_path, decide, settle, show_change
 from deepagents.undo.recorder import Recorder
 from deepagents.undo.results import Coverage, Plan, RewindResult
 from deepagents.undo.rewinds import Rewinds
+from deepagents.undo.steps import Directories
 from deepagents.undo.store import Store, StoreOff
 from deepagents.undo.threads import Line, place
 

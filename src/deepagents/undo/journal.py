@@ -9,8 +9,8 @@ from typing import Any, cast
 from uuid import uuid4
 
 from deepagents.backends._bytes import temporary_name
-from deepagents.undo.looker import is_below
 from deepagents.undo.plans import Item
+from deepagents.undo.steps import is_below
 from deepagents.undo.threads import Line
 
 

@@ -1,7 +1,7 @@
 """Look at directories and single paths, and note what differs from what is known of them, and whose it is.
 
-A change belongs to the threads whose commands were under way when it was found, and that of a file tool to
-its thread alone. What is found while none is under way was done by others, and only enters the index.
+A change belongs to the threads whose steps were under way when it was found, whoever found it. What is found
+while none is under way was done by others, and only enters the index.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from sqlite3 import Connection
 from threading import Lock
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from deepagents.backends._directory import FilesBelow
 from deepagents.undo.ignores import Ignores
@@ -32,38 +32,14 @@ from deepagents.undo.index import (
     read_all,
 )
 from deepagents.undo.states import UNKNOWN, PathReading, State, reaching, read_path
+from deepagents.undo.steps import RecordedStep, find_owners, is_below, read_step
 from deepagents.undo.store import Store
 
-StepKind: TypeAlias = Literal["all", "files", "background"]
 _BATCH: Final = 4_000_000
 
 GIT_STAYS: Final = "what git keeps for itself (commits, branches, its index) stays as it is"
 IGNORED_STAYS: Final = "what git ignores is covered only where a file tool wrote it; the rest stays as it is"
 ELSEWHERE_STAYS: Final = "what commands and other tools did outside of {roots} stays as it is"
-
-
-@dataclass(frozen=True, slots=True)
-class Directories:
-    """Where an agent's tools may change files: what is looked at, and what is passed over there."""
-
-    roots: tuple[str, ...]
-    passed_over: frozenset[str] = frozenset()
-
-    def hold(self, path: str) -> bool:
-        """Return whether a path is below one of the directories."""
-        return any(is_below(path, each) for each in self.roots)
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedStep:
-    """A step that is under way: its number, whose it is, and where."""
-
-    number: int
-    thread: str
-    kind: StepKind
-    places: tuple[str, ...]
-    process: str = ""
-
 
 Pair: TypeAlias = tuple[PathReading | None, KnownPath | None]
 """What a path holds, and what was known of it."""
@@ -127,12 +103,13 @@ class Looker:
             yield Changes(database), found
 
     def _bring_up_to_date(self, changes: Changes, found: Mapping[str, Pair]) -> None:
-        """Note what commands that are under way, or others, have changed so far."""
+        """Note what steps that are under way, or others, have changed so far."""
         steps = self._under_way(changes.database)
         for path, (now, known) in found.items():
-            # A path that no look has seen yet is taken as it is: it is not known who made it.
             is_new = known is None and not self._was_looked_at(path)
-            self._compare(changes, path, now, known, () if is_new else self._owners(path, steps))
+            is_still_there = now and known and known.state == UNKNOWN
+            owners = find_owners(path, steps, self.store.is_alive, is_new=is_new)
+            self._compare(changes, path, now, known, () if is_still_there else owners)
 
     def _look(self, tree: Tree, bounds: Bounds) -> None:
         walk = IndexWalk(tree, bounds)
@@ -165,8 +142,8 @@ class Looker:
             before = known.state if known else None
             if known is None and now and walk.was_ignored(path, now.state[:1] == b"d"):
                 before = UNKNOWN
-            is_new = is_first and known is None
-            self._compare(changes, path, now, known, () if is_new else owners, before)
+            owners = find_owners(path, steps, self.store.is_alive, is_new=is_first and known is None)
+            self._compare(changes, path, now, known, owners, before)
         if is_first or walk.old_rules is not None:
             values = [os.fsencode(tree.root), tree.ignores.dump(), time.time()]
             database.execute(
@@ -355,30 +332,8 @@ class Looker:
 
     def _under_way(self, database: Connection) -> list[RecordedStep]:
         """Return the steps that may change anything, those of processes that died included."""
-        rows = database.execute(
-            "SELECT id, thread, kind, places, process FROM steps WHERE ended IS NULL AND kind != 'files'"
-        )
+        rows = database.execute("SELECT id, thread, kind, places, process FROM steps WHERE ended IS NULL")
         return [read_step(row) for row in rows]
-
-    def _owners(self, path: str, steps: Sequence[RecordedStep]) -> Sequence[RecordedStep]:
-        """Return one step of each thread that may have changed a path."""
-        found = [step for step in steps if any(is_below(path, root) for root in step.places)]
-        return [*{step.thread: step for step in found}.values()]
-
-
-def read_step(row: Any) -> RecordedStep:
-    number, thread, kind, places, process = row
-    return RecordedStep(number, thread, kind, tuple(json.loads(places)), process)
-
-
-def is_below(path: str, directory: str) -> bool:
-    """Return whether a path is a directory, or lies below it."""
-    return path == directory or path.startswith(f"{directory.rstrip('/')}/")
-
-
-def are_near(paths: Iterable[str], others: Sequence[str]) -> bool:
-    """Return whether any of these paths is one of the others, lies below or above it."""
-    return any(is_below(path, other) or is_below(other, path) for path in paths for other in others)
 
 
 def _still(reach: FilesBelow, path: str, known: KnownPath | None) -> PathReading | None:

@@ -26,8 +26,8 @@ from deepagents.errors import HarnessError
 from deepagents.middleware._base import BaseMiddleware, inner
 from deepagents.middleware._requests import Request, Response, ToolResult, with_changes
 from deepagents.tools._versions import VERSIONS_CHANNEL
-from deepagents.undo.looker import RecordedStep
 from deepagents.undo.recorder import Recorder
+from deepagents.undo.steps import RecordedStep
 from deepagents.undo.store import StoreOff
 from deepagents.undo.threads import KEY, FileHistoryState, FileMark, mark_in
 

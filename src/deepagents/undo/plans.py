@@ -26,7 +26,7 @@ Verdict: TypeAlias = Literal["restored", "removed", "conflict", "not_kept"]
 
 CHANGED_SINCE: Final = "changed by others since"
 CHANGED_BETWEEN: Final = "changed by others between two changes of this thread"
-SHARED: Final = "changed while commands of several threads were under way"
+SHARED: Final = "changed while several threads were at work on it"
 HOLDS_OTHERS: Final = "the directory holds something that is not of this thread, or not covered"
 IN_THE_WAY: Final = "something of others lies in its way"
 NO_DIRECTORY: Final = "its directory is not there any more"

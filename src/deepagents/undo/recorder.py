@@ -9,16 +9,9 @@ from dataclasses import replace
 from typing import Final
 
 from deepagents.undo.index import KnownPath, is_own, list_whole
-from deepagents.undo.looker import (
-    Directories,
-    Looker,
-    RecordedStep,
-    StepKind,
-    are_near,
-    last_seen,
-    read_step,
-)
+from deepagents.undo.looker import Looker, last_seen
 from deepagents.undo.states import UNKNOWN
+from deepagents.undo.steps import Directories, RecordedStep, StepKind, are_near, read_step
 
 _WAIT: Final = 0.02
 _MOST_WAITS: Final = 1500
@@ -31,6 +24,7 @@ class Recorder(Looker):
         """Look at all there is, and note that a step is under way which may change any of it."""
         while True:
             is_free = self.wait_for_rewind(places.roots)
+            self.close_dead_files()
             why = [why for root in places.roots if (why := self.look(root, places.passed_over))]
             notes = [f"commands and tools of this thread are not covered: {each}" for each in why]
             with self.store.write():
@@ -51,6 +45,7 @@ class Recorder(Looker):
             return None
         while True:
             is_free = self.wait_for_rewind(paths)
+            self.close_dead_files()
             below, too_large = list_whole(paths, self.bounds)
             with self._comparing(below) as (changes, found):
                 if is_free and self.find_rewind(paths):
@@ -65,10 +60,8 @@ class Recorder(Looker):
     def end_files(self, step: RecordedStep) -> int:
         """Record what has become of the paths of a file tool. Return the number of the last change."""
         below, _ = list_whole(step.places, self.bounds)
-        with self._comparing([*dict.fromkeys((*step.places, *below))]) as (changes, found):
-            for path, (now, known) in found.items():
-                is_still_there = now and known and known.state == UNKNOWN
-                self._compare(changes, path, now, known, () if is_still_there else (step,))
+        with self._comparing([*{*step.places, *below}]) as (changes, found):
+            self._bring_up_to_date(changes, found)
             self._write(changes)
             changes.database.execute("DELETE FROM steps WHERE id = ?", [step.number])
             return last_seen(changes.database)
@@ -81,7 +74,7 @@ class Recorder(Looker):
             row = database.execute(
                 "INSERT INTO steps(thread, kind, process, places, notes) VALUES (?, ?, ?, ?, ?)", values
             )
-            return RecordedStep(row.lastrowid or 0, thread, kind, tuple(places), self.store.process)
+            return RecordedStep(row.lastrowid or 0, thread, kind, frozenset(places), self.store.process)
 
     def keep_open(self, step: RecordedStep) -> RecordedStep:
         """Let a step go on as a command in the background."""

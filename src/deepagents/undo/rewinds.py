@@ -15,9 +15,9 @@ from deepagents._async import IOCall, as_io_call, finish_first, in_thread
 from deepagents.errors import UndoError
 from deepagents.undo import threads
 from deepagents.undo.journal import Journal
-from deepagents.undo.looker import are_near
 from deepagents.undo.recorder import Recorder
 from deepagents.undo.restore import Restorer
+from deepagents.undo.steps import are_near
 from deepagents.undo.store import StoreOff
 from deepagents.undo.threads import place
 

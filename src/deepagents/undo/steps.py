@@ -1,0 +1,75 @@
+"""Tell whose a change is: of the steps that were under way when it was found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+StepKind: TypeAlias = Literal["all", "files", "background"]
+
+
+@dataclass(frozen=True, slots=True)
+class Directories:
+    """Where an agent's tools may change files: what is looked at, and what is passed over there."""
+
+    roots: tuple[str, ...]
+    passed_over: frozenset[str] = frozenset()
+
+    def hold(self, path: str) -> bool:
+        """Return whether a path is below one of the directories."""
+        return any(is_below(path, each) for each in self.roots)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedStep:
+    """A step that is under way: its number, whose it is, and where."""
+
+    number: int
+    thread: str
+    kind: StepKind
+    places: frozenset[str]
+    process: str
+
+
+def find_owners(
+    path: str, steps: Sequence[RecordedStep], is_alive: Callable[[str], bool], *, is_new: bool
+) -> Sequence[RecordedStep]:
+    """Return one step of each thread that may have changed a path; no look has seen it if it is new.
+
+    What changes at the paths of a file tool that is at work is that tool's alone.
+    """
+    if not steps:
+        return ()
+    above = _list_above(path)
+    found = [step for step in steps if not step.places.isdisjoint(above)]
+    tools = [step for step in found if step.kind == "files"]
+    # A file tool knows what it began with, and what it does is known exactly until its process dies. Of
+    # all other that is new nobody knows who made it.
+    if not is_new and not any(is_alive(step.process) for step in tools):
+        tools = found
+    return [*{step.thread: step for step in tools}.values()]
+
+
+def read_step(row: Any) -> RecordedStep:
+    number, thread, kind, places, process = row
+    return RecordedStep(number, thread, kind, frozenset(json.loads(places)), process)
+
+
+def is_below(path: str, directory: str) -> bool:
+    """Return whether a path is a directory, or lies below it."""
+    return path == directory or path.startswith(f"{directory.rstrip('/')}/")
+
+
+def are_near(paths: Iterable[str], others: Sequence[str]) -> bool:
+    """Return whether any of these paths is one of the others, lies below or above it."""
+    return any(is_below(path, other) or is_below(other, path) for path in paths for other in others)
+
+
+def _list_above(path: str) -> list[str]:
+    """List a path and the directories that it lies in."""
+    found = [path]
+    while path := path.rpartition("/")[0]:
+        found.append(path)
+    return [*found, "/"]
