@@ -28,20 +28,20 @@ _NAME: Final = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 _ENDS_IN_NUMBER: Final = re.compile(r"(^|\.)(\d+|0x[0-9a-f]*)$")
 # Addresses of this machine, of its networks and of its provider: what the machine may reach and strangers may
 # not (IANA's special-purpose registries; Azure's and Alibaba's metadata services lie outside of them or in
-# 100.64/10).
+# 100.64/10). Networks kept for documents are nobody's, and test networks put the internet there.
 _INNER: Final = tuple(
     map(
         ipaddress.IPv4Network,
         (
             "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "168.63.129.16/32", "169.254.0.0/16",
-            "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16",
-            "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
+            "172.16.0.0/12", "192.0.0.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15",
+            "224.0.0.0/4", "240.0.0.0/4",
         ),
     )
 )  # fmt: skip
 _UNICAST: Final = ipaddress.IPv6Network("2000::/3")
 """What is not in here is local, or holds an address of version 4, which a router may lead anywhere."""
-# Tunnels (Teredo and 6to4, which nothing public is reached by), and what is kept for documents and trials.
+# Tunnels (Teredo and 6to4), which nothing public is reached by, and what is kept for documents and trials.
 _INNER_UNICAST: Final = tuple(
     map(ipaddress.IPv6Network, ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"))
 )

@@ -61,7 +61,8 @@ class MCPServers:
     ) -> None:
         if find_spec(_SDK) is None:
             raise ConfigError(
-                "MCP servers need the package 'mcp': pip install 'deepagents[mcp]', or leave out mcp="
+                "MCP servers need the package 'mcp': pip install '.[mcp]' in a checkout of deepagents, or "
+                "leave out mcp="
             )
         bounds = {"startup_timeout": startup_timeout, "call_timeout": call_timeout}
         for name, value in {**bounds, "max_message_bytes": max_message_bytes}.items():

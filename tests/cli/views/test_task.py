@@ -40,6 +40,7 @@ from deepagents.events import (
     Token,
     ToolCalled,
     ToolFinished,
+    ToolProgress,
     Usage,
 )
 from deepagents_cli.protocol import Happened, Idle
@@ -55,6 +56,7 @@ EACH: tuple[Event, ...] = (
     CacheBroken("messages", 3, None, 9),
     LimitNear("tokens", 10, 9), LimitReached("tokens", 10, 10), Usage(1, 2),
     ToolCalled("ls", {}, "2"), ToolFinished("1", "execute", "success", "done"),
+    ToolProgress("1", "mcp__one__dig", 1.0, 3.0),
     PlanChanged((Todo("a", "pending"),)),
     Custom({"type": "rubric_evaluation_end", "result": "satisfied"}),
     CommandOutput("1", "compiling\n"), CommandEnded("1", "command-1", "make", 0),
@@ -68,6 +70,7 @@ EACH: tuple[Event, ...] = (
 SILENT = {
     "task": {
         CacheBroken: "/cost has the total",
+        ToolProgress: "the line of the call says that it runs",
         Usage: "is added up in the last line",
         RunStopped: "the command says it", RunFailed: "the command says it",
         ApprovalNeeded: "the question shows it", QuestionAsked: "the question shows it",
@@ -75,6 +78,7 @@ SILENT = {
     },
     "transcript": {
         CacheBroken: "/cost has the total",
+        ToolProgress: "the line of the call says that it runs",
         RunStarted: "the message `Working` says it", RunStopped: "the message `Idle` says it",
         RunFailed: "the message `Failed` says it", Usage: "the status line has it",
         ApprovalNeeded: "the question shows it", QuestionAsked: "the question shows it",

@@ -126,13 +126,16 @@ class UsageCallback(BaseCallbackHandler):
             price = find_listed_price(provider, name)
             if price is None:
                 raise ConfigError(describe_unpriced(name))
-        if error := budget.start("model_calls"):
-            raise error
         hold = claim_hold()
         if hold is None and budget.is_limited("tokens", "money"):
             settings: Mapping[str, Any] = about.get("invocation_params") or {}
             estimate = estimate_input() + len(repr(settings.get("tools") or "")) // CHARACTERS_PER_TOKEN
             hold = hold_outside(budget, name or "", estimate, settings, price)
+        # After that: a call for which nothing is left is not made, and not counted.
+        if error := budget.start("model_calls"):
+            if hold:
+                budget.release(hold)
+            raise error
         if hold:
             estimate_input = partial(getattr, hold, "estimate")
         with self._lock:
