@@ -320,3 +320,33 @@ def mode_at(path: Path) -> int:
         return path.stat().st_mode
     except OSError:
         return 0
+
+
+def find_still(reach: FilesBelow, path: str, known: KnownPath | None) -> PathReading | None:
+    """Return what is known of a path if nothing says that it changed."""
+    if known is None or known.racy:
+        return None
+    found = PathReading(*known)
+    return found if is_unchanged(reach, path, found) else None
+
+
+def size_at(path: str, most: int) -> int:
+    """Return the bytes of a file to be kept; 0 for none, and for one of more than `most`."""
+    try:
+        size = Path(path).lstat().st_size
+    except OSError:
+        return 0
+    return size if size <= most else 0
+
+
+def describe_refused(root: str) -> str | None:
+    """Return in one sentence why a directory is never looked at whole; `None` for any other."""
+    try:
+        home = Path.home()
+    except RuntimeError:
+        # HOME is not set, and the user has no entry that says so.
+        home = Path("/")
+    homes = {home, home.resolve()}
+    if any(each.is_relative_to(root) for each in homes):
+        return f"{root} is the home directory or above it, and is not looked at whole"
+    return None

@@ -18,7 +18,6 @@ from sqlite3 import Connection
 from threading import Lock
 from typing import Any, Final, TypeAlias
 
-from deepagents.backends._directory import FilesBelow
 from deepagents.undo.ignores import Ignores
 from deepagents.undo.index import (
     Bounds,
@@ -26,10 +25,13 @@ from deepagents.undo.index import (
     KnownPath,
     TooMuch,
     Tree,
+    describe_refused,
+    find_still,
     is_own,
     is_unchanged,
     mode_at,
     read_all,
+    size_at,
 )
 from deepagents.undo.states import UNKNOWN, PathReading, State, reaching, read_path
 from deepagents.undo.steps import RecordedStep, find_owners, is_below, read_step
@@ -92,12 +94,12 @@ class Looker:
     @contextmanager
     def _comparing(self, paths: Sequence[str]) -> Generator[tuple[Changes, Mapping[str, Pair]]]:
         """Read single paths in a transaction, and yield what each holds with what was known of it."""
-        self.store.make_room(sum(_size(path, self.bounds.max_file_bytes) for path in paths))
+        self.store.make_room(sum(size_at(path, self.bounds.max_file_bytes) for path in paths))
         with self.store.write() as database, reaching() as reach:
             found: dict[str, Pair] = {}
             for path in paths:
                 known = self._known(database, path)
-                now = _still(reach, path, known) or read_path(reach, path, self.bounds.max_file_bytes)
+                now = find_still(reach, path, known) or read_path(reach, path, self.bounds.max_file_bytes)
                 self.store.keep([now] if now else [])
                 found[path] = now, known
             yield Changes(database), found
@@ -336,36 +338,7 @@ class Looker:
         return [read_step(row) for row in rows]
 
 
-def _still(reach: FilesBelow, path: str, known: KnownPath | None) -> PathReading | None:
-    """Return what is known of a path if nothing says that it changed."""
-    if known is None or known.racy:
-        return None
-    found = PathReading(*known)
-    return found if is_unchanged(reach, path, found) else None
-
-
-def _size(path: str, most: int) -> int:
-    try:
-        size = Path(path).lstat().st_size
-    except OSError:
-        return 0
-    return size if size <= most else 0
-
-
 def last_seen(database: Connection) -> int:
     """Return the number of the last change of all."""
     row = database.execute("SELECT seq FROM sqlite_sequence WHERE name = 'seen'").fetchone()
     return row[0] if row else 0
-
-
-def describe_refused(root: str) -> str | None:
-    """Return in one sentence why a directory is never looked at whole; `None` for any other."""
-    try:
-        home = Path.home()
-    except RuntimeError:
-        # HOME is not set, and the user has no entry that says so.
-        home = Path("/")
-    homes = {home, home.resolve()}
-    if any(is_below(str(each), root) for each in homes):
-        return f"{root} is the home directory or above it, and is not looked at whole"
-    return None
