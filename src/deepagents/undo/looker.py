@@ -139,7 +139,6 @@ class Looker:
         found.update(self._read(lost))
         is_first = tree.generation is None
         for path, now in found.items():
-            owners = self._owners(path, steps)
             known = tree.entries.get(path)
             before = known.state if known else None
             if known is None and now and walk.was_ignored(path, now.state[:1] == b"d"):
