@@ -50,6 +50,10 @@ class SeenTools(NamedTuple):
         """What was held back."""
         return _NOTHING_HELD if self.budget is None else self.catalog.hold_back(self.budget)
 
+    def __deepcopy__(self, memo: object) -> SeenTools:
+        # LangChain's first version of events copies all state; tools hold locks, and these never change.
+        return self
+
 
 class ToolSearchState(AgentState[Any]):
     """State of an agent whose tools may be held back: the names of those that were loaded, in their order.
