@@ -55,7 +55,7 @@ def under_way(shop: Workshop, tool: str, **arguments: str) -> Generator[None]:
 
     agent = create_deep_agent(
         ScriptedModel(call(tool, **arguments), "Done."),
-        backend=FilesystemBackend(shop.root),
+        backend=LocalShellBackend(shop.root),
         checkpointer=shop.saver,
         file_history=shop.history,
         middleware=[Behind(wait)],
@@ -132,3 +132,16 @@ def test_a_file_tool_whose_process_died_keeps_its_change(
     (change,) = shop.plan(start).conflicts
     assert (change.path.name, change.before_bytes) == ("a.txt", b"0\n")
     assert "since" in change.reason
+
+
+def test_the_first_look_ends_within_a_file_tool(shop: Workshop) -> None:
+    for number in range(3_000):
+        (shop.root / f"{number}.txt").write_text("much to look at\n")
+    (shop.root / "a.txt").write_text("0\n")
+    # The look begins beside the model's first answer; the coverage is known when it has ended.
+    with under_way(shop, "write_file", file_path="/a.txt", content="1\n"):
+        assert shop.history.coverage(shop.agent).commands
+    start = [*shop.saver.list({"configurable": {**shop.thread["configurable"], "checkpoint_ns": ""}})][-1]
+    shop.rewind(start.config)
+
+    assert (shop.root / "a.txt").read_text() == "0\n"

@@ -128,8 +128,9 @@ class Looker:
         tree = walk.tree
         changes, steps = Changes(database), self._under_way(database)
         stored = self._generation(database, tree.root)
-        if stored != tree.generation:
-            # Another process, or a file tool, was faster: what it has found is not found again.
+        if stored != tree.generation or tree.generation is None:
+            # Another process, or a file tool, was faster: what it has found is not found again. Before the
+            # first look is kept there is no generation to tell so.
             self._load(database, tree)
             with reaching() as reach:
                 late = [path for path in found if not is_unchanged(reach, path, found[path])]
