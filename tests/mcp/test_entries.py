@@ -83,6 +83,17 @@ def test_no_mistake_shows_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "s3cret" not in str(raised.value)
 
 
+@pytest.mark.parametrize("servers", [["s3cret"], {"mcpServers": ["s3cret"]}, {"one": ["s3cret"]}, "a file"])
+def test_what_has_the_wrong_shape_is_not_shown(tmp_path: Path, servers: Any) -> None:
+    path = tmp_path / "servers.json"
+    path.write_text('["s3cret"]')
+
+    with pytest.raises(ConfigError, match="not list") as raised:
+        MCPServers(path if servers == "a file" else servers)
+
+    assert "s3cret" not in str(raised.value)
+
+
 def test_unknown_keys_warn_and_grant_nothing() -> None:
     with pytest.warns(UserWarning, match="unknown key 'autoApprove'"):
         MCPServers({"one": {"command": "x", "autoApprove": ["*"]}})

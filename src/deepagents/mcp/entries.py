@@ -89,7 +89,7 @@ def read_entries(servers: Servers) -> list[ServerEntry]:
     given, directory = _load(servers)
     inner: object = given.get("mcpServers", given)
     if not isinstance(inner, Mapping):
-        raise ConfigError(f"'mcpServers' must map names to servers, got {inner!r}")
+        raise ConfigError(f"'mcpServers' must map names to servers, not {type(inner).__name__}")
     return [_read(name, entry, directory) for name, entry in cast("Mapping[Any, Any]", inner).items()]
 
 
@@ -98,7 +98,8 @@ def _load(servers: Servers) -> tuple[Mapping[str, Any], str | None]:
         return servers, None
     if not isinstance(cast(object, servers), str | os.PathLike):
         raise ConfigError(
-            f"mcp must be a mapping of servers, the path of a file with one, or MCPServers, got {servers!r}"
+            "mcp must be a mapping of servers, the path of a file with one, or MCPServers, "
+            f"not {type(servers).__name__}"
         )
     path = Path(servers)
     try:
@@ -108,7 +109,9 @@ def _load(servers: Servers) -> tuple[Mapping[str, Any], str | None]:
     except ValueError as error:
         raise ConfigError(f"the file of MCP servers {str(path)!r} is not JSON: {error}") from None
     if not isinstance(given, dict):
-        raise ConfigError(f"the file {str(path)!r} must hold an object with 'mcpServers', got {given!r}")
+        raise ConfigError(
+            f"the file {str(path)!r} must hold an object with 'mcpServers', not {type(given).__name__}"
+        )
     return cast("dict[str, Any]", given), str(path.absolute().parent)
 
 
@@ -151,7 +154,7 @@ def _read_object(name: str, given: object) -> ServerEntry:
     if not any(kind.startswith("mcp.server.") and not kind.startswith("mcp.server.auth") for kind in kinds):
         raise ConfigError(
             f"MCP server {name!r} must be a mapping with 'command' or 'url', or a server object of the "
-            f"mcp package, got {given!r}"
+            f"mcp package, not {type(given).__name__}"
         )
     return ServerEntry(name, "memory", server=given)
 
