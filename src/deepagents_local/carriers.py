@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from itertools import accumulate
 from pathlib import Path, PurePosixPath
 
-from deepagents.backends.programs import find_program
+from deepagents._programs import find_program
 from deepagents_local.catalog import Carrier, LocalModel
 from deepagents_local.errors import WeightsError
 

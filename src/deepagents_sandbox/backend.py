@@ -13,6 +13,7 @@ from pathlib import Path
 from threading import Event
 from typing import Final, Literal, TypeAlias
 
+from deepagents._programs import note_changeable
 from deepagents.backends._signatures import method_facts
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.filesystem import FilesystemBackend
@@ -21,7 +22,6 @@ from deepagents.backends.local_shell.background import Background, BackgroundCom
 from deepagents.backends.local_shell.commands import DEFAULT_EXECUTE_TIMEOUT, Commands, Start, check_variables
 from deepagents.backends.local_shell.process import Control, Ended, run_command
 from deepagents.backends.operations import Operation
-from deepagents.backends.programs import note_changeable
 from deepagents.backends.protocol import Allowed, OnOutput
 from deepagents.backends.results import ExecuteResponse
 from deepagents.errors import ConfigError

@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from deepagents.backends.programs import find_program
+from deepagents._programs import find_program
 
 _IN_GIT: Final = ".git/"
 # Programs fail at an empty one, so no placeholder can stand for it; what is made there is removed.

@@ -94,7 +94,6 @@ TESTED_BY: dict[str, str] = {
     "deepagents/backends/handle.py": "backends/test_call.py",
     "deepagents/backends/operations.py": "backends/test_call.py",
     "deepagents/backends/filesystem/locks.py": "backends/test_filesystem_crashes.py",
-    "deepagents/backends/programs.py": "attacks/test_programs.py",
     "deepagents_sandbox/backend.py": "sandbox/test_escapes.py",
     "deepagents_sandbox/bridge.py": "sandbox/test_network.py",
     "deepagents_sandbox/bubblewrap.py": "sandbox/test_escapes.py",

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 
 import pytest
 
 from deepagents import create_deep_agent
+from deepagents._programs import find_program
 from deepagents.backends import CompositeBackend, FilesystemBackend, LocalSandbox
-from deepagents.backends.programs import find_program
+from deepagents.mcp import MCPServers
 from deepagents.testing import ScriptedModel, call, calls
 from deepagents_cli.views.chat.composer import Composer
 from deepagents_cli.views.editor import edit_text
 from tests.conftest import CallMode
+from tests.mcp.servers import crooked
 from tests.sandbox.users import UNAVAILABLE
 
 needs_sandbox = pytest.mark.skipif(UNAVAILABLE is not None, reason=str(UNAVAILABLE))
@@ -40,6 +43,29 @@ def plant(project: Path, name: str, owned: Path) -> None:
         program = project / each / name
         program.write_text(f"#!/bin/sh\necho {name} >> {owned}\n")
         program.chmod(0o755)
+
+
+def test_a_server_is_not_the_program_that_an_agent_has_put_first(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call_mode: CallMode
+) -> None:
+    owned = tmp_path / "owned"
+    entry = crooked("echo")
+    meant = tmp_path / "meant"
+    meant.mkdir()
+    command = shlex.join([entry["command"], *entry["args"]])
+    (meant / "clock-server").write_text(f"#!/bin/sh\nexec {command}\n")
+    (meant / "clock-server").chmod(0o755)
+    monkeypatch.setenv("PATH", os.pathsep.join([os.environ["PATH"], str(meant)]))
+    plant(project, "clock-server", owned)
+    servers = MCPServers({"one": {"command": "clock-server"}})
+    backend = FilesystemBackend(project, virtual_mode=True)
+    agent = create_deep_agent(ScriptedModel("Done."), backend=backend, mcp=servers)
+    call_mode.invoke(agent, {"messages": "Go"})
+    status = servers.status()["one"]
+    servers.close()
+
+    assert status.status == "ready"
+    assert not owned.exists()
 
 
 @needs_sandbox

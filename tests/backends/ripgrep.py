@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from deepagents.backends.programs import find_ripgrep
+from deepagents._programs import find_ripgrep
 
 
 @contextmanager

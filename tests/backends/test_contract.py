@@ -14,6 +14,7 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.store.postgres import AsyncPostgresStore, PostgresStore
 from langgraph.store.sqlite import AsyncSqliteStore, SqliteStore
 
+from deepagents._programs import find_program
 from deepagents.backends import (
     CompositeBackend,
     FilesystemBackend,
@@ -21,7 +22,6 @@ from deepagents.backends import (
     StateBackend,
     StoreBackend,
 )
-from deepagents.backends.programs import find_program
 from deepagents.backends.protocol import BackendProtocol
 from deepagents.testing.contract import BackendContract, Called
 from deepagents.testing.contract.allowing import AllowingContract

@@ -16,13 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepagents._globs import compile_glob
+from deepagents._programs import find_ripgrep
 from deepagents.backends import FilesystemBackend
 from deepagents.backends._bytes import temporary_name
 from deepagents.backends._directory import BY_HANDLE, HandleDirectory, open_directory
 from deepagents.backends._query import Query
 from deepagents.backends.filesystem.search import Found, Search, search
 from deepagents.backends.filesystem.walk import walk
-from deepagents.backends.programs import find_ripgrep
 from tests.backends.sandboxes import rooted
 
 NAMES = [

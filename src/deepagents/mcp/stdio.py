@@ -17,6 +17,7 @@ from mcp.client.stdio import get_default_environment, stdio_client
 from mcp.shared.message import SessionMessage
 from mcp.types import jsonrpc_message_adapter
 
+from deepagents._programs import find_program, list_changeable
 from deepagents.mcp import wire
 from deepagents.mcp.entries import ServerEntry
 
@@ -31,6 +32,14 @@ _LONGEST_LINE: Final = 1_000
 
 class Lost(Exception):
     """The process of a server ended; the text says how."""
+
+
+def _find_command(entry: ServerEntry) -> str:
+    """Return the program of a server; of its name, one that an agent may have written comes last."""
+    # A path, and a search path of its own, are what the person chose.
+    if os.sep in entry.command or "PATH" in entry.env:
+        return entry.command
+    return find_program(entry.command, list_changeable()) or entry.command
 
 
 @asynccontextmanager
@@ -52,7 +61,7 @@ async def open_process(
             yield streams
         return
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-I", "-S", str(_GUARD), str(os.getpid()), entry.command, *entry.args),
+        *(sys.executable, "-I", "-S", str(_GUARD), str(os.getpid()), _find_command(entry), *entry.args),
         stdin=PIPE,
         stdout=PIPE,
         stderr=PIPE,

@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
-from deepagents.backends.programs import find_program, find_ripgrep
+from deepagents._programs import find_program, find_ripgrep
 from deepagents_cli.project.checks import Check, State
 from deepagents_cli.project.project import Project
 from deepagents_cli.project.state import FILE, state_dir

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from deepagents.backends.programs import find_program
+from deepagents._programs import find_program
 
 
 def find_editor(in_settings: str | None, environment: Mapping[str, str] = os.environ) -> str | None:

@@ -12,7 +12,7 @@ from typing import Final
 import sqlalchemy as sa
 from sqlalchemy.engine import make_url
 
-from deepagents.backends.programs import find_program
+from deepagents._programs import find_program
 from deepagents_server.config import Ages
 from deepagents_server.database.engine import open_database
 from deepagents_server.database.migrations import STEPS, check_version, connect_plainly, version_of

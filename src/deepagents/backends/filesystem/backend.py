@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Final
 from deepagents._async import IOCall, await_thread, in_thread
 from deepagents._globs import parse_glob
 from deepagents._paths import is_within
+from deepagents._programs import find_ripgrep, note_changeable
 from deepagents.backends import operations as ops
 from deepagents.backends._query import Query
 from deepagents.backends.capabilities import Capabilities
@@ -22,7 +23,6 @@ from deepagents.backends.filesystem.pages import LineMarks
 from deepagents.backends.filesystem.paths import HostPaths, Paths, ResolvedPath, StaysBelow, VirtualPaths
 from deepagents.backends.filesystem.writing import Writer
 from deepagents.backends.operations import MOST_FOR_HINT, Operation, TransferBackend
-from deepagents.backends.programs import find_ripgrep, note_changeable
 from deepagents.backends.protocol import ASYNC_GREP_TIMEOUT, DEFAULT_GREP_TIMEOUT, Allowed
 from deepagents.backends.results import (
     DeleteResult,

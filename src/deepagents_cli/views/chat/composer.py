@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from deepagents.backends.programs import find_program
+from deepagents._programs import find_program
 
 _FOLDED_LINES: Final = 8
 _FOLDED_LENGTH: Final = 1000

@@ -32,8 +32,12 @@ def find_program(name: str, changeable: Sequence[Path] = (), further: Sequence[P
 
 def find_ripgrep(changeable: Sequence[Path] = ()) -> str | None:
     """Find ripgrep, also next to this Python, where its wheel puts it; in no directory of any backend."""
-    held = [each for one in [*_of_backends().values()] for each in one]
-    return find_program("rg", [*changeable, *held], [Path(sys.executable).parent])
+    return find_program("rg", [*changeable, *list_changeable()], [Path(sys.executable).parent])
+
+
+def list_changeable() -> Sequence[Path]:
+    """List the directories in which some backend of this process can change files."""
+    return [each for one in [*_of_backends().values()] for each in one]
 
 
 def note_changeable(backend: object, directories: Sequence[Path]) -> None:
