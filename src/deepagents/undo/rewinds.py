@@ -92,9 +92,9 @@ class Rewinds:
             if journal.items:
                 # Within the transaction: a step that begins from here on waits.
                 self.check_free([*journal.roots, *(each.path for each in journal.items)])
-            values = [journal.rewind, self._store.process, journal.thread, text]
             # Until all is staged, nothing is decided, whichever half of it is wanted.
-            values[3] = journal.dump(is_decided=False)
+            undecided = journal.dump(is_decided=False)
+            values = [journal.rewind, self._store.process, journal.thread, undecided]
             database.execute("INSERT INTO journal VALUES (?, ?, ?, ?)", values)
         try:
             restorer.stage()
