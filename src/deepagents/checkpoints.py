@@ -9,11 +9,11 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple, get_checkpoint_id
 from langgraph.checkpoint.base import id as ids
 
-__all__ = ["OrderedCheckpoints"]
+__all__ = ["OrderedCheckpoints", "count_on_from"]
 
 # LangGraph's own (checkpoint 4.3): when the last id of this process was made. It counts on from there where
 # the clock stands still, and cannot be told of the ids of others. The tests fail if an upgrade changes that.
-_LAST_ID = "_last_v6_timestamp"
+LAST_ID = "_last_v6_timestamp"
 
 
 class OrderedCheckpoints(BaseCheckpointSaver[Any]):
@@ -32,13 +32,13 @@ class OrderedCheckpoints(BaseCheckpointSaver[Any]):
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Return a checkpoint."""
         found = super().get_tuple(config)
-        _note(super().get_tuple(_newest(config)) if get_checkpoint_id(config) else found)
+        count_on_from(super().get_tuple(_newest(config)) if get_checkpoint_id(config) else found)
         return found
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Return a checkpoint."""
         found = await super().aget_tuple(config)
-        _note(await super().aget_tuple(_newest(config)) if get_checkpoint_id(config) else found)
+        count_on_from(await super().aget_tuple(_newest(config)) if get_checkpoint_id(config) else found)
         return found
 
 
@@ -48,9 +48,10 @@ def _newest(config: RunnableConfig) -> RunnableConfig:
     return {"configurable": {name: configurable.get(name, "") for name in ("thread_id", "checkpoint_ns")}}
 
 
-def _note(newest: CheckpointTuple | None) -> None:
+def count_on_from(newest: CheckpointTuple | None) -> None:
+    """Let ids that this process makes from now on be above that of a checkpoint."""
     made: dict[str, Any] = ids.__dict__
     # What is not a UUID is not an id of LangGraph's.
     with suppress(ValueError):
-        if newest and (last := ids.UUID(get_checkpoint_id(newest.config) or "").time) > (made[_LAST_ID] or 0):
-            made[_LAST_ID] = last
+        if newest and (last := ids.UUID(get_checkpoint_id(newest.config) or "").time) > (made[LAST_ID] or 0):
+            made[LAST_ID] = last

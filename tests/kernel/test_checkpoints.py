@@ -6,16 +6,22 @@ import operator
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
-from langgraph.checkpoint.base.id import uuid6
+import pytest
+from langgraph.checkpoint.base import id as ids
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 
-from deepagents.checkpoints import OrderedCheckpoints
+from deepagents.checkpoints import LAST_ID, OrderedCheckpoints
 from deepagents_cli.session.driver import open_saver
 from tests.conftest import CallMode
 
 THREAD: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
 _HOUR = 3600 * 10**7
+
+
+@pytest.fixture(autouse=True)
+def right_clock_for_later_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(vars(ids), LAST_ID, vars(ids)[LAST_ID])
 
 
 class Said(TypedDict):
@@ -45,7 +51,7 @@ def write_ahead(saver: InMemorySaver, said: str) -> str:
     """Write as a machine does whose clock is an hour ahead; return the id of what was newest before."""
     before = InMemorySaver.get_tuple(saver, THREAD)
     assert before
-    name = an_hour_later(str(uuid6()))
+    name = an_hour_later(str(ids.uuid6()))
     values = {"said": [*before.checkpoint["channel_values"]["said"], said]}
     versions = {**before.checkpoint["channel_versions"], "said": "9" * 32}
     written: Any = {

@@ -14,11 +14,13 @@ from threading import Event
 from typing import Any
 
 import pytest
+from langgraph.checkpoint.base import id as ids
 from langgraph.checkpoint.memory import MemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from deepagents import create_deep_agent
 from deepagents.backends import LocalShellBackend
+from deepagents.checkpoints import LAST_ID
 from deepagents.testing import ScriptedModel, call
 from deepagents.undo import FileHistory, UndoError
 from tests.conftest import CallMode
@@ -150,6 +152,28 @@ def test_a_kill_is_finished_by_the_thread_that_comes_next(tmp_path: Path, does: 
         # It was this thread's, and can be taken back: nobody else's change.
         plan = shop.plan({"configurable": {**start["configurable"], "checkpoint_id": found_left(shop, said)}})
         assert names(plan.restored, shop.root) == ["a.txt"]
+
+
+def go_back(path: Path, start: Any) -> None:
+    with asyncio.Runner() as runner, SqliteSaver.from_conn_string(str(path / "threads.db")) as saver:
+        Workshop(CallMode("sync", runner), path, saver=saver).rewind(start)
+
+
+def test_a_process_whose_clock_is_behind_goes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with asyncio.Runner() as runner, SqliteSaver.from_conn_string(str(tmp_path / "threads.db")) as saver:
+        shop = Workshop(CallMode("sync", runner), tmp_path, saver=saver)
+        (shop.root / "a.txt").write_text("0\n")
+        # The ids of later tests are to follow the right clock.
+        monkeypatch.setitem(vars(ids), LAST_ID, vars(ids)[LAST_ID])
+        an_hour_on = time.time_ns() + 3600 * 10**9
+        with monkeypatch.context() as ahead:
+            ahead.setattr(time, "time_ns", lambda: an_hour_on)
+            start = shop.write("a.txt", "1\n")
+        child = FORKING.Process(target=go_back, args=(tmp_path, start))
+        child.start()
+        child.join()
+        assert child.exitcode == 0
+        assert ((shop.root / "a.txt").read_text(), shop.messages()) == ("0\n", [])
 
 
 def found_left(shop: Workshop, said: list[str]) -> str:

@@ -12,6 +12,7 @@ from typing import Any, cast
 from langchain_core.runnables import RunnableConfig
 
 from deepagents._async import IOCall, as_io_call, finish_first, in_thread
+from deepagents.checkpoints import count_on_from
 from deepagents.errors import UndoError
 from deepagents.undo import threads
 from deepagents.undo.journal import Journal
@@ -69,11 +70,13 @@ class Rewinds:
         """Write the checkpoint that decides: a kill before it leaves all as it was, after it all is done."""
         if not journal.moves:
             return place(journal.thread, journal.left)
+        saver = threads.saver_of(agent)
         try:
+            # The newest is the one with the highest id, whatever clock that was made by.
+            count_on_from(await threads.read_checkpoint(saver, place(journal.thread)))
             return await _copy_checkpoint(agent, place(journal.thread, checkpoint))
         except Exception as error:
             why = f"the checkpoint to go on from could not be written: {error}"
-            saver = threads.saver_of(agent)
             try:
                 copy = await threads.find_copy(saver, journal.thread, journal.left, journal.parent)
             except Exception:  # noqa: BLE001
