@@ -71,6 +71,10 @@ class Stop(Value):
     """Stop the present step, and keep what is done."""
 
 
+class NextMode(Value):
+    """Change to the next mode."""
+
+
 class Decide(Value):
     """Decide about a call that waits: `message` is why not, or what the agent reads in its place.
 
@@ -293,7 +297,7 @@ class Failed(Value):
 
 Order: TypeAlias = Open | Send | Invoke | Save
 """What the worker carries out one after the other."""
-AtOnce: TypeAlias = Stop | TakeBack | Decide | Preview | Answer
+AtOnce: TypeAlias = Stop | TakeBack | NextMode | Decide | Preview | Answer
 """What it does at once, also while an order is under way."""
 ToWorker: TypeAlias = Order | AtOnce | Trusted | Close
 OfTurn: TypeAlias = Working | Idle | Queued | TakenBack | Refused | Notice

@@ -13,6 +13,7 @@ from deepagents.limits import Price
 
 Mode: TypeAlias = Literal["ask", "auto", "plan", "full"]
 MODES: Final[tuple[Mode, ...]] = ("ask", "auto", "plan", "full")
+_BEHIND: Final[Mapping[Mode, Mode]] = {"ask": "auto", "auto": "plan", "plan": "ask", "full": "ask"}
 Scope: TypeAlias = Literal["session", "directory", "everywhere"]
 SCOPES: Final[Mapping[Scope, str]] = {
     "session": "in this session",
@@ -31,6 +32,11 @@ _TIME: Final = re.compile(
 RETRIES: Final = "DEEPAGENTS_MODEL_RETRIES"
 _USUAL_RETRIES: Final = 8
 """With waits of up to 30 seconds they outlast two minutes in which a provider is overloaded."""
+
+
+def next_mode(mode: Mode) -> Mode:
+    """Return the mode behind this one; `full`, which asks about nothing, is chosen by its name alone."""
+    return _BEHIND[mode]
 
 
 def default_retries() -> int:

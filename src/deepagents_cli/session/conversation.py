@@ -28,7 +28,7 @@ from deepagents_cli.session.turns import Turns
 from deepagents_cli.session.usage import last_context, sum_used
 from deepagents_cli.session.workplace import Workplace
 from deepagents_cli.text import clean, one_line
-from deepagents_cli.values import Mode
+from deepagents_cli.values import Mode, next_mode
 
 _MOST_SHOWN: Final = 40
 """Messages of a thread that is opened again."""
@@ -102,6 +102,8 @@ class Conversation:
                 self.turns.stop()
             case protocol.TakeBack():
                 self.say(protocol.TakenBack(self.inbox.take_back()))
+            case protocol.NextMode():
+                self.set_mode(next_mode(self.mode))
             case protocol.Decide() | protocol.Answer() | protocol.Preview():
                 self.asking.take(message)
 

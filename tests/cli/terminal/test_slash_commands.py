@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from threading import Event
 from typing import TypeVar
 
 from deepagents_cli.session.slash import COMMANDS
@@ -141,6 +142,27 @@ def test_sessions_are_named_copied_written_and_opened_again(person: Person) -> N
     person.sees(r"^> .*counting.*  \d{4}-\d\d-\d\d \d\d:\d\d$")
     person.presses("Enter")
     person.sees("^› Count to one.\n\nOne.")
+
+
+@tells("clear")
+def test_the_screen_is_cleared_for_a_new_session_and_the_old_one_is_kept(person: Person) -> None:
+    person.asks("Call it Bertha.", "Bertha it is.")
+    person.sees("^Bertha it is.")
+    person.enters("/clear")
+    assert "Bertha" not in person.sees(r"^› /clear\n\nlocal-server:scripted in ")
+    person.asks("What is it called?", "I do not know.")
+    person.sees("^I do not know.")
+    assert person.server.requests[-1].texts("user") == ["What is it called?"]
+
+    person.enters("/resume Call it Bertha.")
+    person.sees("^› Call it Bertha.\n\nBertha it is.")
+    person.server.then(Reply("Once upon a time", hold=Event()))
+    person.enters("Go on.")
+    person.sees("^Once$")
+    person.enters("/clear")
+    assert "Bertha" in person.sees("^The agent is working; stop it with Esc to begin a new session")
+    person.presses("Escape")
+    person.sees("^Stopped. What is done is kept.")
 
 
 @tells("diff", "context", "cost", "compact")

@@ -42,6 +42,28 @@ def test_esc_stops_an_answer_and_keeps_what_was_written(person: Person) -> None:
     assert person.server.requests[-1].texts("assistant") == ["Once\n\n[The person stopped the answer here.]"]
 
 
+def test_shift_tab_goes_through_the_modes_and_the_agent_heeds_it_in_the_same_turn(person: Person) -> None:
+    hold = Event()
+    write = ("write_file", {"file_path": "mode.md", "content": "hello\n"})
+    person.asks("Write.", Reply("At once.", calls=[write], hold=hold), "Written.")
+    person.sees("^At$")
+    person.terminal.type("half a line")
+    for mode in ("auto", "plan", "ask", "auto"):
+        person.presses("BTab")
+        person.sees(f" · {mode}$")
+    hold.set()
+
+    person.sees("^✓ write_file mode.md(.*\n)+Written.")
+    person.sees("^› half a line")
+    assert (person.directory / "mode.md").read_text() == "hello\n"
+    person.presses("C-c")
+    # Nobody should come to it by a key pressed once too often.
+    person.enters("/mode full")
+    person.sees(" · full$")
+    person.presses("BTab")
+    person.sees(" · ask$")
+
+
 @needs_sandbox
 def test_esc_ends_a_command_in_the_sandbox(person: Person) -> None:
     person.enters("/mode auto")

@@ -39,6 +39,7 @@ class Chat:
         *,
         set_theme: Callable[[str], None],
         leave: Callable[[int], None],
+        clear: Callable[[], None] = lambda: None,
         stop_key: str = "Esc",
         clock: Callable[[], float] = time.monotonic,
         streams: bool = False,
@@ -59,6 +60,7 @@ class Chat:
         self._send = send
         self._set_theme = set_theme
         self._leave = leave
+        self._clear = clear
         self.stop_key = stop_key
         self._held: list[tuple[str, Sequence[str]]] = []
         self._kept = 0
@@ -156,10 +158,13 @@ class Chat:
             hint = f"; is it /{near[0]}?" if near else "; /help lists them"
             self._say("notice", f"There is no command /{name}{hint}")
             return False
+        self._invoke(name, arguments, attachments)
+        return True
+
+    def _invoke(self, name: str, arguments: str = "", attachments: Sequence[str] = ()) -> None:
         number = len(self._asked) + 1
         self._asked[number] = name, attachments
         self._send(protocol.Invoke(number, name, arguments))
-        return True
 
     @property
     def way_on(self) -> str:
@@ -197,6 +202,11 @@ class Chat:
             self.taken_back, self.queued, self._held = [*self.queued], [], []
         else:
             self._send(protocol.TakeBack())
+
+    def go_to_next_mode(self) -> None:
+        """Change to the next mode; the status line tells it as soon as it holds."""
+        if self.ready is not None:
+            self._send(protocol.NextMode())
 
     def press(self, key: str) -> tuple[str, Callable[[str], None]] | None:
         """Answer the question by a key; where that needs a text, return its label and what takes it."""
@@ -379,6 +389,12 @@ class Chat:
         match name:
             case "quit":
                 self._leave(0)
+            case "clear" if self.ready is not None:
+                if not self.working:
+                    self._clear()
+                self._invoke("new")
+            case "clear":
+                self._say("notice", "Nothing is open yet.")
             case "help":
                 self.transcript.finished += show_help(self.commands)
             case _ if arguments in THEMES:

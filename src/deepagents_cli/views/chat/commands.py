@@ -8,6 +8,7 @@ from typing import Final
 from deepagents_cli.views.chat.transcript import Block
 
 OWN_COMMANDS: Final = {
+    "clear": "clear the screen, and begin a new session; the old one is kept",
     "help": "show the commands and keys",
     "theme": "choose colours for a light or a dark terminal, or none: [light|dark|none]",
     "quit": "leave; the session can be continued",
@@ -18,6 +19,7 @@ _KEYS: Final = {
     "Up": "take back what waits, else the history",
     "Ctrl-R": "search the history",
     "Tab": "complete a /command or an @file",
+    "Shift-Tab": "go to the next mode: ask, auto, plan",
     "Ctrl-V": "attach the picture that is in the clipboard",
     "Esc": "stop the present step, and keep what is done",
     "Ctrl-L": "clear the screen",

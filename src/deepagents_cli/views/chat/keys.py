@@ -74,7 +74,9 @@ def _at_input(screen: Keyed) -> Iterator[_Binding]:
     yield "c-r", at_input, lambda _: screen.search_history()
     yield "c-v", at_input, lambda _: screen.paste_picture()
     yield "tab", at_input, lambda _: _complete(screen.input)
-    yield "s-tab", at_input, lambda _: screen.input.complete_previous()
+    yield "s-tab", at_input, lambda _: screen.talk.go_to_next_mode()
+    completing = Condition(lambda: screen.input.complete_state is not None)
+    yield "s-tab", at_input & completing, lambda _: screen.input.complete_previous()
 
 
 def _in_picker(screen: Keyed) -> Iterator[_Binding]:

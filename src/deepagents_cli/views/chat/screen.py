@@ -47,7 +47,7 @@ class Screen:
     def __init__(
         self, start: Start, link: Link, directory: Path, typed: int, writable: Sequence[Path] = ()
     ) -> None:
-        self.talk = Chat(link.send, set_theme=self._set_theme, leave=self.leave)
+        self.talk = Chat(link.send, set_theme=self._set_theme, leave=self.leave, clear=self.clear)
         self.entry: Entry | None = None
         self.note = ""
         self._link = link
