@@ -172,7 +172,8 @@ class ToolFinished(_OfCall):
     """A tool call has its result; `code` is one of `errors.ErrorCode` where it failed.
 
     `error` is the type of the exception that the tool raised, if it did. A command that ended with another
-    `exit_code` than 0 has failed too, without such a code.
+    `exit_code` than 0 has failed too, without such a code. `saved_to` is the file that holds a result which
+    was too large for the model; `text` is then what the model reads in its place.
     """
 
     type: ClassVar[str] = "tool_finished"
@@ -182,6 +183,7 @@ class ToolFinished(_OfCall):
     code: str | None = None
     exit_code: int | None = None
     error: str | None = None
+    saved_to: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

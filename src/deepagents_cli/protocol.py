@@ -104,6 +104,12 @@ class Answer(Value):
     text: str
 
 
+class ShowWhole(Value):
+    """Ask for all of what a call has returned or a model has thought: the last, or one so many before it."""
+
+    back: int = 0
+
+
 class Invoke(Value):
     """Carry out a slash command; the `Result` has the same id."""
 
@@ -234,6 +240,18 @@ class Refused(Value):
     texts: Sequence[str]
 
 
+class Whole(Value):
+    """Show all of what a call has returned or a model has thought; `back` of `count` came after it.
+
+    Without a `title` there is no such one.
+    """
+
+    title: str
+    text: str
+    back: int = 0
+    count: int = 0
+
+
 class Status(Value):
     """Tell what the status line shows; `context` is the share of the window that `in_context` tokens fill."""
 
@@ -297,12 +315,12 @@ class Failed(Value):
 
 Order: TypeAlias = Open | Send | Invoke | Save
 """What the worker carries out one after the other."""
-AtOnce: TypeAlias = Stop | TakeBack | NextMode | Decide | Preview | Answer
+AtOnce: TypeAlias = Stop | TakeBack | NextMode | Decide | Preview | Answer | ShowWhole
 """What it does at once, also while an order is under way."""
 ToWorker: TypeAlias = Order | AtOnce | Trusted | Close
 OfTurn: TypeAlias = Working | Idle | Queued | TakenBack | Refused | Notice
 """What tells how far the turns of the open thread are."""
-ToScreen: TypeAlias = Ready | Trust | Ask | Question | OfTurn | Happened | Status | Result | Failed
+ToScreen: TypeAlias = Ready | Trust | Ask | Question | OfTurn | Happened | Whole | Status | Result | Failed
 
 
 def write(message: ToWorker | ToScreen) -> bytes:

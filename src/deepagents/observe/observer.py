@@ -44,6 +44,8 @@ _TOOL_NODE: Final = "tools"
 _INTERRUPT: Final = "__interrupt__"
 _BROKEN: Final = "broken"
 """Where an answer that broke off says how."""
+_SAVED_TO: Final = "lc_evicted_to"
+"""Where a result that was too large names the file that it was saved to."""
 
 
 class Observer:
@@ -271,8 +273,8 @@ def _result(
     exit_code = exit_code if isinstance(exit_code, int) else None
     # For the model the call went well: it got the output. For a person the command did not.
     status = "error" if exit_code else message.status
-    failure = about.get("error_code"), exit_code, about.get("error_type")
-    return ToolFinished(message.tool_call_id, name, status, message.text, *failure, **author)
+    further = about.get("error_code"), exit_code, about.get("error_type"), about.get(_SAVED_TO)
+    return ToolFinished(message.tool_call_id, name, status, message.text, *further, **author)
 
 
 def _name_in(metadata: Mapping[str, Any] | None) -> str | None:

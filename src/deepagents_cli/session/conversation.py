@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from asyncio import to_thread
+from asyncio import Task, create_task, to_thread
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -23,6 +23,7 @@ from deepagents_cli.session.hosts import Hosts
 from deepagents_cli.session.inbox import Inbox
 from deepagents_cli.session.lines import call_line, line_of
 from deepagents_cli.session.record import Text
+from deepagents_cli.session.results import Results
 from deepagents_cli.session.steering import Steering, present_plan
 from deepagents_cli.session.turns import Turns
 from deepagents_cli.session.usage import last_context, sum_used
@@ -62,6 +63,8 @@ class Conversation:
         self.asking = Asking(say, place.policy, self.set_mode)
         self.steering = Steering(self.inbox, place, presents=self.presents)
         self.changes = Changes(place.policy, place.record, thread)
+        self.results = Results(str(place.directory))
+        self._looking: Task[None] | None = None
         self.driver = Driver(self.make_agent(), thread, self.show)
         self.turns = Turns(self.driver, self.inbox, self.asking, say, self.end_turn)
 
@@ -70,6 +73,7 @@ class Conversation:
         place, state = self.workplace, await self.driver.read()
         messages = messages_in(state)
         self.inbox.settle({each.id for each in messages})
+        self.results.recall(messages)
         await place.usage.open(self.thread, last_context(messages))
         # What only waits for the person does nothing but ask again.
         asks = all(each.interrupts for each in state.tasks) and not self.inbox.texts
@@ -106,6 +110,8 @@ class Conversation:
                 self.set_mode(next_mode(self.mode))
             case protocol.Decide() | protocol.Answer() | protocol.Preview():
                 self.asking.take(message)
+            case protocol.ShowWhole():
+                self._looking = create_task(self._look(message.back))
 
     async def send(self, message: protocol.Send) -> None:
         """Give the agent a text; one that cannot be taken comes back."""
@@ -174,6 +180,9 @@ class Conversation:
             await self.inbox.put(text, content, self.made.pop(text, None))
         self.turns.begin()
 
+    async def _look(self, back: int) -> None:
+        self.say(await self.results.find(back, self.workplace.policy.backend))
+
     async def _may_attach(self, name: str, path: Path) -> bool:
         if self.mode == "full" or not looks_like_secret(name, path):
             return True
@@ -192,6 +201,7 @@ class Conversation:
         """Tell the view what happened."""
         self.turns.see(event)
         line, details = line_of(event, str(self.workplace.directory)), []
+        self.results.take(event, line)
         match event:
             case Usage():
                 self.workplace.usage.count(self.workplace.model, event)

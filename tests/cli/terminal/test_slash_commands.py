@@ -47,6 +47,19 @@ def test_a_command_sends_the_files_that_were_typed_behind_it_and_no_others(perso
     (person.directory / ".env").unlink()
 
 
+@tells("result")
+def test_result_shows_all_of_what_a_call_has_returned(person: Person) -> None:
+    person.enters("/result")
+    person.sees("^nothing was returned or thought yet")
+    person.asks("Read.", call("read_file", file_path="notes.md"), "Read.")
+    person.sees("^Read.$")
+    person.enters("/result 0")
+    person.sees("^read_file notes.md\n.*first line")
+    person.presses("q")
+
+    person.sees(IDLE)
+
+
 @tells("model")
 def test_another_model_is_picked(person: Person) -> None:
     person.server.models.append("other")

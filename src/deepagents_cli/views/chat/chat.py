@@ -103,6 +103,8 @@ class Chat:
                 self.status = message
             case protocol.Result():
                 self._result(message)
+            case protocol.Whole():
+                self._whole(message)
             case protocol.Failed():
                 self.failed = message.code
                 self._say("error", message.text)
@@ -385,6 +387,14 @@ class Chat:
         if result.send:
             self.submit(f" {result.send}" if result.send.startswith("/") else result.send, attachments)
 
+    def look(self, back: int = 0) -> None:
+        """Ask for all of what the last call has returned, or one so many before it."""
+        self._send(protocol.ShowWhole(back))
+
+    def _whole(self, whole: protocol.Whole) -> None:
+        self._say("title", whole.title or "Nothing was returned or thought that long ago.")
+        self._say("plain", whole.text)
+
     def _own_command(self, name: str, arguments: str) -> None:
         match name:
             case "quit":
@@ -397,6 +407,8 @@ class Chat:
                 self._say("notice", "Nothing is open yet.")
             case "help":
                 self.transcript.finished += show_help(self.commands)
+            case "result":
+                self._look_back(arguments)
             case _ if arguments in THEMES:
                 self._set_theme(arguments)
             case _ if arguments:
@@ -404,6 +416,14 @@ class Chat:
             case _:
                 rows = [protocol.Choice(each, each) for each in THEMES]
                 self.picker = Picker("/theme", rows, lambda theme: self.command("theme", theme))
+
+    def _look_back(self, arguments: str) -> None:
+        if not arguments.isdecimal() and arguments:
+            self._say("notice", f"{arguments!r} is not a number; /result 1 shows the one before the last")
+        elif self.ready is None:
+            self._say("notice", "Nothing is open yet")
+        else:
+            self.look(int(arguments or 0))
 
     def _say(self, kind: Kind, text: str) -> None:
         self.transcript.add(kind, text)

@@ -10,6 +10,7 @@ from deepagents_cli.views.chat.transcript import Block
 OWN_COMMANDS: Final = {
     "clear": "clear the screen, and begin a new session; the old one is kept",
     "help": "show the commands and keys",
+    "result": "show all of what the last call has returned, or one so many before it: [NUMBER]",
     "theme": "choose colours for a light or a dark terminal, or none: [light|dark|none]",
     "quit": "leave; the session can be continued",
 }
@@ -20,6 +21,7 @@ _KEYS: Final = {
     "Ctrl-R": "search the history",
     "Tab": "complete a /command or an @file",
     "Shift-Tab": "go to the next mode: ask, auto, plan",
+    "Ctrl-O": "show all of what the last call has returned, again of the one before",
     "Ctrl-V": "attach the picture that is in the clipboard",
     "Esc": "stop the present step, and keep what is done",
     "Ctrl-L": "clear the screen",

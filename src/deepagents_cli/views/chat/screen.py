@@ -17,7 +17,7 @@ from prompt_toolkit.output import ColorDepth
 
 from deepagents_cli.errors import Exit
 from deepagents_cli.project.settings import merge, read_user
-from deepagents_cli.protocol import Choice, ToScreen
+from deepagents_cli.protocol import Choice, ToScreen, Whole
 from deepagents_cli.text import one_line
 from deepagents_cli.values import Mode
 from deepagents_cli.views.chat.chat import Chat
@@ -27,6 +27,7 @@ from deepagents_cli.views.chat.keys import make_keys
 from deepagents_cli.views.chat.layout import Entry, Focus, View
 from deepagents_cli.views.chat.line import InputLine
 from deepagents_cli.views.chat.link import Link
+from deepagents_cli.views.chat.pager import Pager
 from deepagents_cli.views.chat.patience import Patience
 from deepagents_cli.views.chat.picker import Picker
 from deepagents_cli.views.chat.questions import Pending
@@ -84,6 +85,7 @@ class Screen:
         self._interrupted_at = 0.0
         self._picking: Picker | None = None
         self._history: Picker | None = None
+        self._pager: Pager | None = None
         self._away = False
         self._gone = False
 
@@ -222,6 +224,13 @@ class Screen:
         if not self.input.paste_picture():
             self._show_note("no picture to paste, or no wl-paste, xclip or pngpaste")
 
+    def look(self) -> None:
+        """Show all of what the last call has returned."""
+        if self._link.ended or self.talk.ready is None:
+            self._show_note("the agent's process does not run")
+        else:
+            self.talk.look()
+
     def search_history(self) -> None:
         """Pick a text that was typed before."""
         texts = dict.fromkeys(reversed(self.input.history.get_strings()))
@@ -272,10 +281,33 @@ class Screen:
         asyncio.get_running_loop().call_later(_SPIN, self._spin)
 
     def _take(self, message: ToScreen) -> None:
+        if isinstance(message, Whole):
+            self._show_whole(message)
+            return
         self.talk.take(message)
         self.changed()
 
+    def _show_whole(self, whole: Whole) -> None:
+        if self._pager is not None:
+            self._pager.show(whole)
+        elif not whole.title:
+            self._show_note("nothing was returned or thought yet")
+        elif not self._away:
+            self._away = True
+            self.app.create_background_task(self._page(whole))
+
+    async def _page(self, whole: Whole) -> None:
+        self._pager = Pager(whole, self.talk.look, self.app, lambda: self.talk.question is not None)
+        try:
+            async with in_terminal():
+                await self._pager.app.run_async(handle_sigint=False)
+        finally:
+            self._pager, self._away = None, False
+            self.changed()
+
     def _draw(self) -> None:
+        if self._pager is not None:
+            self._pager.app.invalidate()
         if self._away or self._gone:
             return
         if self.talk.taken_back:
