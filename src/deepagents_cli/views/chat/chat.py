@@ -409,13 +409,17 @@ class Chat:
                 self.transcript.finished += show_help(self.commands)
             case "result":
                 self._look_back(arguments)
-            case _ if arguments in THEMES:
-                self._set_theme(arguments)
-            case _ if arguments:
-                self._say("notice", f"{arguments!r} is not a theme; write {', '.join(THEMES)}")
             case _:
-                rows = [protocol.Choice(each, each) for each in THEMES]
-                self.picker = Picker("/theme", rows, lambda theme: self.command("theme", theme))
+                self._theme(arguments)
+
+    def _theme(self, wanted: str) -> None:
+        if wanted in THEMES:
+            self._set_theme(wanted)
+        elif wanted:
+            self._say("notice", f"{wanted!r} is not a theme; write {', '.join(THEMES)}")
+        else:
+            rows = [protocol.Choice(each, each) for each in THEMES]
+            self.picker = Picker("/theme", rows, lambda theme: self.command("theme", theme))
 
     def _look_back(self, arguments: str) -> None:
         if not arguments.isdecimal() and arguments:
