@@ -44,6 +44,14 @@ ANSWERS: Mapping[str, Mapping[str, Answers]] = {
             "Done.",
         ]
     },
+    "docs/concepts/checks.md": {
+        "*": [
+            call("write_file", file_path="hello.py", content='import os\n\nprint("hello")\n'),
+            "Written.",
+            call("write_file", file_path="hello.py", content='print("hello")\n'),
+            "Mended.",
+        ]
+    },
     "docs/backends/state.md": {
         "*": [call("edit_file", file_path="/plan.md", old_string="draft", new_string="final"), "Done."]
     },

@@ -28,6 +28,7 @@ from deepagents.middleware.approval import ApprovalMiddleware, wrap_langchain
 from deepagents.middleware.async_subagents import AsyncSubAgentMiddleware
 from deepagents.middleware.async_subagents.notifier import ParentNotifierMiddleware
 from deepagents.middleware.async_subagents.spec import make_local
+from deepagents.middleware.edit_checks import EditCheckMiddleware
 from deepagents.middleware.fallback import passing
 from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.limits import LimitsMiddleware
@@ -218,6 +219,14 @@ def subagents(build: Build, given: Given) -> Middleware | None:
         return made
     # The rows below are not made yet: both functions look at the stack when a task is run.
     return made.in_agent(build.state_schemas, build.show_messages)
+
+
+def edit_checks(build: Build, given: Given) -> Middleware | None:
+    """Connect the caller's checks with the agent; what agents below it change is checked in its own turn."""
+    plan = build.plan
+    if plan.role in ("general-purpose", "forked"):
+        return None
+    return given.in_agent(plan.backend, build.rules) if isinstance(given, EditCheckMiddleware) else given
 
 
 def _task_tool(build: Build, workers: Sequence[Worker]) -> SubAgentMiddleware:

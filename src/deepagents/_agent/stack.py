@@ -87,6 +87,11 @@ STACK: Final[tuple[Slot | Position, ...]] = (
     ),
     Slot("SkillsMiddleware", factories.skills, "its prompt comes after memory"),
     Slot("FilesystemMiddleware", factories.filesystem, "every tool result passes it on the way out"),
+    Slot(
+        "EditCheckMiddleware",
+        factories.edit_checks,
+        "where it was given; what formats a file runs right behind the tool that wrote it, inside its step",
+    ),
     Slot("SubAgentMiddleware", factories.subagents, "offers the task tool"),
     Slot(
         "ParentNotifierMiddleware",

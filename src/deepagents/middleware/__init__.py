@@ -8,6 +8,7 @@ from deepagents.middleware.async_subagents import (
     TaskEvent,
 )
 from deepagents.middleware.code_mode import CodeModeMiddleware
+from deepagents.middleware.edit_checks import EditCheck, EditCheckMiddleware
 from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.finish_check import FinishCheckMiddleware
 from deepagents.middleware.memory import MemoryMiddleware
@@ -50,6 +51,8 @@ __all__ = [
     "CriterionEval",
     "CriterionFail",
     "CriterionPass",
+    "EditCheck",
+    "EditCheckMiddleware",
     "FilesystemMiddleware",
     "FilesystemPermission",
     "FinishCheckMiddleware",

@@ -1,0 +1,83 @@
+"""Read complaints in what a checker printed, and find those that are new, wherever their lines moved to."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from deepagents._text import escape_controls, truncate
+
+Key: TypeAlias = tuple[str, str]
+
+_COMPLAINT: Final = re.compile(
+    r"(?P<indent>\s*)(?P<path>[^\s:()][^:()\n]*)"
+    r"(?::(?P<line>\d+)(?::\d+)?(?:-\d+(?::\d+)?)?\s*(?::|\s-)|\((?P<at>\d+)(?:,\d+)?\)\s*:)\s*(?P<text>\S.*)"
+)
+"""`path:12:5: text`, `path:12:5 - text` and `path(12,5): text`, of which most programs print one."""
+_COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
+_PLACES: Final = re.compile(r"(?:(?<=\bline )|(?<=\blines )|(?<=\w:))\d+\b")
+_SEVERITY: Final = re.compile(r"(fatal |syntax )?(error|warning|information|info|note|hint)\b", re.IGNORECASE)
+_LAST: Final = ("warning", "information", "info", "note", "hint")
+_LONGEST: Final = 300
+_MOST_DETAILS: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """One complaint: `key` stays when lines move, `shown` are the lines that a reader gets."""
+
+    path: str
+    key: Key
+    rank: int
+    shown: tuple[str, ...]
+
+
+def read_complaints(output: str) -> list[Complaint]:
+    """Find the complaints in an output; lines that are indented further belong to the one above them."""
+    found: list[Complaint] = []
+    indent, details = 0, list[str]()
+    for line in _COLOURS.sub("", output).splitlines():
+        match = _COMPLAINT.fullmatch(line)
+        if match and re.search(r"[./]", match["path"]) and not (found and len(match["indent"]) > indent):
+            indent, details = len(match["indent"]), [line.strip()]
+            found.append(_complaint(match["path"], match["text"], details))
+        elif found and details and len(line) - len(line.lstrip()) > indent:
+            if len(details) <= _MOST_DETAILS:
+                details.append(f"  {line.strip()}")
+                found[-1] = _complaint(found[-1].path, found[-1].key[1], details)
+        else:
+            details = []
+    return found
+
+
+def _complaint(path: str, text: str, lines: Iterable[str]) -> Complaint:
+    severity = _SEVERITY.match(text)
+    # What names no severity, as most linters, stands between the two.
+    rank = 1 if severity is None else 2 if severity[2].lower() in _LAST else 0
+    shown = tuple(truncate(escape_controls(each), _LONGEST) for each in lines)
+    return Complaint(path, (path, _PLACES.sub("#", text)), rank, shown)
+
+
+def count(complaints: Iterable[Complaint]) -> Counter[Key]:
+    """Count the complaints that say the same of the same file."""
+    return Counter(each.key for each in complaints)
+
+
+def find_new(complaints: Sequence[Complaint], known: Counter[Key]) -> list[Complaint]:
+    """Return what is not among the known ones, each of which stands for one complaint."""
+    left, found = Counter(known), list[Complaint]()
+    for each in complaints:
+        if left[each.key] > 0:
+            left[each.key] -= 1
+        else:
+            found.append(each)
+    return found
+
+
+def is_about(complaint: Complaint, paths: Iterable[str]) -> bool:
+    """Return whether a complaint is about one of these files, which it may name from any directory."""
+    named = complaint.path.removeprefix("./")
+    return any(each == named or each.endswith(f"/{named.lstrip('/')}") for each in paths)
