@@ -68,7 +68,7 @@ def turns(messages: Sequence[BaseMessage], tools: Tools, *, remind: bool) -> tup
 def guide(tools: Tools) -> str:
     """What the model must know to call tools."""
     lines = "\n".join(signature(tool) for tool in tools)
-    examples = _EXAMPLES if {name_of(tool) for tool in tools} >= {"read_file", "edit_file"} else ""
+    examples = _EXAMPLES if any(name_of(tool) == "edit_file" for tool in tools) else ""
     return (
         f"Tools:\n{lines}\n\n"
         f'Reply with one JSON object only: {{"{TOOL}": NAME, its arguments}} to use a tool, '

@@ -31,6 +31,12 @@ def test_tools_are_offered_one_by_one_until_each_has_succeeded(call_mode: CallMo
     offered = [allowed_names(request) for request in engine.requests if request.grammar]
     # After a call that failed it may not give up at once.
     assert offered == [["read_file"], ["edit_file", "final_answer"], ["edit_file"]]
+    # Where the new text stands is seen by an example, or else one more call is written there.
+    shown = [
+        '{"tool": "edit_file", "file_path": "/sky.txt"}\n```' in each.turns[0]["content"]
+        for each in engine.requests
+    ]
+    assert shown == [False, True, True, False]
 
 
 def test_a_guided_model_may_plan_and_sees_the_last_request_alone(call_mode: CallMode, tmp_path: Path) -> None:
