@@ -12,6 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import interrupt
 
 from deepagents import create_deep_agent
+from deepagents.errors import ToolFailure
 from deepagents.middleware.tool_errors import ToolErrorMiddleware
 from deepagents.testing import ScriptedModel, call, calls
 from tests.conftest import CallMode
@@ -33,6 +34,21 @@ def test_what_a_tool_raises_is_read_by_the_model(call_mode: CallMode) -> None:
     assert "[tool_failed]" in failed.text
     assert failed.additional_kwargs["error_code"] == "tool_failed"
     assert result["messages"][-1].text == "It cannot be done."
+
+
+def test_a_failure_in_words_for_the_model_is_read_without_a_class(call_mode: CallMode) -> None:
+    @tool
+    def order() -> str:
+        """Order."""
+        raise ToolFailure("timeout", "the shop did not answer within 3 seconds")
+
+    with ScriptedModel(call("order"), "Later.") as model:
+        result = call_mode.invoke(create_deep_agent(model, tools=[order]), {"messages": "Order."})
+
+    said = result["messages"][-2].text
+    assert said.startswith(
+        "Error: order failed: the shop did not answer within 3 seconds. Check the arguments"
+    )
 
 
 def test_siblings_that_finished_keep_their_results() -> None:

@@ -295,9 +295,11 @@ def _is_model(schema: object) -> TypeIs[type[BaseModel]]:
 def _explain(error: Exception, request: ToolCallRequest) -> ToolResult:
     call = request.tool_call
     code: ErrorCode = error.code if isinstance(error, CodedError) else "tool_failed"
-    # A tool that chose its words may need more of them.
-    most = _MOST_OF_FAILURE if isinstance(error, CodedError) else _MOST_CHARACTERS
-    reason = truncate(describe_exception(error), most)
+    if isinstance(error, CodedError):
+        # A tool that chose its words may need more of them.
+        reason = truncate(error.text, _MOST_OF_FAILURE)
+    else:
+        reason = truncate(describe_exception(error), _MOST_CHARACTERS)
     text = f"{call['name']} failed: {reason}. Check the arguments, or reach the goal another way."
     failed = failure_message(call["name"], call["id"] or "", code, text)
     failed.additional_kwargs["error_type"] = type(error).__name__
