@@ -54,7 +54,8 @@ class Reply:
     `every` are the seconds between two words; `hold` is waited for behind the first word; `status` other than
     200 fails with the text, and `headers` come with it; `usage` is (input, output) tokens, counted where it
     is left out; `finish` is why the answer ends. `cut` breaks a stream off behind so many of its pieces, of
-    which each character of a call's arguments is one; `stream` is sent as it is instead.
+    which each character of a call's arguments is one; `stream` is sent as it is instead. `thought` comes
+    before the text, as servers send the reasoning of a model.
     """
 
     text: str = ""
@@ -67,6 +68,7 @@ class Reply:
     finish: str | None = None
     cut: int | None = None
     stream: bytes | None = None
+    thought: str = ""
 
 
 Answer: TypeAlias = str | Reply | Callable[[Request], str | Reply]
@@ -215,6 +217,8 @@ def _chunks(request: Request, reply: Reply, number: int) -> Iterator[dict[str, A
         return {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
 
     yield chunk({"role": "assistant", "content": ""})
+    for word in _words(reply.thought) if reply.thought else ():
+        yield chunk({"reasoning_content": word})
     for word in _words(reply.text) if reply.text else ():
         yield chunk({"content": word})
     for at, made in enumerate(_tool_calls(reply, number)):

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from functools import cache
 from http.client import HTTPException
 from importlib.util import find_spec
-from typing import Any, Final
+from typing import Any, Final, cast
 from urllib.request import Request, urlopen
 
 from langchain_core.exceptions import ModelError
@@ -25,6 +25,8 @@ USUAL: Final = {
 }
 ADDRESS_VARIABLE: Final = "DEEPAGENTS_LOCAL_SERVER"
 _SECONDS: Final = 2.0
+_REASONING: Final = ("reasoning_content", "reasoning")
+"""The fields in which servers send what a model thinks; the second is that of Ollama and newer vLLM."""
 
 
 def chat_local_server(name: str, **arguments: Any) -> BaseChatModel:
@@ -117,5 +119,18 @@ def _chat_class() -> type[BaseChatModel]:
 
     class ChatLocalServer(_CountsStreams, ChatOpenAI):
         """A model on a server of this machine."""
+
+        # LangChain's class leaves out what is not of OpenAI, and says to do this for other servers.
+        def _convert_chunk_to_generation_chunk(
+            self, chunk: dict[str, Any], default_chunk_class: type, base_generation_info: Any
+        ) -> ChatGenerationChunk | None:
+            above = super()._convert_chunk_to_generation_chunk  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+            made = cast("Any", above)(chunk, default_chunk_class, base_generation_info)
+            choices: list[dict[str, Any]] = chunk.get("choices") or []
+            delta: dict[str, Any] = (choices[0].get("delta") if choices else None) or {}
+            thought = next(filter(None, map(delta.get, _REASONING)), None)
+            if made and thought:
+                made.message.additional_kwargs[_REASONING[0]] = str(thought)
+            return made
 
     return ChatLocalServer

@@ -44,6 +44,8 @@ _TOOL_NODE: Final = "tools"
 _INTERRUPT: Final = "__interrupt__"
 _BROKEN: Final = "broken"
 """Where an answer that broke off says how."""
+_REASONING: Final = "reasoning_content"
+"""Where LangChain's classes keep the reasoning that servers send next to the text."""
 _SAVED_TO: Final = "lc_evicted_to"
 """Where a result that was too large names the file that it was saved to."""
 
@@ -224,13 +226,19 @@ class Observer:
         yield from (QuestionAsked(each.id, each.value, **author) for each in new if not any(_requests(each)))
 
 
+def read_reasoning(message: AIMessage) -> str:
+    """Return what a model has thought, as its provider shows it, in a message or in a piece of one."""
+    if isinstance(message.content, str) and not message.additional_kwargs:
+        return ""
+    thoughts = [each.get("reasoning") or "" for each in message.content_blocks if each["type"] == "reasoning"]
+    # Where LangChain has a translator for the provider, it does not look here.
+    return "".join(thoughts) or str(message.additional_kwargs.get(_REASONING) or "")
+
+
 def _read_message(message: AIMessage, author: Author) -> Iterator[Event]:
     """Return the reasoning and the text of a message, or of a piece of one."""
-    if not isinstance(message.content, str) or message.additional_kwargs:
-        for block in message.content_blocks:
-            thought = block.get("reasoning") if block["type"] == "reasoning" else None
-            if thought:
-                yield Reasoning(str(thought), **author)
+    if thought := read_reasoning(message):
+        yield Reasoning(thought, **author)
     if message.text:
         yield Token(message.text, **author)
 

@@ -18,6 +18,7 @@ from deepagents_cli.text import one_line
 from deepagents_cli.values import MODES, read_amount, read_count, read_number, read_price, read_seconds
 
 THEMES: Final = ("auto", "light", "dark", "none")
+REASONING: Final = ("folded", "all", "off")
 FILE: Final = "settings.toml"
 _LONGEST: Final = 1 << 18
 """Bytes of a file; what a person writes is far shorter."""
@@ -53,6 +54,7 @@ class Settings:
     mode: str | None = None
     theme: str = "auto"
     plain: bool = False
+    reasoning: str = "folded"
     editor: str | None = None
     network: tuple[str, ...] = ()
     web_search: bool = False
@@ -316,6 +318,7 @@ KEYS: Final[Mapping[str, _Key]] = {
     "mode": _Key(partial(_one_of, choices=MODES), "yes"),
     "theme": _Key(partial(_one_of, choices=THEMES), "never"),
     "plain": _Key(_flag, "never"),
+    "reasoning": _Key(partial(_one_of, choices=REASONING), "never"),
     "editor": _Key(_text, "never"),
     "network": _Key(_hosts, "trusted"),
     "web_search": _Key(_flag, "never"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,6 +20,7 @@ from deepagents.events import (
     ToolFinished,
 )
 from deepagents.middleware.filesystem.offload import OFFLOADED_TO
+from deepagents.observe import read_reasoning
 from deepagents_cli.protocol import Whole
 from deepagents_cli.session.lines import call_line
 from deepagents_cli.text import one_line
@@ -54,7 +55,7 @@ class Results:
         """Take what a thread holds that is opened again."""
         for message in messages:
             if isinstance(message, AIMessage):
-                self._add(THOUGHT, "\n\n".join(_thoughts_of(message)))
+                self._add(THOUGHT, read_reasoning(message))
                 for call in message.tool_calls:
                     title = call_line(call["name"], call["args"], directory=self._directory)
                     self._titles[call["id"] or ""] = title
@@ -118,14 +119,6 @@ class Results:
             self._size -= dropped.size
             # Nothing is added to it any more.
             dropped.size = _MOST
-
-
-def _thoughts_of(message: AIMessage) -> Iterator[str]:
-    if isinstance(message.content, str) and not message.additional_kwargs:
-        return
-    for block in message.content_blocks:
-        if block["type"] == "reasoning" and (text := block.get("reasoning")):
-            yield text
 
 
 def _whose(agent: str | None, title: str) -> str:

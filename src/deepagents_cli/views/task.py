@@ -26,6 +26,7 @@ from deepagents_cli.views.chat.questions import Pending, read_question
 from deepagents_cli.views.chat.render import Renderer, fit
 from deepagents_cli.views.chat.startup import can_encode, is_plain
 from deepagents_cli.views.chat.theme import find_look
+from deepagents_cli.views.chat.thinking import Thinking
 from deepagents_cli.views.chat.transcript import Block
 from deepagents_cli.views.editor import find_editor
 from deepagents_cli.views.lines import Lines
@@ -85,6 +86,7 @@ class TaskView(Lines):
                 stop_key="Ctrl-C",
                 streams=True,
                 raw=not draws,
+                thinking=Thinking(settings.reasoning),
             ),
             Renderer(look if has_colours else replace(look, colours=False), console.width),
             out,

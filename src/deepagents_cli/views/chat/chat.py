@@ -19,6 +19,7 @@ from deepagents_cli.views.chat.picker import Picker
 from deepagents_cli.views.chat.questions import Pending, read_question
 from deepagents_cli.views.chat.status import describe_session
 from deepagents_cli.views.chat.theme import THEMES
+from deepagents_cli.views.chat.thinking import Thinking
 from deepagents_cli.views.chat.transcript import Kind, Transcript
 
 _PAST: Final[Mapping[str, Kind]] = {"person": "person", "agent": "markdown", "tool": "dim"}
@@ -44,6 +45,7 @@ class Chat:
         clock: Callable[[], float] = time.monotonic,
         streams: bool = False,
         raw: bool = False,
+        thinking: Thinking | None = None,
     ) -> None:
         self.ready: protocol.Ready | None = None
         self.status: protocol.Status | None = None
@@ -56,7 +58,9 @@ class Chat:
         self.picker: Picker | None = None
         self.questions: deque[Pending] = deque()
         self.clock = WorkClock(clock, lambda: self.working, lambda: bool(self.questions))
-        self.transcript = Transcript(self.clock.now, streams=streams, raw=raw)
+        self.transcript = Transcript(
+            self.clock.now, thinking=thinking or Thinking(), streams=streams, raw=raw
+        )
         self._send = send
         self._set_theme = set_theme
         self._leave = leave

@@ -9,10 +9,11 @@ from deepagents_cli.views.chat.chat import Chat
 from deepagents_cli.views.chat.render import Renderer
 from deepagents_cli.views.chat.status import short_time
 from deepagents_cli.views.chat.theme import Look
-from deepagents_cli.views.chat.transcript import Call, Transcript
+from deepagents_cli.views.chat.transcript import Block, Call, Transcript
 
 _OUTPUT_LINES = 5
 _PLAN_LINES = 8
+_THOUGHT_LINES = 3
 TEXT_LINES = 12
 """The most lines that are shown of a text that is being written."""
 _CALLS = 6
@@ -26,8 +27,8 @@ def draw_live(talk: Chat, renderer: Renderer, rows: int) -> list[str]:
     """Return the lines of the live region, at most so many: the last ones count."""
     transcript = talk.transcript
     lines: list[str] = []
-    if transcript.thinking:
-        lines.append(renderer.line(transcript.thinking[-300:].split("\n")[-1], "dim italic"))
+    if tail := transcript.thinking.tail.strip():
+        lines += renderer.block(Block("thought", tail))[-_THOUGHT_LINES:]
     if piece := transcript.open_piece(max(min(rows, TEXT_LINES), 1)):
         lines += [*renderer.piece(piece), ""]
     # What waits for the person does not run, and the question shows the call that it is about.

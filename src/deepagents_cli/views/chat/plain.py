@@ -22,6 +22,7 @@ from deepagents_cli.views.chat.link import Link
 from deepagents_cli.views.chat.process import WorkerProcess
 from deepagents_cli.views.chat.render import Renderer
 from deepagents_cli.views.chat.theme import find_look
+from deepagents_cli.views.chat.thinking import Thinking
 from deepagents_cli.views.editor import find_editor
 from deepagents_cli.views.lines import Lines
 
@@ -48,6 +49,7 @@ class _Plain(Lines):
                 leave=self._leave,
                 stop_key="Ctrl-C",
                 streams=True,
+                thinking=Thinking(settings.reasoning, "/result shows all"),
             ),
             Renderer(look, min(_WIDTH, get_terminal_size().columns)),
             sys.stdout,

@@ -26,7 +26,7 @@ from deepagents_cli.views.chat.transcript import Block, Kind
 DIFF_COLOURS: Final = {"+": "green", "-": "red", "@": "cyan"}
 _STYLES: Final[dict[Kind, str]] = {
     "person": "bold", "notice": "yellow", "error": "red", "output": "dim", "title": "bold yellow",
-    "dim": "dim", "agent": "magenta", "failed_call": "red",
+    "dim": "dim", "thought": "dim italic", "agent": "magenta", "failed_call": "red",
 }  # fmt: skip
 _TODOS: Final = {"completed": ("[x]", "green"), "in_progress": ("[>]", "bold")}
 _COLOURS_ONLY: Final = re.compile(r"\x1b\[[0-9;]*m")
@@ -46,7 +46,7 @@ _MARKDOWN: Final = Theme(
     }
 )
 _IN_ASCII: Final = {ord("•"): "*", ord("▌"): "|", ord("…"): "."}
-_CLOSE: Final = frozenset({"call", "failed_call", "agent", "output", "dim", "notice", "plan"})
+_CLOSE: Final = frozenset({"call", "failed_call", "agent", "output", "dim", "notice", "plan", "thought"})
 
 
 class Renderer:

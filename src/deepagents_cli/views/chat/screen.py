@@ -33,6 +33,7 @@ from deepagents_cli.views.chat.picker import Picker
 from deepagents_cli.views.chat.questions import Pending
 from deepagents_cli.views.chat.render import Renderer, warm_up
 from deepagents_cli.views.chat.theme import ask_background, find_look
+from deepagents_cli.views.chat.thinking import Thinking
 from deepagents_cli.views.editor import edit_text, find_editor
 
 Start: TypeAlias = Callable[[str | None, Mode | None], Link]
@@ -48,12 +49,18 @@ class Screen:
     def __init__(
         self, start: Start, link: Link, directory: Path, typed: int, writable: Sequence[Path] = ()
     ) -> None:
-        self.talk = Chat(link.send, set_theme=self._set_theme, leave=self.leave, clear=self.clear)
+        self._settings = merge(read_user(Path.home()))
+        self.talk = Chat(
+            link.send,
+            set_theme=self._set_theme,
+            leave=self.leave,
+            clear=self.clear,
+            thinking=Thinking(self._settings.reasoning, "Ctrl-O shows all"),
+        )
         self.entry: Entry | None = None
         self.note = ""
         self._link = link
         self._start = start
-        self._settings = merge(read_user(Path.home()))
         self._changeable = (directory, *(writable or self._settings.write))
         self.input = InputLine(
             directory, self._changeable, lambda: self.talk.commands, self._forget_interrupt

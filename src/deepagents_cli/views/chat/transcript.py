@@ -10,10 +10,11 @@ from typing import Final, Literal, TypeAlias
 from deepagents import events
 from deepagents_cli.text import one_line
 from deepagents_cli.views.chat.streaming import MarkdownStream, Piece, RawStream
+from deepagents_cli.views.chat.thinking import Thinking
 
 Kind: TypeAlias = Literal[
     "markdown", "code", "raw", "plain", "person", "call", "failed_call", "agent", "output", "plan", "notice",
-    "error", "title", "diff", "sh", "json", "preformatted", "dim", "terms",
+    "error", "title", "thought", "diff", "sh", "json", "preformatted", "dim", "terms",
 ]  # fmt: skip
 _SHOWN_OTHERWISE: Final = frozenset({"write_todos", "read_todos", "present_plan"})
 """Tools whose calls are seen as a checklist or as a question."""
@@ -98,7 +99,7 @@ class Transcript:
     background: dict[str, Call] = field(default_factory=dict[str, Call])
     subagents: dict[str, Subagent] = field(default_factory=dict[str, Subagent])
     plan: tuple[tuple[str, str], ...] = ()
-    thinking: str = ""
+    thinking: Thinking = field(default_factory=Thinking)
     streams: bool = False
     raw: bool = False
     _plan_shown: tuple[tuple[str, str], ...] = ()
@@ -158,9 +159,9 @@ class Transcript:
             self.add("dim", f"running: {call.line}", call.agent)
 
     def end_text(self) -> None:
-        """Finish the text that is being written."""
+        """Finish the text that is being written, or what the model thinks."""
         self._pieces(self._stream.finish())
-        self.thinking = ""
+        self._thought(self.thinking.end())
 
     def end_turn(self) -> None:
         """Finish everything that was open: nothing runs any more but commands in the background."""
@@ -190,10 +191,8 @@ class Transcript:
 
     def _text(self, event: events.Event, line: str | None) -> None:
         match event:
-            case events.Token():
-                self._token(event)
-            case events.Reasoning(agent=None):
-                self.thinking = (self.thinking + event.text)[-_TAIL:]
+            case events.Token() | events.Reasoning():
+                self._wrote(event)
             case events.ModelFailed(agent=None) if line:
                 self.end_text()
                 self._failure = line
@@ -211,14 +210,22 @@ class Transcript:
         text = f"{event.command_id} {event.command}\nended with exit code {event.exit_code}"
         self.add("failed_call" if event.exit_code else "call", text, event.agent)
 
-    def _token(self, event: events.Token) -> None:
+    def _wrote(self, event: events.Token | events.Reasoning) -> None:
         if event.agent is not None:
             if running := self.subagents.get(event.agent):
                 running.last = (running.last + event.text)[-_TAIL:]
-            return
-        self.thinking = ""
-        self._written += event.text
-        self._pieces(self._stream.feed(event.text))
+        elif isinstance(event, events.Token):
+            self._thought(self.thinking.end())
+            self._written += event.text
+            self._pieces(self._stream.feed(event.text))
+        else:
+            if not self.thinking.tail:
+                self._pieces(self._stream.finish())
+            self._thought(self.thinking.take(event.text))
+
+    def _thought(self, thought: tuple[str, bool] | None) -> None:
+        if thought:
+            self.finished.append(Block("thought", thought[0], follows=thought[1]))
 
     def _pieces(self, pieces: list[Piece]) -> None:
         for piece in pieces:
