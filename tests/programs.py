@@ -18,6 +18,7 @@ from deepagents_cli.__main__ import main
 PRELOADED = (
     "deepagents_cli.session.task",
     "deepagents_cli.session.worker",
+    "deepagents_cli.views.acp.agent",
     "deepagents_cli.views.chat.screen",
     "deepagents_cli.views.task",
     "deepagents_server.serve",

@@ -39,7 +39,7 @@ def _run(argv: Sequence[str] | None, model: Any, typed: int) -> int:
         is_seen = arguments.command == "run" and not (arguments.json or arguments.quiet)
         with Starting(shown=is_seen), importing_much():
             command = _load_command(arguments.command)
-        is_work = arguments.command in ("run", "chat")
+        is_work = arguments.command in ("run", "chat", "acp")
         with _keep(arguments.command) if is_work else nullcontext():
             boundary.code = command(arguments, model=model)
     return boundary.code

@@ -118,6 +118,12 @@ class Invoke(Value):
     arguments: str = ""
 
 
+class Replay(Value):
+    """Tell again all that is in the thread, as messages of the person and events; gives a `Result`."""
+
+    id: int
+
+
 class Save(Value):
     """Write a `Draft` as the person has left it; gives a `Result`."""
 
@@ -164,15 +170,26 @@ class Trust(Value):
     id: str = "trust"
 
 
+class FileChange(Value):
+    """Hold a file before and after a change; `None` where there is none, or none of text."""
+
+    path: str
+    before: str | None
+    after: str | None
+
+
 class Happened(Value):
     """Show an event of the run; `line` is a call, its result or a notice in one cleaned line.
 
-    `details` is the diff of a call that has changed files, where the person was not asked and saw none.
+    `details` is the diff of a call that has changed files, where the person was not asked and saw none. An
+    editor gets the `changes` too, and with a call the `paths` of its files on this machine.
     """
 
     event: Event
     line: str | None = None
     details: Sequence[str] = ()
+    changes: Sequence[FileChange] = ()
+    paths: Sequence[str] = ()
 
 
 class Editable(Value):
@@ -185,7 +202,7 @@ class Editable(Value):
 class Ask(Value):
     """Ask about a call, in one `line`, that waits for the person; again after a `Preview`.
 
-    `rules` is what "always" can mean for it: a label for each rule.
+    `rules` is what "always" can mean for it: a label for each rule. An editor gets the `changes` too.
     """
 
     id: str
@@ -198,6 +215,7 @@ class Ask(Value):
     language: Literal["diff", "sh", "json", "text"] = "text"
     edit: Editable | None = None
     rules: Mapping[str, str] = field(default_factory=dict[str, str])
+    changes: Sequence[FileChange] = ()
 
 
 class Choice(Value):
@@ -313,14 +331,16 @@ class Failed(Value):
     code: int
 
 
-Order: TypeAlias = Open | Send | Invoke | Save
+Order: TypeAlias = Open | Send | Invoke | Save | Replay
 """What the worker carries out one after the other."""
 AtOnce: TypeAlias = Stop | TakeBack | NextMode | Decide | Preview | Answer | ShowWhole
 """What it does at once, also while an order is under way."""
 ToWorker: TypeAlias = Order | AtOnce | Trusted | Close
 OfTurn: TypeAlias = Working | Idle | Queued | TakenBack | Refused | Notice
 """What tells how far the turns of the open thread are."""
-ToScreen: TypeAlias = Ready | Trust | Ask | Question | OfTurn | Happened | Whole | Status | Result | Failed
+OfThread: TypeAlias = PastMessage | Happened | Whole
+"""What the thread holds, and what is new in it."""
+ToScreen: TypeAlias = Ready | Trust | Ask | Question | OfTurn | OfThread | Status | Result | Failed
 
 
 def write(message: ToWorker | ToScreen) -> bytes:

@@ -19,9 +19,11 @@ def test_a_message_is_one_line_whatever_its_text_holds() -> None:
 
 
 def test_what_a_message_is_made_of_arrives_too() -> None:
-    plan = protocol.Happened(PlanChanged((Todo("look", "completed"),), agent="helper"), None, ["-a"])
+    changes = [protocol.FileChange("/x/new.md", None, "text")]
+    todos = (Todo("look", "completed"),)
+    plan = protocol.Happened(PlanChanged(todos, agent="helper"), None, ["-a"], changes, ["/x/new.md"])
     picker = protocol.Result(1, choices=[protocol.Choice("a", "A", usable=False)])
-    asked = protocol.Ask("1", "wants", [], ["approve"], edit=protocol.Editable("x", ".py"))
+    asked = protocol.Ask("1", "wants", [], ["approve"], edit=protocol.Editable("x", ".py"), changes=changes)
 
     assert read_for_screen(write(plan)) == plan
     assert read_for_screen(write(picker)) == picker

@@ -11,11 +11,12 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 from deepagents.events import ApprovalRequest
 from deepagents.tools import ToolSpec
+from deepagents.tools.preview import Preview
 from deepagents.tools.web import host_of
 from deepagents_cli.approval.guarded import Kind, names_url, paths_outside
 from deepagents_cli.approval.policy import Policy
 from deepagents_cli.diffs import name_in, text_diff
-from deepagents_cli.protocol import Ask, Editable
+from deepagents_cli.protocol import Ask, Editable, FileChange
 from deepagents_cli.text import clean, one_line
 
 _MOST_NAMED: Final = 20
@@ -36,7 +37,9 @@ Decision: TypeAlias = Mapping[str, Any]
 def make_question(request: ApprovalRequest, policy: Policy) -> Ask:
     """Describe a call: what it would do, and the true change where it changes a file."""
     spec, facts = policy.specs.get(request.name), policy.facts_of(request)
-    details, language = _details(request, spec, policy)
+    preview = policy.preview(request) if spec and spec.effect == "write" else None
+    changes = [] if preview is None else _changes(request, policy, *preview)
+    details, language = _details(request, spec, policy, preview and preview[1], changes)
     choices = [each for each in ("approve", "edit", "reject", "respond") if each in request.allowed]
     return Ask(
         id="",
@@ -47,7 +50,18 @@ def make_question(request: ApprovalRequest, policy: Policy) -> Ask:
         language=language,
         edit=edit_of(request, spec) if "edit" in choices else None,
         rules=policy.offers(facts) if "approve" in choices else {},
+        changes=changes,
     )
+
+
+def _changes(
+    request: ApprovalRequest, policy: Policy, before: Mapping[str, bytes | None], preview: Preview
+) -> list[FileChange]:
+    places = dict(zip(policy.paths_of(request), policy.places_of(request), strict=True))
+    return [
+        FileChange(places.get(path, path), _text(before.get(path)), _text(after))
+        for path, after in preview.after.items()
+    ]
 
 
 def _title(request: ApprovalRequest, spec: ToolSpec | None, policy: Policy, guarded: Sequence[Kind]) -> str:
@@ -67,7 +81,11 @@ def _title(request: ApprovalRequest, spec: ToolSpec | None, policy: Policy, guar
 
 
 def _details(
-    request: ApprovalRequest, spec: ToolSpec | None, policy: Policy
+    request: ApprovalRequest,
+    spec: ToolSpec | None,
+    policy: Policy,
+    preview: Preview | None,
+    changes: Sequence[FileChange],
 ) -> tuple[list[str], Literal["diff", "sh", "json", "text"]]:
     if spec and spec.effect == "run":
         shown = [str(request.args.get(key, "")) for key in spec.summary_arguments]
@@ -80,15 +98,14 @@ def _details(
         return [clean(str(request.args.get(each, ""))) for each in spec.summary_arguments], "text"
     if spec and spec.effect == "delete":
         return _describe_deletion(request, policy), "text"
-    if spec and spec.changes_files and (found := policy.preview(request)):
-        before, preview = found
+    if preview:
         if preview.failure:
             return [f"This cannot be done now: {one_line(preview.failure)}"], "text"
-        names = _names(request, spec, policy)
+        directory = str(policy.directory)
         diff = [
             line
-            for path, after in preview.after.items()
-            for line in text_diff(_text(before.get(path)), _text(after), names.get(path, path))
+            for each in changes
+            for line in text_diff(each.before, each.after, name_in(each.path, directory))
         ]
         return [clean(each) for each in diff] or ["(no line changes, at most how lines end)"], "diff"
     return clean(json.dumps(request.args, indent=2, ensure_ascii=False)).split("\n"), "json"

@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from typing import Any, Final, TypeAlias
 
 from deepagents_cli.commands import (
+    acp,
     chat,
     completion,
     db,
@@ -28,7 +29,7 @@ from deepagents_cli.commands.environment import actions_of
 from deepagents_cli.session.access import command_flags
 
 _COMMANDS: Final = (
-    run, chat, sessions, models, mcp, first_run, trust, doctor, completion, serve, keys, runs, db
+    run, chat, acp, sessions, models, mcp, first_run, trust, doctor, completion, serve, keys, runs, db
 )  # fmt: skip
 """In the order of the help."""
 _Parsers: TypeAlias = Mapping[str, argparse.ArgumentParser]
@@ -97,7 +98,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
         parser.error(f"unrecognized arguments: {' '.join(unknown)}" + (f"; is it {near}?" if near else ""))
     if arguments.command == "chat" and not at_terminal:
         parser.error("a conversation needs a terminal; for one task: deepagents run TASK")
-    if arguments.command not in ("run", "chat"):
+    if arguments.command not in ("run", "chat", "acp"):
         return arguments
     return _check(parser, arguments)
 

@@ -54,6 +54,11 @@ def add_place(parser: argparse.ArgumentParser) -> None:
         "--dir", type=Path, default=Path(), help="the directory to work on, and to stay in (default: .)"
     )
     add_model(parser)
+    add_mode(parser)
+
+
+def add_mode(parser: argparse.ArgumentParser) -> None:
+    """Let the mode be named."""
     parser.add_argument(
         "--mode", choices=MODES, help="what the agent may do without asking: see `deepagents -h`"
     )
@@ -67,10 +72,15 @@ def add_work(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--thread", metavar="NAME", help="use the session of this name or id; a new one gets the id"
     )
+    add_use(parser)
+    add_debug(parser)
+
+
+def add_use(parser: argparse.ArgumentParser) -> None:
+    """Describe what an agent may use."""
     _add_commands(parser)
     _add_servers(parser)
     _add_limits(parser)
-    add_debug(parser)
 
 
 def _add_commands(run: argparse.ArgumentParser) -> None:

@@ -33,10 +33,13 @@ _PLAN_CHOICES: Final = (
 class Asking:
     """Decides about what waits: by the policy, else by asking one after the other."""
 
-    def __init__(self, say: Say, policy: Policy, set_mode: Callable[[Mode], None]) -> None:
+    def __init__(
+        self, say: Say, policy: Policy, set_mode: Callable[[Mode], None], *, with_changes: bool = False
+    ) -> None:
         self._say = say
         self._policy = policy
         self._set_mode = set_mode
+        self._with_changes = with_changes
         self._one_by_one = Lock()
         self._open: tuple[str, Future[protocol.Decide | protocol.Answer]] | None = None
         self._shown: tuple[ApprovalRequest, str | None] | None = None
@@ -180,9 +183,11 @@ class Asking:
             self._say(protocol.Notice(f"The rule was not kept for later: {one_line(str(error))}"))
 
     def _describe(self, number: str, request: ApprovalRequest, agent: str | None) -> protocol.Ask:
+        question = make_question(request, self._policy)
         return replace(
-            make_question(request, self._policy),
+            question,
             id=number,
+            changes=question.changes if self._with_changes else (),
             agent=None if agent is None else one_line(agent),
             line=call_line(request.name, request.args, directory=str(self._policy.directory)),
         )

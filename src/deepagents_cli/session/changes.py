@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from asyncio import to_thread
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -18,6 +18,7 @@ from deepagents_cli.approval.guarded import kind_of
 from deepagents_cli.approval.policy import Policy
 from deepagents_cli.diffs import name_in, text_diff
 from deepagents_cli.project.project import read_bytes
+from deepagents_cli.protocol import FileChange
 from deepagents_cli.session.record import Held, Record
 from deepagents_cli.text import clean, one_line
 
@@ -40,6 +41,7 @@ class Changes(AgentMiddleware[Any, Any, Any]):
         self._record = record
         self._thread = thread
         self._diffs: dict[str, list[str]] = {}
+        self._changes: dict[str, list[FileChange]] = {}
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Result]]
@@ -56,24 +58,38 @@ class Changes(AgentMiddleware[Any, Any, Any]):
         # Saved before the tool runs, so that no crash leaves a change of which nothing is known.
         await self._record.keep_before(self._thread, before)
         result = await handler(request)
-        self._diffs[str(call["id"])] = await to_thread(self._compare, before, _MOST_LINES)
+        after = await to_thread(self._hold_each, before)
+        self._diffs[str(call["id"])] = await to_thread(self._compare, before, after, _MOST_LINES)
+        self._changes[str(call["id"])] = [
+            FileChange(path, held.text, after[path].text)
+            for path, held in before.items()
+            if held != after[path] and held.known and after[path].known
+        ]
         return result
 
     def take_diff(self, call_id: str) -> list[str]:
         """Return what a call has changed, as lines, once."""
         return self._diffs.pop(call_id, [])
 
+    def take_changes(self, call_id: str) -> list[FileChange]:
+        """Return what the files of a call held before and after it, once."""
+        return self._changes.pop(call_id, [])
+
     async def of_session(self) -> list[str]:
         """Return what has become of all files that tools have changed in this thread."""
-        return await to_thread(self._compare, await self._record.befores(self._thread), None)
+        before = await self._record.befores(self._thread)
+        return await to_thread(self._compare, before, await to_thread(self._hold_each, before), None)
 
-    def _compare(self, before: Mapping[str, Held], most: int | None) -> list[str]:
+    def _compare(self, before: Mapping[str, Held], after: Mapping[str, Held], most: int | None) -> list[str]:
         lines: list[str] = []
         for path, held in before.items():
-            lines += _diff(held, self._hold(path), name_in(path, str(self._policy.directory)))
+            lines += _diff(held, after[path], name_in(path, str(self._policy.directory)))
         left = len(lines) - most if most else 0
         shown = [clean(each) for each in (lines[:most] if left > 0 else lines)]
         return [*shown, f"... {left:,} more lines"] if left > 0 else shown
+
+    def _hold_each(self, paths: Iterable[str]) -> dict[str, Held]:
+        return {path: self._hold(path) for path in paths}
 
     def _hold_all(self, paths: Sequence[str]) -> dict[str, Held]:
         """Return what the files of a call hold."""

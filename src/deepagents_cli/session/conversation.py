@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from asyncio import Task, create_task, to_thread
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from deepagents.events import CacheBroken, Event, ToolFinished, Usage
+from deepagents.events import ApprovalRequest, CacheBroken, Event, ToolCalled, ToolFinished, Usage
 from deepagents.models.traits import input_window
 from deepagents_cli import protocol
 from deepagents_cli.diffs import name_in
@@ -23,6 +24,7 @@ from deepagents_cli.session.hosts import Hosts
 from deepagents_cli.session.inbox import Inbox
 from deepagents_cli.session.lines import call_line, line_of
 from deepagents_cli.session.record import Text
+from deepagents_cli.session.replay import replay
 from deepagents_cli.session.results import Results
 from deepagents_cli.session.steering import Steering, present_plan
 from deepagents_cli.session.turns import Turns
@@ -60,7 +62,7 @@ class Conversation:
         self.inbox = Inbox(
             place.record, thread, texts, lambda texts: say(protocol.Queued(texts)), self._approve
         )
-        self.asking = Asking(say, place.policy, self.set_mode)
+        self.asking = Asking(say, place.policy, self.set_mode, with_changes=place.editor is not None)
         self.steering = Steering(self.inbox, place, presents=self.presents)
         self.changes = Changes(place.policy, place.record, thread)
         self.results = Results(str(place.directory))
@@ -202,6 +204,7 @@ class Conversation:
         self.turns.see(event)
         line, details = line_of(event, str(self.workplace.directory)), []
         self.results.take(event, line)
+        changes: Sequence[protocol.FileChange] = ()
         match event:
             case Usage():
                 self.workplace.usage.count(self.workplace.model, event)
@@ -209,6 +212,7 @@ class Conversation:
                 self.workplace.usage.count_break(event)
             case ToolFinished():
                 details = self.changes.take_diff(event.call_id)
+                changes = self.changes.take_changes(event.call_id)
                 # What a person has seen or said is not shown to them again.
                 if event.call_id in self.asking.approved:
                     details = []
@@ -216,7 +220,26 @@ class Conversation:
                     line = None
             case _:
                 pass
-        self.say(protocol.Happened(event, line, details))
+        self.say(self._for_editor(protocol.Happened(event, line, details, changes)))
+
+    async def replay(self) -> None:
+        """Tell again all that is in the thread."""
+        state = await self.driver.read()
+        directory = str(self.workplace.directory)
+        for each in replay(messages_in(state), state.values.get("todos") or ()):
+            if isinstance(each, protocol.PastMessage):
+                self.say(each)
+            else:
+                self.say(self._for_editor(protocol.Happened(each, line_of(each, directory))))
+
+    def _for_editor(self, message: protocol.Happened) -> protocol.Happened:
+        """Add what an editor shows of a call; a screen would only carry it."""
+        if self.workplace.editor is None:
+            return replace(message, changes=())
+        if not isinstance(message.event, ToolCalled):
+            return message
+        called = ApprovalRequest("", message.event.name, message.event.args)
+        return replace(message, paths=self.workplace.policy.places_of(called))
 
 
 def _show_past(message: BaseMessage) -> Iterator[protocol.PastMessage]:

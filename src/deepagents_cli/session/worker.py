@@ -21,6 +21,7 @@ from deepagents_cli.errors import (
 )
 from deepagents_cli.session.asking import Say
 from deepagents_cli.session.conversation import Conversation
+from deepagents_cli.session.editor import Editor
 from deepagents_cli.session.sessions import InUse
 from deepagents_cli.session.slash import carry_out, list_commands
 from deepagents_cli.session.workplace import Workplace
@@ -34,9 +35,10 @@ _BETWEEN: Final = 0.2
 class Worker:
     """The worker of a screen: it opens one directory, and one of its threads at a time."""
 
-    def __init__(self, say: Say, end: Callable[[int], None]) -> None:
+    def __init__(self, say: Say, end: Callable[[int], None], editor: Editor | None = None) -> None:
         self._say = say
         self._end = end
+        self._editor = editor
         self._orders: Queue[protocol.Order] = Queue()
         self._task = create_task(self._carry_out_orders())
         self._trust: Future[bool] = get_running_loop().create_future()
@@ -48,7 +50,7 @@ class Worker:
     def take(self, message: protocol.ToWorker) -> None:
         """Take a message of the screen."""
         match message:
-            case protocol.Open() | protocol.Send() | protocol.Invoke() | protocol.Save():
+            case protocol.Open() | protocol.Send() | protocol.Invoke() | protocol.Save() | protocol.Replay():
                 self._orders.put_nowait(message)
             case protocol.Trusted():
                 self._trust.set_result(message.agreed)
@@ -90,11 +92,16 @@ class Worker:
             raise CommandError("Nothing is open yet")
         elif isinstance(order, protocol.Send):
             await self._talk.send(order)
+        elif isinstance(order, protocol.Replay):
+            await self._talk.replay()
+            self._say(protocol.Result(order.id))
         else:
             await carry_out(self._talk, order)
 
     async def _open(self, order: protocol.Open) -> None:
-        place = Workplace(order, lambda text: self._say(protocol.Notice(text)), self._say_status)
+        place = Workplace(
+            order, lambda text: self._say(protocol.Notice(text)), self._say_status, self._editor
+        )
         self._places.push_async_callback(place.close)
         trust = False
         if place.setup.items and not place.setup.trusted:

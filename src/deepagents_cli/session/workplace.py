@@ -43,6 +43,7 @@ from deepagents_cli.session.agents import (
 )
 from deepagents_cli.session.confined import access_for
 from deepagents_cli.session.driver import open_saver
+from deepagents_cli.session.editor import Editor
 from deepagents_cli.session.proposal import Proposal
 from deepagents_cli.session.record import Record
 from deepagents_cli.session.repository import Repository
@@ -60,8 +61,15 @@ class Workplace:
         CommandError: for what the options ask for and cannot be had.
     """
 
-    def __init__(self, opened: Open, notify: Callable[[str], None], changed: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        opened: Open,
+        notify: Callable[[str], None],
+        changed: Callable[[], None],
+        editor: Editor | None = None,
+    ) -> None:
         self.notify = notify
+        self.editor = editor
         directory = Path(opened.directory).expanduser().resolve()
         if not directory.is_dir():
             raise CommandError(f"{opened.directory!r} is not a directory")
@@ -69,7 +77,7 @@ class Workplace:
         self.directory = directory
         self.setup = load_setup(Project(directory, Path.home()))
         self._named = opened.model
-        self.sessions = Sessions(state_dir())
+        self.sessions = editor.sessions if editor else Sessions(state_dir())
         self.record = Record(self.sessions.path)
         self.usage = UsageCounter(self.record, changed)
         self.repository = Repository()
@@ -106,7 +114,7 @@ class Workplace:
 
     def _find_servers(self) -> Servers:
         given = [server for path in self.options.mcp for server in read_given(Path(path))]
-        found, problems = usable(given)
+        found, problems = usable([*(self.editor.servers if self.editor else ()), *given])
         for problem in problems:
             self.notify(problem)
         found = {**({} if self.options.no_mcp else self.setup.servers), **found}

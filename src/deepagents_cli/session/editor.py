@@ -1,0 +1,20 @@
+"""Say what an editor gives the sessions that it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from deepagents_cli.project.servers import Server
+from deepagents_cli.session.sessions import Sessions
+
+
+@dataclass(frozen=True)
+class Editor:
+    """An editor: its sessions are in one process, so they share the register, with its locks.
+
+    `servers` are the MCP servers that it hands over, which its person has chosen.
+    """
+
+    sessions: Sessions
+    servers: Sequence[Server] = ()

@@ -1,0 +1,41 @@
+"""Tell again what is in a thread, as it was told when it happened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+
+from deepagents.events import Event, PlanChanged, Reasoning, Todo, Token, ToolCalled, ToolFinished
+from deepagents_cli.protocol import PastMessage
+
+
+def replay(messages: Sequence[BaseMessage], todos: Sequence[Any]) -> Iterator[PastMessage | Event]:
+    """Yield what persons wrote and what the main agent did, and its plan as it is now."""
+    for message in messages:
+        match message:
+            # What the library adds for the model is marked with where it came from.
+            case HumanMessage() if "lc_source" not in message.additional_kwargs:
+                yield PastMessage("person", message.text)
+            case AIMessage():
+                yield from _answer(message)
+            case ToolMessage():
+                status = "error" if message.status == "error" else "success"
+                yield ToolFinished(message.tool_call_id, message.name or "", status, message.text)
+            case _:
+                pass
+    if todos:
+        yield PlanChanged(tuple(Todo(str(each["content"]), str(each["status"])) for each in todos))
+
+
+def _answer(message: AIMessage) -> Iterator[Event]:
+    thought = "".join(
+        str(each.get("reasoning", "")) for each in message.content_blocks if each["type"] == "reasoning"
+    )
+    if thought:
+        yield Reasoning(thought)
+    if message.text:
+        yield Token(message.text)
+    for call in message.tool_calls:
+        yield ToolCalled(call["name"], call["args"], call["id"] or "")

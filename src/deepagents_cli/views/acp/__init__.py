@@ -1,0 +1,1 @@
+"""Show sessions in an editor, by the Agent Client Protocol."""

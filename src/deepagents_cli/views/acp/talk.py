@@ -1,0 +1,363 @@
+"""Show one session: its worker's messages become updates, and what the client sends goes to the worker."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from asyncio import Future, Task
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final, Literal, TypeAlias
+
+from acp import schema
+from acp.exceptions import RequestError
+from acp.interfaces import Client
+
+from deepagents import events
+from deepagents_cli import protocol
+from deepagents_cli.errors import CommandError
+from deepagents_cli.session.editor import Editor
+from deepagents_cli.session.steering import present_plan
+from deepagents_cli.session.worker import Worker
+from deepagents_cli.values import Mode
+from deepagents_cli.views.acp import updates
+from deepagents_cli.views.acp.outbox import Outbox
+from deepagents_cli.views.acp.prompts import Block, PromptReader
+from deepagents_cli.views.acp.questions import Pending, ask_client
+
+FAILED: Final = -32603
+_HIDDEN: Final = frozenset({"new", "sessions", "resume", "fork", "clear", "theme"})
+"""Commands that open another session in the place of this one, which an editor does itself."""
+_STYLE: Final = re.compile(r"\x1b\[[0-9;]*m")
+_LONGEST_OUTPUT: Final = 8_000
+"""Characters at the end of what a command has printed so far."""
+_Text: TypeAlias = Literal["none", "sent", "waits", "read"]
+
+
+class Talk:
+    """A session that is open in an editor; at most one prompt is worked on at a time."""
+
+    def __init__(self, client: Client, opening: protocol.Open, editor: Editor) -> None:
+        self._client = client
+        self._outbox = Outbox(client)
+        self._worker = Worker(self._take, lambda code: None, editor)
+        self._ready: Future[protocol.Ready] = asyncio.get_running_loop().create_future()
+        self._results: dict[int, Future[protocol.Result]] = {}
+        self._ids = 0
+        self._scratch = TemporaryDirectory(prefix="deepagents-")
+        self._prompts = PromptReader(Path(opening.directory), Path(self._scratch.name))
+        self._one_by_one = asyncio.Lock()
+        self._turn: Future[schema.StopReason] | None = None
+        self._text: _Text = "none"
+        self._is_cancelled = False
+        self._asked: protocol.Ask | protocol.Question | None = None
+        self._asking: Task[None] | None = None
+        self._question: protocol.Question | None = None
+        """What was asked in words: the next prompt answers it."""
+        self._plan_call: str | None = None
+        self._calls: set[str] = set()
+        self._printed: dict[str, str] = {}
+        self._written = ""
+        self._stop_reason: schema.StopReason = "end_turn"
+        self.mode: Mode = "ask"
+        self._worker.take(opening)
+
+    async def open(self) -> protocol.Ready:
+        """Return what is known of the session once it is open.
+
+        Raises:
+            CommandError: when it cannot be opened.
+        """
+        return await self._ready
+
+    def start(self) -> None:
+        """Tell the client what happens, from now on."""
+        ready = self._ready.result()
+        self._outbox.start(ready.thread)
+        for text in ready.notices:
+            self._outbox.put(updates.notice(text))
+        self._outbox.put(updates.commands(self._commands))
+        if ready.waiting:
+            self._outbox.put(updates.notice("A run was cut off here. Your next prompt goes on with it."))
+
+    async def replay(self) -> None:
+        """Tell the client all that is in the session."""
+        await self._carry_out(protocol.Replay(self._next_id()))
+        self._end_calls()
+        await self._outbox.flush()
+
+    async def set_mode(self, mode: Mode) -> None:
+        """Change what is asked about."""
+        await self._carry_out(protocol.Invoke(self._next_id(), "mode", mode))
+
+    async def prompt(self, blocks: Sequence[Block]) -> schema.StopReason:
+        """Let the agent work on a prompt, and return why it has stopped.
+
+        Raises:
+            RequestError: when the turn fails, with a sentence that says why.
+        """
+        async with self._one_by_one:
+            text, attached = self._prompts.read(blocks)
+            self._is_cancelled, self._stop_reason = False, "end_turn"
+            self._turn = turn = asyncio.get_running_loop().create_future()
+            work = asyncio.create_task(self._begin(text, attached))
+            try:
+                return await turn
+            finally:
+                self._turn, self._text = None, "none"
+                work.cancel()
+                await self._outbox.flush()
+
+    def cancel(self) -> None:
+        """Stop what the present prompt does."""
+        if self._turn is None:
+            return
+        self._is_cancelled = True
+        self._stop_asking()
+        self._worker.take(protocol.Stop())
+        if self._text == "none":
+            self._end_prompt("cancelled")
+
+    async def close(self) -> None:
+        """Stop the turn, end all that it has started, and finish writing."""
+        self._stop_asking()
+        await self._worker.close()
+        await self._outbox.close()
+        self._scratch.cleanup()
+
+    @property
+    def _commands(self) -> dict[str, str]:
+        known = self._ready.result().commands
+        return {name: about for name, about in known.items() if name not in _HIDDEN}
+
+    async def _begin(self, text: str, attached: Sequence[str]) -> None:
+        try:
+            name, _, arguments = text.removeprefix("/").partition(" ")
+            if self._question is not None:
+                question, self._question = self._question, None
+                self._text = "read"
+                self._worker.take(protocol.Answer(question.id, text))
+            elif text.startswith("/") and name.strip() in self._commands:
+                await self._command(name.strip(), arguments)
+            else:
+                self._send(text, attached)
+            self._ask_now()
+        except CommandError as error:
+            self._end_prompt(RequestError(FAILED, str(error)))
+
+    def _send(self, text: str, attached: Sequence[str] = ()) -> None:
+        self._text = "sent"
+        self._worker.take(protocol.Send(text, attached))
+
+    async def _command(self, name: str, arguments: str) -> None:
+        result = await self._carry_out(protocol.Invoke(self._next_id(), name, arguments))
+        if result.send:
+            self._send(result.send)
+            return
+        if result.draft is not None:
+            saved = await self._propose(result.draft)
+            result = saved or protocol.Result(text="It was not written.")
+        self._outbox.put(updates.notice(_describe(name, result)))
+        self._end_prompt("end_turn")
+
+    async def _propose(self, draft: protocol.Draft) -> protocol.Result | None:
+        """Show a file before it is written; return what became of it if it was."""
+        change = protocol.FileChange(draft.path, None, draft.text)
+        title = f"wants to write {draft.path}"
+        asked = protocol.Ask(f"draft-{draft.id}", title, [], ["approve", "reject"], changes=[change])
+        answer = await self._ask_client(asked)
+        if not isinstance(answer, protocol.Decide) or answer.decision != "approve":
+            return None
+        return await self._carry_out(protocol.Save(draft.id, draft.text))
+
+    async def _carry_out(self, order: protocol.Invoke | protocol.Replay | protocol.Save) -> protocol.Result:
+        # What `Save` gives has this id.
+        number = 0 if isinstance(order, protocol.Save) else order.id
+        self._results[number] = asyncio.get_running_loop().create_future()
+        self._worker.take(order)
+        return await self._results[number]
+
+    def _next_id(self) -> int:
+        self._ids += 1
+        return self._ids
+
+    def _take(self, message: protocol.ToScreen) -> None:
+        match message:
+            case protocol.Ready():
+                self._opened(message)
+            case protocol.Trust():
+                # Nobody can be asked before the session is there; a notice says what is left out.
+                self._worker.take(protocol.Trusted(agreed=False))
+            case protocol.Failed():
+                if not self._ready.done():
+                    self._ready.set_exception(CommandError(message.text))
+            case protocol.Result():
+                if (waiting := self._results.pop(message.id, None)) and not waiting.done():
+                    waiting.set_result(message)
+            case protocol.Ask() | protocol.Question():
+                self._asked = message
+                self._ask_now()
+            case _:
+                self._show(message)
+
+    def _show(self, message: protocol.ToScreen) -> None:
+        match message:
+            case protocol.PastMessage():
+                self._outbox.put(updates.past(message))
+            case protocol.Happened():
+                self._happened(message)
+            case protocol.Notice(text=text):
+                self._outbox.put(updates.notice(text))
+            case protocol.Status():
+                self._status(message)
+            case _:
+                self._follow(message)
+
+    def _follow(self, message: protocol.ToScreen) -> None:
+        """Follow how far the turn is that the present prompt has begun."""
+        match message:
+            case protocol.Queued(texts=texts):
+                if self._text in ("sent", "waits"):
+                    self._text = "waits" if texts else "read" if self._text == "waits" else "sent"
+            case protocol.Working():
+                if self._is_cancelled and self._turn is not None:
+                    self._worker.take(protocol.Stop())
+            case protocol.Refused():
+                # Why it was not taken is said right behind this.
+                asyncio.get_running_loop().call_soon(self._end_prompt, "end_turn")
+            case protocol.Idle():
+                self._idle(message)
+            case _:
+                pass
+
+    def _opened(self, message: protocol.Ready) -> None:
+        if not self._ready.done():
+            self._ready.set_result(message)
+        elif message.thread != self._ready.result().thread:
+            self._outbox.put(updates.notice(f"From now on this works in another session: {message.thread}"))
+
+    def _status(self, status: protocol.Status) -> None:
+        if status.mode != self.mode:
+            self.mode = status.mode
+            self._outbox.put(updates.mode(status.mode))
+        if used := updates.usage(status):
+            self._outbox.put(used)
+
+    def _happened(self, message: protocol.Happened) -> None:
+        self._note_call(message.event)
+        self._note_answer(message.event)
+        if update := updates.update_for(message):
+            self._outbox.put(update)
+
+    def _note_call(self, event: events.Event) -> None:
+        match event:
+            case events.ToolCalled(name=name, call_id=call_id) if updates.is_shown(name):
+                self._calls.add(call_id)
+                self._plan_call = call_id if name == present_plan.name else self._plan_call
+            case events.ToolFinished(call_id=call_id):
+                self._calls.discard(call_id)
+                self._printed.pop(call_id, None)
+            case events.CommandOutput(command_id=None, call_id=call_id, text=text):
+                self._printed[call_id] = (self._printed.get(call_id, "") + text)[-_LONGEST_OUTPUT:]
+                self._outbox.put(updates.printed(call_id, self._printed[call_id]))
+            case _:
+                pass
+
+    def _note_answer(self, event: events.Event) -> None:
+        match event:
+            case events.Token(agent=None, text=text):
+                self._written += text
+            case events.ToolCalled(agent=None):
+                self._written = ""
+            case events.AnswerBroken(agent=None, kind=kind):
+                self._stop_reason = _REASONS.get(kind, self._stop_reason)
+            case events.LimitReached(agent=None, kind=kind):
+                self._stop_reason = "max_tokens" if kind == "tokens" else "max_turn_requests"
+            case events.FinalAnswer(text=text) if not self._written.endswith(text):
+                self._outbox.put(updates.answer(text))
+            case _:
+                pass
+
+    def _idle(self, message: protocol.Idle) -> None:
+        self._written, self._asked, self._question = "", None, None
+        self._stop_asking()
+        self._end_calls()
+        # Only a turn that has read the prompt answers it; the next one reads what waits.
+        if self._text in ("sent", "waits") and message.end == "done":
+            return
+        if message.end == "stopped":
+            self._worker.take(protocol.TakeBack())
+        if self._turn is None:
+            if message.error:
+                self._outbox.put(updates.notice(message.error))
+        elif message.end == "failed":
+            self._end_prompt(RequestError(FAILED, message.error or "The turn failed."))
+        else:
+            self._end_prompt("cancelled" if message.end == "stopped" else self._stop_reason)
+
+    def _end_calls(self) -> None:
+        """Show of calls that were cut off that nothing runs any more."""
+        for call_id in self._calls:
+            self._outbox.put(updates.stopped(call_id))
+        self._calls.clear()
+        self._printed.clear()
+
+    def _end_prompt(self, end: schema.StopReason | RequestError) -> None:
+        if self._turn is None or self._turn.done():
+            return
+        if isinstance(end, RequestError):
+            self._turn.set_exception(end)
+        else:
+            self._turn.set_result(end)
+
+    def _ask_now(self) -> None:
+        """Ask what waits, while there is a prompt: an editor shows questions of a turn."""
+        if self._asked is None or self._turn is None or self._asking is not None:
+            return
+        if isinstance(self._asked, protocol.Question) and not self._asked.choices:
+            self._question, self._asked = self._asked, None
+            self._outbox.put(updates.notice(f"{self._question.agent or 'The agent'}: {self._question.text}"))
+            self._end_prompt("end_turn")
+            return
+        self._asking = asyncio.create_task(self._ask(self._asked))
+
+    async def _ask(self, asked: protocol.Ask | protocol.Question) -> None:
+        try:
+            answer = await self._ask_client(asked)
+        finally:
+            self._asking = None
+        if self._asked is asked:
+            self._asked = None
+        self._worker.take(answer)
+
+    async def _ask_client(self, asked: protocol.Ask | protocol.Question) -> Pending:
+        await self._outbox.flush()
+        thread = self._ready.result().thread
+        answer, further = await ask_client(self._client, thread, asked, self._plan_call)
+        for update in further:
+            self._outbox.put(update)
+        return answer
+
+    def _stop_asking(self) -> None:
+        if self._asking is not None:
+            self._asking.cancel()
+            self._asking = None
+
+
+_REASONS: Final[dict[str, schema.StopReason]] = {"length": "max_tokens", "filtered": "refusal"}
+"""Why an answer broke off, in the words of the protocol."""
+
+
+def _describe(name: str, result: protocol.Result) -> str:
+    """Return what a command gave, as text."""
+    lines = [result.error, result.text, _STYLE.sub("", result.ansi)]
+    lines += [
+        " ".join(
+            filter(
+                None, [f"/{name} {each.value}", f"({each.label})" * (each.label != each.value), each.detail]
+            )
+        )
+        for each in result.choices
+    ]
+    return "\n".join(filter(None, lines)) or "Done."
