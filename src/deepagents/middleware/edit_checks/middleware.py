@@ -106,7 +106,7 @@ class EditCheckMiddleware(BaseMiddleware):
         Raises:
             ConfigError: for a backend that runs no commands.
         """
-        self._rules, self._turns = rules, OrderedDict()
+        self._rules = rules
         self._handle = self._handle or open_backend(backend, BACKEND_SECONDS)
         self._require_commands()
 
