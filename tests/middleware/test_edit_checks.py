@@ -3,96 +3,28 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Sequence
-from itertools import count
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage, HumanMessage
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from deepagents import FilesystemPermission, SubAgent, create_deep_agent
 from deepagents.backends import LocalSandbox, LocalShellBackend, StateBackend
-from deepagents.errors import BackendError, ConfigError
+from deepagents.errors import ConfigError
 from deepagents.middleware import EditCheck, EditCheckMiddleware
 from deepagents.testing import Asked, ScriptedModel, assert_prefix_kept, call, calls
 from deepagents.undo import FileHistory
 from tests.conftest import CallMode
+from tests.middleware.checked import LOOK, THREAD, Work, write
 
 BIN = Path(sys.executable).parent
 RUFF = f"{BIN}/ruff check --no-cache --output-format=concise"
 BAD = "grep -nHr -e bad -e ugly --include '*.txt' . | sed 's/:bad/: error: bad/; s/:ugly/: warning: ugly/'"
 """Complains of each line that begins with one of two words."""
-THREAD: Any = {"configurable": {"thread_id": "1"}}
-
-
-def write(path: str, text: str) -> AIMessage:
-    return call("write_file", file_path=path, content=text)
-
-
-LOOK = call("ls", path="/")
-
-
-class Work:
-    """An agent in a directory, whose model follows a script."""
-
-    def __init__(self, directory: Path, call_mode: CallMode, **checks: str | EditCheck) -> None:
-        self.directory = directory
-        self.backend: Any = LocalShellBackend(directory, env={"HOME": str(directory)})
-        self.call_mode = call_mode
-        self.warned: list[str] = []
-        self.patience = 0.0
-        self.checks = checks
-        self.saver = InMemorySaver()
-        self.middleware: EditCheckMiddleware | None = None
-        self.beside: list[Any] = []
-        self.asked: list[Asked] = []
-        self.result: dict[str, Any] = {}
-
-    def thinks(self, reply: Any) -> Callable[[Asked], Any]:
-        """Make a reply that comes when all checks that were begun before it have ended."""
-
-        def think(asked: Asked) -> Any:
-            for number in count(1):
-                try:
-                    self.backend.poll_command(f"command-{number}", wait=60)
-                except BackendError:
-                    return reply(asked) if callable(reply) else reply
-            raise AssertionError
-
-        return think
-
-    def turn(self, *script: Any, text: str = "Go on.", **options: Any) -> list[str]:
-        """Run a turn through a script that must be used up; return what the checks showed the model."""
-        with ScriptedModel(*map(self.thinks, script)) as model:
-            self.run(model, {"messages": [HumanMessage(text)]}, **options)
-        return self.shown(text)
-
-    def run(self, model: ScriptedModel, given: Any, **options: Any) -> None:
-        self.middleware = self.middleware or EditCheckMiddleware(
-            self.checks, patience=self.patience, warn=self.warned.append
-        )
-        agent = create_deep_agent(
-            model,
-            middleware=[self.middleware, *self.beside],
-            backend=self.backend,
-            checkpointer=self.saver,
-            **options,
-        )
-        self.asked = model.asked
-        self.result = self.call_mode.invoke(agent, given, THREAD)
-
-    def shown(self, text: str = "Go on.") -> list[str]:
-        messages: Sequence[Any] = self.result["messages"]
-        begun = max(at for at, each in enumerate(messages) if each.text == text)
-        return [each.text for each in messages[begun:] if is_news(each)]
-
-
-def is_news(message: Any) -> bool:
-    return message.additional_kwargs.get("lc_source") == "edit_checks"
 
 
 @pytest.fixture
@@ -327,10 +259,6 @@ def formatted(tmp_path: Path, call_mode: CallMode) -> Work:
     return Work(tmp_path, call_mode, format=EditCheck(line, files=["*.py"], formats=True, seconds=60))
 
 
-def results(work: Work) -> list[str]:
-    return [each.text for each in work.result["messages"] if each.type == "tool"]
-
-
 def test_a_formatted_file_can_be_written_and_edited_again(formatted: Work) -> None:
     formatted.turn(
         calls(
@@ -343,7 +271,7 @@ def test_a_formatted_file_can_be_written_and_edited_again(formatted: Work) -> No
         "Done.",
     )
 
-    shown = results(formatted)
+    shown = formatted.results()
     assert ["[format then formatted" in each for each in shown] == [True, True, False, True, False]
     assert f"formatted {formatted.directory}/a.py: its lines may differ" in shown[0]
     assert (formatted.directory / "notes of mine.py").read_text() == 'y = {"a": 1}\n'
@@ -355,7 +283,7 @@ def test_a_formatted_file_can_be_written_and_edited_again(formatted: Work) -> No
 def test_a_file_that_a_formatter_refuses_stays(formatted: Work) -> None:
     broken = write("/a.py", "def (\n")
     assert formatted.turn(broken, write("/a.py", "x = {'a':1}\n"), "Done.") == []
-    assert ["[format then" in each for each in results(formatted)] == [False, True]
+    assert ["[format then" in each for each in formatted.results()] == [False, True]
 
 
 class Neighbour(AgentMiddleware[Any, Any, Any]):
@@ -379,8 +307,8 @@ class Neighbour(AgentMiddleware[Any, Any, Any]):
 def test_what_somebody_else_changed_before_the_formatter_did_is_not_overwritten(formatted: Work) -> None:
     formatted.beside = [Neighbour(formatted.directory / "a.py")]
     formatted.turn(write("/a.py", "mine = 1\n"), write("/a.py", "mine = 2\n"), "Done.")
-    assert "[format then formatted" in results(formatted)[0]
-    assert "[stale_version]" in results(formatted)[1]
+    assert "[format then formatted" in formatted.results()[0]
+    assert "[stale_version]" in formatted.results()[1]
 
 
 def test_undo_takes_an_edit_back_with_what_the_formatter_did(formatted: Work, tmp_path: Path) -> None:
