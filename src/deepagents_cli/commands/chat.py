@@ -60,6 +60,9 @@ def add_place(parser: argparse.ArgumentParser) -> None:
 def add_mode(parser: argparse.ArgumentParser) -> None:
     """Let the mode be named."""
     parser.add_argument(
+        "--effort", metavar="LEVEL", help="how much the model reasons: low, medium, high, or what else it has"
+    )
+    parser.add_argument(
         "--mode", choices=MODES, help="what the agent may do without asking: see `deepagents -h`"
     )
 

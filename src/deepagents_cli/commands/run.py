@@ -102,6 +102,7 @@ async def _work(
         await place.open(model or agents.choose_model(arguments.model, place.setup.settings))
         thread = place.sessions.choose(place.directory, arguments.thread, latest=arguments.resume)
         with place.sessions.hold(thread):
+            await place.recall_effort(thread)
             task = session.Task(place, thread, await place.record.texts(thread), view.take, wanted)
             resumed, own = arguments.resume or text is None, model or arguments.model
             await _show(view, task, task.carry_out(text, resumed=resumed, with_model=not own), again)

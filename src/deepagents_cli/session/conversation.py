@@ -157,7 +157,7 @@ class Conversation:
         in_context = place.usage.in_context
         self.say(
             protocol.Status(
-                model=place.label,
+                model=f"{place.label} ({place.effort})" if place.effort else place.label,
                 mode=self.mode,
                 branch=place.project.branch(),
                 context=min(in_context / window, 1.0) if window and in_context else None,

@@ -27,6 +27,7 @@ _TABLES: Final = (
     "CREATE TABLE IF NOT EXISTS deepagents_breaks "
     "(thread_id TEXT NOT NULL, reason TEXT NOT NULL, count INTEGER NOT NULL, tokens INTEGER NOT NULL, "
     "PRIMARY KEY (thread_id, reason))",
+    "CREATE TABLE IF NOT EXISTS deepagents_effort (thread_id TEXT PRIMARY KEY, level TEXT)",
     "CREATE TABLE IF NOT EXISTS deepagents_changes "
     "(thread_id TEXT NOT NULL, path TEXT NOT NULL, text TEXT, known INTEGER NOT NULL, "
     "PRIMARY KEY (thread_id, path))",
@@ -146,6 +147,15 @@ class Record:
         """Return how often the cache of a thread was broken, and how many tokens that lost, by reason."""
         statement = "SELECT reason, count, tokens FROM deepagents_breaks WHERE thread_id = ?"
         return {reason: (count, tokens) for reason, count, tokens in await self._read(statement, thread)}
+
+    def save_effort(self, thread: str, level: str | None) -> None:
+        """Keep how much the model of a thread is to reason; `None` leaves that to its provider."""
+        self._change("INSERT OR REPLACE INTO deepagents_effort VALUES (?, ?)", (thread, level))
+
+    async def effort(self, thread: str) -> str | None:
+        """Return how much the model of a thread is to reason, where that was chosen."""
+        rows = await self._read("SELECT level FROM deepagents_effort WHERE thread_id = ?", thread)
+        return rows[0][0] if rows else None
 
     async def keep_before(self, thread: str, before: Mapping[str, Held]) -> None:
         """Keep what files held; what is kept already is older, and stays. It is saved when this returns."""

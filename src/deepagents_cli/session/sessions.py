@@ -52,6 +52,7 @@ _OF_CONVERSATIONS = (
     "deepagents_usage",
     "deepagents_breaks",
     "deepagents_changes",
+    "deepagents_effort",
 )
 
 

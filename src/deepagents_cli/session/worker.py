@@ -142,6 +142,7 @@ class Worker:
         with ExitStack() as held:
             held.enter_context(place.sessions.hold(thread))
             texts = await place.record.texts(thread)
+            await place.recall_effort(thread)
             self._held.close()
             self._held = held.pop_all()
         self._talk = Conversation(place, thread, texts, self._say, partial(self._enter, place))

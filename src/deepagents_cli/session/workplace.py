@@ -44,6 +44,7 @@ from deepagents_cli.session.agents import (
 from deepagents_cli.session.confined import access_for
 from deepagents_cli.session.driver import open_saver
 from deepagents_cli.session.editor import Editor
+from deepagents_cli.session.effort import set_effort
 from deepagents_cli.session.proposal import Proposal
 from deepagents_cli.session.record import Record
 from deepagents_cli.session.repository import Repository
@@ -91,6 +92,8 @@ class Workplace:
         self._resources.callback(self.record.close)
         self._policy: Policy | None = None
         self._others: dict[str, BaseChatModel | None] = {}
+        self.effort: str | None = None
+        """How much the model reasons, where that was chosen."""
 
     async def open(self, model: BaseChatModel | None = None, *, trust: bool = False) -> None:
         """Open the file of the checkpoints, and make the model and its backend.
@@ -110,6 +113,9 @@ class Workplace:
         self.servers = self._find_servers()
         self.servers.begin()
         self._set_model(model or await self._find_model())
+        self.effort = self.options.effort
+        if self.effort and not isinstance(self.model, _NoModel):
+            self.choose_effort(self.effort)
         self.saver = await open_saver(self.sessions.path)
 
     def _find_servers(self) -> Servers:
@@ -156,7 +162,26 @@ class Workplace:
 
     def choose_model(self, name: str) -> None:
         """Change the model; agents that are made from now on have it."""
+        effort = self.effort
         self._set_model(choose_model(name, self.setup.settings))
+        self.effort = None
+        if effort:
+            self._take_effort(effort)
+
+    def choose_effort(self, level: str | None) -> None:
+        """Change how much the model reasons, or leave that to its provider; for agents made from now on.
+
+        Raises:
+            CommandError: for a level that the model does not have.
+        """
+        self.model = set_effort(self._plain_model, level, self.label) if level else self._plain_model
+        self.effort = level
+        self._others.clear()
+
+    async def recall_effort(self, thread: str) -> None:
+        """Take the effort that was chosen in a thread, as far as this model has it."""
+        if not self.options.effort and (level := await self.record.effort(thread)):
+            self._take_effort(level)
 
     def model_for(self, name: str) -> BaseChatModel | None:
         """Return the model that a command from a file names; `None` where the one of the agent answers."""
@@ -194,13 +219,19 @@ class Workplace:
             mcp=self.servers.opened,
         )
 
+    def _take_effort(self, level: str) -> None:
+        try:
+            self.choose_effort(level)
+        except CommandError as error:
+            self.notify(f"The effort is left to the provider: {error}.")
+
     def _set_model(self, model: BaseChatModel) -> None:
         missing = model.missing if isinstance(model, _NoModel) else None
         if not missing:
             refuse_options(model, self.access, self.limits)
         backend, notice = choose_backend(self.project, model, self.access)
         self.notices = [*filter(None, [missing, notice, *self.setup.notices, describe_untrusted(self.setup)])]
-        self.model = model
+        self.model = self._plain_model = model
         self._others.clear()
         known = self._policy
         # Commands in the background belong to the backend, so it stays where it would be the same.

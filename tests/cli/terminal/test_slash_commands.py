@@ -60,6 +60,22 @@ def test_result_shows_all_of_what_a_call_has_returned(person: Person) -> None:
     person.sees(IDLE)
 
 
+@tells("effort")
+def test_the_effort_is_picked_and_stands_in_the_status_line(person: Person) -> None:
+    person.enters("/effort")
+    person.sees("^> default +now\n  low\n  medium\n  high$")
+    person.presses("Down", "Enter")
+    person.sees("^From now on local-server:scripted reasons with effort low")
+    person.sees(r"^local-server:scripted \(low\) ")
+    person.asks("Hi.", "Hello.")
+    person.sees("^Hello.")
+    assert person.server.requests[-1].body["reasoning_effort"] == "low"
+    person.enters("/effort most")
+    person.sees("'most' is not an effort of local-server:scripted; write low, medium, high")
+    person.enters("/effort default")
+    person.sees(r"^local-server:scripted · ")
+
+
 @tells("model")
 def test_another_model_is_picked(person: Person) -> None:
     person.server.models.append("other")

@@ -17,10 +17,12 @@ from langgraph.graph import END
 
 from deepagents.middleware.summarization import SummarizationMiddleware
 from deepagents.models.traits import input_window
+from deepagents_cli.errors import CommandError
 from deepagents_cli.project.models import find_models
 from deepagents_cli.protocol import Choice, Result
 from deepagents_cli.session.conversation import Conversation
 from deepagents_cli.session.driver import messages_in
+from deepagents_cli.session.effort import DEFAULT, effort_levels
 from deepagents_cli.session.slash.parts import SlashCommand
 from deepagents_cli.session.slash.project import describe_skills
 from deepagents_cli.session.steering import NODE
@@ -45,6 +47,27 @@ async def _model(talk: Conversation, name: str) -> Result:
     talk.driver.agent = talk.make_agent()
     talk.say_status()
     return Result(text=f"From now on {talk.workplace.label} answers.")
+
+
+async def _effort(talk: Conversation, level: str) -> Result:
+    place = talk.workplace
+    levels = effort_levels(place.model)
+    if not level and not levels:
+        raise CommandError(f"{place.label} has no levels of effort to choose from")
+    if not level:
+        present = place.effort or DEFAULT
+        return Result(
+            choices=[Choice(each, each, "now" if each == present else "") for each in (DEFAULT, *levels)]
+        )
+    talk.require_idle("change the effort")
+    chosen = None if level == DEFAULT else level
+    place.choose_effort(chosen)
+    talk.driver.agent = talk.make_agent()
+    place.record.save_effort(talk.thread, chosen)
+    talk.say_status()
+    if chosen is None:
+        return Result(text=f"From now on the provider of {place.label} chooses the effort.")
+    return Result(text=f"From now on {place.label} reasons with effort {chosen}.")
 
 
 async def _cost(talk: Conversation, arguments: str) -> Result:
@@ -153,6 +176,7 @@ def _money(cost: float | None) -> str:
 
 COMMANDS: Sequence[SlashCommand] = (
     SlashCommand("model", "show or change the model", "[PROVIDER:NAME]", _model),
+    SlashCommand("effort", "show or change how much the model reasons", "[low|medium|high|...]", _effort),
     SlashCommand("compact", "replace older messages by a summary now", "", _compact),
     SlashCommand("context", "show what fills the model's window", "", _context),
     SlashCommand("cost", "show tokens and cost by agent and model", "", _cost),
