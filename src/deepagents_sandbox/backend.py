@@ -253,7 +253,8 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
         )
 
     def _disk_roots(self) -> list[Path]:
-        return self._writable
+        # What is in a repository is git's to take back.
+        return [each for each in self._writable if each.name != ".git"]
 
     def _may_restore(self, path: Path, allowed: Allowed) -> bool:
         return self._find_may_change(allowed)(str(path))

@@ -30,7 +30,7 @@ class Held:
         """
         writable = [path for path, mode in given.items() if mode == "writable" and path.is_dir()]
         kept = [each for each in protected if not (allowed and each in allowed.unprotected)]
-        protections = [Protection.look(path, kept) for path in writable]
+        protections = [Protection.look(path, kept, writable) for path in writable]
         return cls(protections, Marks.look(allowed, given) if allowed else Marks.none())
 
     @property

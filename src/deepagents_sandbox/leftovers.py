@@ -43,10 +43,7 @@ _PAUSE: Final = 0.002
 @contextmanager
 def hold_devices() -> Generator[None]:
     """Give the devices of this machine back the modes that they had, if a command of root changed them."""
-    if os.geteuid():
-        yield
-        return
-    modes = _device_modes()
+    modes = {} if os.geteuid() else _device_modes()
     try:
         yield
     finally:
@@ -75,7 +72,8 @@ class Protection:
     """What must not be changed below a root: what is there, what must not be made, what is removed if it was.
 
     A path whose directory is missing too is not kept from being made, or `git init` could not work: what was
-    made there is gone after the call. Links cannot be held either; they are put back.
+    made there is gone after the call. Links cannot be held either; they are put back. A repository of this
+    root may lie in another place that is `writable`.
     """
 
     root: Path
@@ -84,13 +82,14 @@ class Protection:
     unborn: list[str] = field(default_factory=list[str])
     links: dict[str, str] = field(default_factory=dict[str, str])
     protected: Sequence[str] = ()
+    writable: Sequence[Path] = ()
     obeyed: Obeyed = field(default_factory=Obeyed)
     _noted: Sequence[Path] = ()
 
     @classmethod
-    def look(cls, root: Path, protected: Sequence[str]) -> Protection:
+    def look(cls, root: Path, protected: Sequence[str], writable: Sequence[Path]) -> Protection:
         """Look at what is there of the protected paths; no link on the way is followed."""
-        found = cls(root, protected=protected, obeyed=find_obeyed(root, protected))
+        found = cls(root, protected=protected, writable=writable, obeyed=find_obeyed(root, protected))
         for relative in found.obeyed.paths:
             # What a running command made is removed at its end, and with it the mount of another one on it.
             if running_unborn().has(root / relative):
@@ -173,12 +172,12 @@ class Protection:
                 self._put_back(relative, target)
         for relative in self.unborn:
             with suppress(OSError):
-                self._remove_new(relative)
+                self.remove_new(relative)
         in_git = [each.removeprefix(".git/") for each in self.protected if each.startswith(".git/")]
-        for git in find_new_repositories(self.root, self.obeyed.repositories) if in_git else ():
+        for place, git in find_new_repositories(self.root, self.obeyed.repositories, self.writable):
             for name in in_git:
                 with suppress(OSError):
-                    self._remove_new(f"{git}/{name}", git)
+                    (self if place == self.root else Protection(place)).remove_new(f"{git}/{name}", git)
 
     def _hold_placeholder(self, path: Path) -> int | None:
         """Make a placeholder, or take the one that is there; return its lock, which keeps it from removal.
@@ -219,7 +218,7 @@ class Protection:
                 remove(directory, name)
             os.symlink(target, name, dir_fd=directory)
 
-    def _remove_new(self, relative: str, repository: str = ".git") -> None:
+    def remove_new(self, relative: str, repository: str = ".git") -> None:
         """Remove what was made of a path that was not there, were it a link or a file on the way to it."""
         parts = relative.split("/")
         # Mostly nothing was made, and this raises. What a command has closed is opened below.

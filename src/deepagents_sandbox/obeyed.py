@@ -43,9 +43,11 @@ class Obeyed:
 def find_obeyed(top: Path, protected: Sequence[str]) -> Obeyed:
     """Return what is protected below a directory.
 
-    That is `protected`, what git reads in place of those in `.git`, and the environment of this Python.
+    That is `protected`, what git reads in place of those in `.git`, and the environment of this Python. Where
+    the directory is itself a `.git`, given to commands in a worktree of it, that is what git reads there.
     """
-    found = Obeyed({each: each.rpartition("/")[2] not in _NEVER_EMPTY for each in protected})
+    named = () if top.name == ".git" else protected
+    found = Obeyed({each: each.rpartition("/")[2] not in _NEVER_EMPTY for each in named})
     for prefix in (sys.prefix, sys.base_prefix):
         _add(found, top, Path(prefix), may_be_empty=False)
     names = [each.removeprefix(_IN_GIT) for each in protected if each.startswith(_IN_GIT)]
@@ -54,15 +56,19 @@ def find_obeyed(top: Path, protected: Sequence[str]) -> Obeyed:
     return found
 
 
-def find_new_repositories(top: Path, known: Collection[str]) -> Iterator[str]:
-    """Yield, as paths from a directory, the repositories of it that were not known.
+def find_new_repositories(
+    top: Path, known: Collection[str], within: Sequence[Path]
+) -> Iterator[tuple[Path, str]]:
+    """Yield the repositories of a directory that were not known: the place of each, and its path in that.
 
-    The submodules of each are looked for after it was yielded, when it names no programs any more.
+    `within` are the places where commands write. The submodules of each are looked for after it was yielded,
+    when it names no programs any more.
     """
     for git in _find_repositories(top):
         real = Path(os.path.realpath(git))
-        if str(real) not in known and top in real.parents:
-            yield real.relative_to(top).as_posix()
+        place = next((each for each in within if each in real.parents), None)
+        if str(real) not in known and place:
+            yield place, real.relative_to(place).as_posix()
 
 
 def _add_what_git_obeys(found: Obeyed, top: Path, names: Sequence[str]) -> None:
@@ -72,6 +78,8 @@ def _add_what_git_obeys(found: Obeyed, top: Path, names: Sequence[str]) -> None:
     repositories = list(_find_repositories(top))
     for git in repositories:
         found.repositories.add(os.path.realpath(git))
+        if git == top and top.name == ".git":
+            _add_what_belongs_to_others(found, top)
         for name in names:
             _add(found, top, git / name, may_be_empty=name not in _NEVER_EMPTY)
         for each in _list_in_worktrees(top, git):
@@ -79,6 +87,17 @@ def _add_what_git_obeys(found: Obeyed, top: Path, names: Sequence[str]) -> None:
     for git in repositories[:1]:
         for path, is_directory in _named_in_configuration(_find_work(top), git):
             _add(found, top, path, may_be_empty=is_directory)
+
+
+def _add_what_belongs_to_others(found: Obeyed, git: Path) -> None:
+    """Add what commands in a worktree of a repository do not change: what is checked out in the main tree.
+
+    No submodules are made there either: those are repositories too, and are looked for below work trees.
+    """
+    for name in ("HEAD", "index"):
+        _add(found, git, git / name, may_be_empty=False)
+    for each in (git, *git.glob("worktrees/*")):
+        _add(found, git, each / "modules", may_be_empty=True)
 
 
 def _add(found: Obeyed, top: Path, path: Path, *, may_be_empty: bool) -> None:

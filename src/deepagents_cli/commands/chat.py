@@ -14,7 +14,7 @@ from deepagents_cli.session.access import FLAGS, REPEATS
 from deepagents_cli.values import MODES, read_amount, read_count, read_number, read_price, read_seconds
 
 if TYPE_CHECKING:
-    from deepagents_cli.protocol import Open
+    from deepagents_cli.protocol import Open, Ready
     from deepagents_cli.values import Mode
     from deepagents_cli.views.chat.link import Link
 
@@ -74,6 +74,13 @@ def add_work(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--thread", metavar="NAME", help="use the session of this name or id; a new one gets the id"
+    )
+    parser.add_argument(
+        "--worktree",
+        nargs="?",
+        const="",
+        metavar="NAME",
+        help="work in a git worktree of its own, on a branch of this name",
     )
     add_use(parser)
     add_debug(parser)
@@ -172,15 +179,23 @@ def _converse(arguments: Namespace, worker: Sequence[str], typed: int) -> int:
 
     from deepagents_cli.views.chat.link import Link
     from deepagents_cli.views.chat.screen import Screen
+    from deepagents_cli.views.worktrees import leave_worktree
 
     opening = opening_of(arguments)
 
-    def start_again(thread: str | None, mode: Mode | None) -> Link:
-        present = replace(opening, thread=thread or opening.thread, mode=mode or opening.mode)
+    def start_again(ready: Ready | None, mode: Mode | None) -> Link:
+        present = replace(opening, mode=mode or opening.mode)
+        if ready is not None:
+            options = {**opening.options, "worktree": None}
+            present = replace(present, directory=ready.directory, thread=ready.thread, options=options)
         return Link(WorkerProcess(worker, raw=True), present)
 
     link, directory = Link(process, opening), Path(opening.directory)
-    return asyncio.run(Screen(start_again, link, directory, typed, arguments.write).run())
+    screen = Screen(start_again, link, directory, typed, arguments.write)
+    code = asyncio.run(screen.run())
+    if screen.talk.ready is not None:
+        leave_worktree(Path(screen.talk.ready.directory), asks=not code)
+    return code
 
 
 def opening_of(arguments: Namespace) -> Open:

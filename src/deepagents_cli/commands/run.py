@@ -25,9 +25,10 @@ with imported_when_run():
 
     from deepagents.models import endings
     from deepagents_cli import protocol
-    from deepagents_cli.session import agents, schema, usage, workplace
+    from deepagents_cli.session import agents, schema, usage, workplace, worktrees
     from deepagents_cli.session import task as session
     from deepagents_cli.views import task as views
+    from deepagents_cli.views import worktrees as leaving
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -95,12 +96,13 @@ async def _work(
     model: BaseChatModel | None,
 ) -> None:
     """Hold the session in this process until the view has seen its first turn."""
-    place = workplace.Workplace(
-        opening_of(arguments), lambda notice: view.take(protocol.Notice(notice)), lambda: None
-    )
+    opening, notice = worktrees.settle_place(opening_of(arguments))
+    place = workplace.Workplace(opening, lambda notice: view.take(protocol.Notice(notice)), lambda: None)
+    if notice:
+        place.notify(notice)
     try:
         await place.open(model or agents.choose_model(arguments.model, place.setup.settings))
-        thread = place.sessions.choose(place.directory, arguments.thread, latest=arguments.resume)
+        thread = place.sessions.choose(place.directory, opening.thread, latest=opening.resume)
         with place.sessions.hold(thread):
             await place.recall_effort(thread)
             task = session.Task(place, thread, await place.record.texts(thread), view.take, wanted)
@@ -109,6 +111,8 @@ async def _work(
     finally:
         await place.close()
         view.finish(partial(usage.describe_calls, place.usage.calls))
+    is_shown = not (arguments.json or arguments.quiet or view.stopped)
+    leaving.leave_worktree(place.directory, asks=is_shown and sys.stdin.isatty())
     if task.failure:
         raise task.failure
 

@@ -178,6 +178,7 @@ def _print_list(found: Sequence[sessions.Session], *, with_directory: bool) -> N
     for each in found:
         used = time.strftime("%Y-%m-%d %H:%M", time.localtime(each.used))
         where = f"  {one_line(str(each.directory))}" if with_directory else ""
+        where += f"  worktree {one_line(each.branch)}" if each.branch else ""
         sys.stdout.write(
             f"{each.id}  {used}  {each.size / _MEGABYTE:6.1f} MB{where}  {one_line(each.name)}\n"
         )

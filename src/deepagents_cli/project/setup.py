@@ -28,6 +28,7 @@ from deepagents_cli.project.settings import (
     user_file,
     widens,
 )
+from deepagents_cli.project.worktrees import find_worktree
 from deepagents_cli.text import clean, one_line
 
 
@@ -157,6 +158,8 @@ def _digest(items: Sequence[Item]) -> str:
 
 
 def _is_trusted(settings: Settings, project: Project, digest: str) -> bool:
-    """A subdirectory of a trusted repository is trusted too, as long as it brings nothing else."""
+    """A subdirectory or worktree of a trusted repository is trusted too, if it brings nothing else."""
     places = {project.directory.resolve(), project.root.resolve()}
+    if linked := find_worktree(project.directory.resolve()):
+        places.add(linked.main)
     return any(each.digest == digest and each.directory in places for each in settings.trusted)

@@ -42,6 +42,7 @@ from deepagents_cli.project.settings import NOTHING_SET, Settings, merge, read_u
 from deepagents_cli.project.settings_file import add_permission, remove_permission
 from deepagents_cli.project.setup import Setup
 from deepagents_cli.project.state import state_dir
+from deepagents_cli.project.worktrees import find_worktree
 from deepagents_cli.session.access import Access
 from deepagents_cli.session.schema import FitAnswer
 from deepagents_cli.values import default_retries
@@ -193,12 +194,15 @@ def choose_backend(
     brought = [*project.memory(), *project.skills(), *plugins]
     further = [each for each in brought if not each.is_relative_to(directory)]
     read = [*access.read, *further]
+    # Git keeps a worktree in the repository of the main tree, so its commands write there.
+    linked = find_worktree(directory)
+    write = [*access.write, *([linked.repository] if linked and linked.path == directory else [])]
     try:
         made = make_sandbox(
             directory,
             network=access.network,
             read=read,
-            write=access.write,
+            write=write,
             asks_hosts=access.asks_hosts,
         )
         return made, None

@@ -40,9 +40,14 @@ _LONGEST_SHOWN: Final = 20_000
 
 
 class Enter(Protocol):
-    """Opens another thread in the place of this one, which stays open where another process works in that."""
+    """Opens another thread, which may be of another directory, in the place of this one.
 
-    def __call__(self, thread: str, /, *, resumed: bool) -> Awaitable[None]: ...
+    This one stays open where another process works in that.
+    """
+
+    def __call__(
+        self, thread: str, /, *, resumed: bool, directory: Path | None = None
+    ) -> Awaitable[None]: ...
 
 
 class Conversation:

@@ -43,6 +43,10 @@ BUSY_SECONDS = 30.0
 _TABLE = """CREATE TABLE IF NOT EXISTS deepagents_threads (
     thread_id TEXT PRIMARY KEY, directory TEXT NOT NULL, used REAL NOT NULL
 )"""
+_WORKTREES = """CREATE TABLE IF NOT EXISTS deepagents_worktrees (
+    directory TEXT PRIMARY KEY, origin TEXT NOT NULL, branch TEXT NOT NULL
+)"""
+"""Directories in worktrees that were made for sessions, and where each was asked for."""
 _LONGEST_NAME = 80
 _OF_CHECKPOINTS = ("checkpoints", "writes")
 _VALUES = {"checkpoints": "checkpoint", "writes": "value"}
@@ -58,13 +62,18 @@ _OF_CONVERSATIONS = (
 
 @dataclass(frozen=True)
 class Session:
-    """A thread as people know it; `used` is in seconds since 1970, `size` in bytes of its checkpoints."""
+    """A thread as people know it; `used` is in seconds since 1970, `size` in bytes of its checkpoints.
+
+    `branch` is that of the worktree which was made for it, and `origin` the directory where it was asked for.
+    """
 
     id: str
     name: str
     directory: Path
     used: float
     size: int
+    branch: str = ""
+    origin: Path | None = None
 
 
 def new_thread_id() -> str:
@@ -94,6 +103,7 @@ class Sessions:
                 # So that a run can write while another reads, from any number of processes.
                 database.execute("PRAGMA journal_mode=WAL")
                 database.execute(_TABLE)
+                database.execute(_WORKTREES)
                 add_column(database, "deepagents_threads", "name", "TEXT NOT NULL DEFAULT ''")
                 add_column(database, "deepagents_threads", "turn", "INTEGER NOT NULL DEFAULT 0")
         except (OSError, sqlite3.DatabaseError) as error:
@@ -134,18 +144,48 @@ class Sessions:
             return (database.execute(statement, (thread,)).fetchone() or ("",))[0]
 
     def find_all(self, directory: Path | None = None) -> list[Session]:
-        """Return the sessions of a directory, or all, those used last first."""
+        """Return the sessions of a directory and of its worktrees, or all, those used last first."""
         with self._open() as database:
             rows = database.execute(
-                "SELECT thread_id, name, directory, used FROM deepagents_threads "
-                "WHERE directory = :place OR :place IS NULL ORDER BY turn DESC, used DESC",
+                "SELECT thread_id, name, directory, used, branch, origin FROM deepagents_threads "
+                "LEFT JOIN deepagents_worktrees USING (directory) "
+                "WHERE directory = :place OR origin = :place OR :place IS NULL "
+                "ORDER BY turn DESC, used DESC",
                 {"place": None if directory is None else str(directory)},
             ).fetchall()
             sizes = _sizes(database)
         return [
-            Session(thread, name, Path(place), used, sizes.get(thread, 0))
-            for thread, name, place, used in rows
+            Session(
+                thread, name, Path(place), used, sizes.get(thread, 0), branch or "", origin and Path(origin)
+            )
+            for thread, name, place, used, branch, origin in rows
         ]
+
+    def note_worktree(self, directory: Path, origin: Path, branch: str) -> None:
+        """Remember that a directory lies in a worktree that was made for sessions of another directory."""
+        with self._open() as database:
+            database.execute(
+                "INSERT OR REPLACE INTO deepagents_worktrees VALUES (?, ?, ?)",
+                (str(directory), str(origin), branch),
+            )
+
+    def find_origin(self, directory: Path) -> tuple[Path, str] | None:
+        """Return where the worktree of a directory was asked for, and its branch; `None` for other ones."""
+        with self._open() as database:
+            statement = "SELECT origin, branch FROM deepagents_worktrees WHERE directory = ?"
+            found = database.execute(statement, (str(directory),)).fetchone()
+        return (Path(found[0]), found[1]) if found else None
+
+    def forget_worktree(self, directory: Path) -> None:
+        """Let the sessions of a worktree that is gone with its branch go on where it was asked for."""
+        with self._open() as database:
+            database.execute(
+                "UPDATE deepagents_threads SET directory = (SELECT origin FROM deepagents_worktrees WHERE "
+                "directory = :place) WHERE directory = :place AND EXISTS (SELECT 1 FROM deepagents_worktrees "
+                "WHERE directory = :place)",
+                {"place": str(directory)},
+            )
+            database.execute("DELETE FROM deepagents_worktrees WHERE directory = ?", (str(directory),))
 
     def find(self, wanted: str, directory: Path | None = None) -> Session:
         """Return the one thread with this id, this name, or an id that begins so.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from asyncio import to_thread
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from deepagents.events import RunFailed, RunStarted, RunStopped
@@ -74,5 +75,5 @@ class Task(Conversation):
         if failure:
             self.show(RunFailed(type(failure).__name__, str(failure)))
 
-    async def _stay(self, thread: str, /, *, resumed: bool) -> None:
+    async def _stay(self, thread: str, /, *, resumed: bool, directory: Path | None = None) -> None:
         raise CommandError("A task stays in its session")

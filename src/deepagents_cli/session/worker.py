@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
-from asyncio import Future, Queue, create_task, get_running_loop, sleep
+from asyncio import Future, Queue, create_task, get_running_loop, sleep, to_thread, wait
 from collections.abc import Callable
-from contextlib import AsyncExitStack, ExitStack
+from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from time import monotonic
 from typing import Final
 
@@ -25,6 +27,7 @@ from deepagents_cli.session.editor import Editor
 from deepagents_cli.session.sessions import InUse
 from deepagents_cli.session.slash import carry_out, list_commands
 from deepagents_cli.session.workplace import Workplace
+from deepagents_cli.session.worktrees import settle_place
 
 logger = logging.getLogger(__name__)
 _MOST_SECONDS: Final = 15.0
@@ -45,7 +48,8 @@ class Worker:
         self._talk: Conversation | None = None
         self._held = ExitStack()
         """The thread that is open, for no other process."""
-        self._places = AsyncExitStack()
+        self._place: Workplace | None = None
+        self._opening: protocol.Open | None = None
 
     def take(self, message: protocol.ToWorker) -> None:
         """Take a message of the screen."""
@@ -64,10 +68,13 @@ class Worker:
     async def close(self) -> None:
         """Stop the turn, and finish writing."""
         self._task.cancel()
+        # What it was opening is closed by itself.
+        await wait([self._task])
         if self._talk is not None:
             await self._talk.turns.end()
         self._held.close()
-        await self._places.aclose()
+        if self._place is not None:
+            await self._place.close()
 
     async def _carry_out_orders(self) -> None:
         while True:
@@ -99,19 +106,32 @@ class Worker:
             await carry_out(self._talk, order)
 
     async def _open(self, order: protocol.Open) -> None:
+        is_resumed = bool(order.thread) or order.resume
+        order, notice = await to_thread(settle_place, order)
+        self._opening = order
+        self._place = place = await self._open_place(order)
+        if notice:
+            self._say(protocol.Notice(notice))
+        thread = place.sessions.choose(place.directory, order.thread, latest=order.resume)
+        await self._enter_once_free(place, thread, resumed=is_resumed)
+        place.repository.look(place.project)
+
+    async def _open_place(self, order: protocol.Open) -> Workplace:
         place = Workplace(
             order, lambda text: self._say(protocol.Notice(text)), self._say_status, self._editor
         )
-        self._places.push_async_callback(place.close)
-        trust = False
-        if place.setup.items and not place.setup.trusted:
-            items = [each.show() for each in place.setup.items]
-            self._say(protocol.Trust(str(place.directory), items))
-            trust = await self._trust
-        await place.open(trust=trust)
-        thread = place.sessions.choose(place.directory, order.thread, latest=order.resume)
-        await self._enter_once_free(place, thread, resumed=bool(order.thread) or order.resume)
-        place.repository.look(place.project)
+        try:
+            trust = False
+            if place.setup.items and not place.setup.trusted:
+                items = [each.show() for each in place.setup.items]
+                self._trust = get_running_loop().create_future()
+                self._say(protocol.Trust(str(place.directory), items))
+                trust = await self._trust
+            await place.open(trust=trust)
+        except BaseException:
+            await place.close()
+            raise
+        return place
 
     async def _enter_once_free(self, place: Workplace, thread: str, *, resumed: bool) -> None:
         """Open a thread; the worker of a screen that was killed may hold it until all is saved."""
@@ -133,12 +153,17 @@ class Worker:
                     raise
             await sleep(_BETWEEN)
 
-    async def _enter(self, place: Workplace, thread: str, *, resumed: bool) -> None:
-        """Open a thread, and tell the screen.
+    async def _enter(
+        self, place: Workplace, thread: str, *, resumed: bool, directory: Path | None = None
+    ) -> None:
+        """Open a thread, of another directory where one is named, and tell the screen.
 
         Raises:
             CommandError: when another process works in it; the present one stays open then.
         """
+        if directory not in (None, place.directory):
+            await self._move(place, directory, thread, resumed=resumed)
+            return
         with ExitStack() as held:
             held.enter_context(place.sessions.hold(thread))
             texts = await place.record.texts(thread)
@@ -147,6 +172,22 @@ class Worker:
             self._held = held.pop_all()
         self._talk = Conversation(place, thread, texts, self._say, partial(self._enter, place))
         await self._talk.begin(list_commands(place.setup.commands), resumed=resumed)
+
+    async def _move(self, place: Workplace, directory: Path, thread: str, *, resumed: bool) -> None:
+        """Open a thread of another directory, with the model and the mode of the present one."""
+        assert self._opening is not None, "a place is open"
+        order = replace(
+            self._opening, directory=str(directory), model=place.named, mode=place.policy.mode, thread=thread
+        )
+        there = await self._open_place(order)
+        try:
+            await self._enter(there, thread, resumed=resumed)
+        except BaseException:
+            await there.close()
+            raise
+        self._place = there
+        there.repository.look(there.project)
+        await place.close()
 
     def _say_status(self) -> None:
         if self._talk is not None:

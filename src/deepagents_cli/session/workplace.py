@@ -77,7 +77,8 @@ class Workplace:
         self.options = Namespace(**opened.options, mode=opened.mode, price=opened.price)
         self.directory = directory
         self.setup = load_setup(Project(directory, Path.home()))
-        self._named = opened.model
+        self.named = opened.model
+        """The model that was asked for, if one was."""
         self.sessions = editor.sessions if editor else Sessions(state_dir())
         self.record = Record(self.sessions.path)
         self.usage = UsageCounter(self.record, changed)
@@ -130,9 +131,9 @@ class Workplace:
     async def _find_model(self) -> BaseChatModel:
         settings = self.setup.settings
         try:
-            return choose_model(self._named, settings)
+            return choose_model(self.named, settings)
         except UnknownModel as error:
-            named = bool(self._named or settings.model or os.environ.get("DEEPAGENTS_MODEL"))
+            named = bool(self.named or settings.model or os.environ.get("DEEPAGENTS_MODEL"))
             return _NoModel(missing=await to_thread(_say_missing, error, named=named))
 
     @property
@@ -164,6 +165,7 @@ class Workplace:
         """Change the model; agents that are made from now on have it."""
         effort = self.effort
         self._set_model(choose_model(name, self.setup.settings))
+        self.named = name
         self.effort = None
         if effort:
             self._take_effort(effort)

@@ -18,6 +18,7 @@ from deepagents_cli.session.export import as_json, as_markdown, fork
 from deepagents_cli.session.proposal import Proposal
 from deepagents_cli.session.sessions import Session, new_thread_id
 from deepagents_cli.session.slash.parts import SlashCommand, propose
+from deepagents_cli.session.worktrees import begin_worktree, return_to
 from deepagents_cli.text import one_line
 from deepagents_cli.values import MODES
 
@@ -48,13 +49,17 @@ async def _new(talk: Conversation, arguments: str) -> Result:
 
 async def _resume(talk: Conversation, wanted: str) -> Result:
     sessions, directory = talk.workplace.sessions, talk.workplace.directory
+    # Those of the main tree and its worktrees belong together.
+    if made := await to_thread(sessions.find_origin, directory):
+        directory = made[0]
     if wanted:
         talk.require_idle("open another session")
         found = await to_thread(sessions.find, wanted, directory)
         if found.id == talk.thread:
             return Result(text="This session is open.")
-        await talk.enter(found.id, resumed=True)
-        return Result()
+        place, notice = await to_thread(return_to, sessions, found)
+        await talk.enter(found.id, resumed=True, directory=place)
+        return Result(text=notice)
     listed = await to_thread(sessions.find_all, directory)
     others = [each for each in listed if each.id != talk.thread]
     if not others:
@@ -64,11 +69,20 @@ async def _resume(talk: Conversation, wanted: str) -> Result:
             Choice(
                 each.id,
                 one_line(each.name) or each.id,
-                time.strftime("%Y-%m-%d %H:%M", time.localtime(each.used)),
+                time.strftime("%Y-%m-%d %H:%M", time.localtime(each.used))
+                + (f", worktree {each.branch}" if each.branch else ""),
             )
             for each in others
         ]
     )
+
+
+async def _worktree(talk: Conversation, name: str) -> Result:
+    talk.require_idle("begin a session in a worktree")
+    sessions, thread = talk.workplace.sessions, new_thread_id()
+    place, notice = await to_thread(begin_worktree, sessions, talk.workplace.directory, thread, name)
+    await talk.enter(thread, resumed=False, directory=place)
+    return Result(text=f"A new session, in the {notice}." if notice else f"A new session, in {place}.")
 
 
 async def _rename(talk: Conversation, name: str) -> Result:
@@ -131,6 +145,7 @@ def _current(talk: Conversation) -> Session:
 COMMANDS: Final = (
     SlashCommand("mode", "show or change what is asked about", "[ask|auto|plan|full]", _mode),
     SlashCommand("new", "begin a new session", "", _new),
+    SlashCommand("worktree", "begin a new session in a git worktree of its own", "[NAME]", _worktree),
     SlashCommand("sessions", "list the sessions of this directory, to open one", "[NAME]", _resume),
     SlashCommand("resume", "open another session", "[NAME]", _resume),
     SlashCommand("rename", "give this session another name", "NAME", _rename),

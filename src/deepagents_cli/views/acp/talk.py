@@ -27,7 +27,7 @@ from deepagents_cli.views.acp.prompts import Block, PromptReader
 from deepagents_cli.views.acp.questions import Pending, ask_client
 
 FAILED: Final = -32603
-_HIDDEN: Final = frozenset({"new", "sessions", "resume", "fork", "clear", "theme"})
+_HIDDEN: Final = frozenset({"new", "sessions", "resume", "fork", "clear", "theme", "worktree"})
 """Commands that open another session in the place of this one, which an editor does itself."""
 _STYLE: Final = re.compile(r"\x1b\[[0-9;]*m")
 _LONGEST_OUTPUT: Final = 8_000

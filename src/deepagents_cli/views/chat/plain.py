@@ -25,6 +25,7 @@ from deepagents_cli.views.chat.theme import find_look
 from deepagents_cli.views.chat.thinking import Thinking
 from deepagents_cli.views.editor import find_editor
 from deepagents_cli.views.lines import Lines
+from deepagents_cli.views.worktrees import leave_worktree
 
 _AGAIN: Final = 2.0
 _WIDTH: Final = 80
@@ -33,7 +34,11 @@ _WIDTH: Final = 80
 def talk(opening: Open, worker: Sequence[str]) -> int:
     """Talk by lines until the person leaves; return the exit code."""
     link = Link(WorkerProcess(worker), opening)
-    return asyncio.run(_Plain(link, Path(opening.directory), opening.options["write"]).run())
+    plain = _Plain(link, Path(opening.directory), opening.options["write"])
+    code = asyncio.run(plain.run())
+    if plain.talk.ready is not None:
+        leave_worktree(Path(plain.talk.ready.directory), asks=not code)
+    return code
 
 
 class _Plain(Lines):

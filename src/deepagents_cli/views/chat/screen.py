@@ -17,7 +17,7 @@ from prompt_toolkit.output import ColorDepth
 
 from deepagents_cli.errors import Exit
 from deepagents_cli.project.settings import merge, read_user
-from deepagents_cli.protocol import Choice, ToScreen, Whole
+from deepagents_cli.protocol import Choice, Ready, ToScreen, Whole
 from deepagents_cli.text import one_line
 from deepagents_cli.values import Mode
 from deepagents_cli.views.chat.chat import Chat
@@ -36,7 +36,7 @@ from deepagents_cli.views.chat.theme import ask_background, find_look
 from deepagents_cli.views.chat.thinking import Thinking
 from deepagents_cli.views.editor import edit_text, find_editor
 
-Start: TypeAlias = Callable[[str | None, Mode | None], Link]
+Start: TypeAlias = Callable[[Ready | None, Mode | None], Link]
 """Starts another worker, with the thread and the mode that are open."""
 _SPIN: Final = 0.1
 _AGAIN: Final = 2.0
@@ -412,10 +412,9 @@ class Screen:
 
     def _begin_again(self) -> None:
         self._link.close()
-        thread = self.talk.ready.thread if self.talk.ready else None
         mode = self.talk.status.mode if self.talk.status else None
         # To start in mode full gives commands more than to choose it later.
-        self._link = self._start(thread, mode if mode != "full" else None)
+        self._link = self._start(self.talk.ready, mode if mode != "full" else None)
         self.talk.reopen(self._link.send)
         self._link.attach(asyncio.get_running_loop(), self._take, self._ended)
 
