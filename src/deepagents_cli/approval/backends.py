@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from asyncio import to_thread
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
+from pathlib import Path
 from shlex import quote
 from shutil import which
+from threading import Condition
 from typing import Any, Final, NamedTuple
 
 from deepagents.backends.capabilities import Capabilities
-from deepagents.backends.filesystem import FilesystemBackend
+from deepagents.backends.filesystem import Buffers, FilesystemBackend
 from deepagents.backends.local_shell import LocalShellBackend
 from deepagents.backends.protocol import OnOutput
 from deepagents.backends.results import ExecuteResponse
@@ -48,6 +52,54 @@ class Started(NamedTuple):
     is_free: bool
 
 
+class Quiet(Buffers):
+    """Asks a program that opens files by their names only while no confined command runs.
+
+    A command could put a link in the way between the check of a path and its use, and so lead that program,
+    which is not confined, to any file of this person. Otherwise files are used as they are on disk.
+    """
+
+    def __init__(self, buffers: Buffers, is_running: Callable[[], bool]) -> None:
+        self._buffers = buffers
+        self._is_running = is_running
+        self._changed = Condition()
+        self._commands = self._uses = 0
+
+    def read(self, path: Path) -> str | None:
+        """Return the text that is shown of a file."""
+        with self._use() as is_quiet:
+            return self._buffers.read(path) if is_quiet else None
+
+    def write(self, path: Path, text: str) -> bool:
+        """Make text the content of a file."""
+        with self._use() as is_quiet:
+            return is_quiet and self._buffers.write(path, text)
+
+    @contextmanager
+    def command(self) -> Generator[None]:
+        """Keep that program from files while a command runs; it ends what it has begun first."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._uses)
+            self._commands += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._commands -= 1
+
+    @contextmanager
+    def _use(self) -> Generator[bool]:
+        with self._changed:
+            is_quiet = not (self._commands or self._is_running())
+            self._uses += is_quiet
+        try:
+            yield is_quiet
+        finally:
+            with self._changed:
+                self._uses -= is_quiet
+                self._changed.notify_all()
+
+
 class GuardedSandbox(LocalSandbox):
     """A sandbox in which each command finds what `access_of` its text allows.
 
@@ -66,6 +118,19 @@ class GuardedSandbox(LocalSandbox):
         self.access_of, self.reaches = (lambda _: None), (lambda _: False)
         self.started: dict[str, Started] = {}
         """The commands that were started in the background, by their ids."""
+        self._quiet: Quiet | None = None
+
+    def use_buffers(self, buffers: Buffers) -> None:
+        """Read and write text files as another program shows them, while no command runs."""
+        self._quiet = Quiet(buffers, self._runs_in_background)
+        super().use_buffers(self._quiet)
+
+    def _runs_in_background(self) -> bool:
+        for command_id in [*self.started]:
+            with suppress(BackendError):
+                if self.poll_command(command_id).exit_code is None:
+                    return True
+        return False
 
     def may_reach(self, host: str) -> bool:
         """Return whether the policy lets commands reach a host that was not named at the start."""
@@ -128,15 +193,20 @@ class GuardedSandbox(LocalSandbox):
     ) -> ExecuteResponse:
         """Run a command; cancelling this ends it."""
         access = self.access_of(command)
-        return await super().aexecute(command, timeout=timeout, on_output=on_output, allowed=access)
+        with ExitStack() as running:
+            if self._quiet is not None:
+                # What it waits for needs the loop.
+                await to_thread(running.enter_context, self._quiet.command())
+            return await super().aexecute(command, timeout=timeout, on_output=on_output, allowed=access)
 
     def start_command(
         self, command: str, *, timeout: int | None = None, allowed: CommandAccess | None = None
     ) -> str:
         """Start a command in the background, and return its id."""
         access = self.access_of(command)
-        command_id = super().start_command(command, timeout=timeout, allowed=access)
-        self.started[command_id] = Started(command, is_free=access is not None and not access.rules)
+        with self._quiet.command() if self._quiet else nullcontext():
+            command_id = super().start_command(command, timeout=timeout, allowed=access)
+            self.started[command_id] = Started(command, is_free=access is not None and not access.rules)
         return command_id
 
 

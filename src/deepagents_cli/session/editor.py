@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from deepagents.backends.filesystem import Buffers
 from deepagents_cli.project.servers import Server
 from deepagents_cli.session.sessions import Sessions
 
@@ -13,8 +14,9 @@ from deepagents_cli.session.sessions import Sessions
 class Editor:
     """An editor: its sessions are in one process, so they share the register, with its locks.
 
-    `servers` are the MCP servers that it hands over, which its person has chosen.
+    `servers` are the MCP servers that it names, which its person has chosen. `files` are its buffers.
     """
 
     sessions: Sessions
     servers: Sequence[Server] = ()
+    files: Buffers | None = None

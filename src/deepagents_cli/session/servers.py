@@ -92,6 +92,14 @@ class Servers:
             return
         self._starting = asyncio.create_task(self._start(self.opened))
 
+    @property
+    def has_confined(self) -> bool:
+        """Whether any of them runs in the sandbox."""
+        return any(
+            "command" in each.entry and any(fnmatchcase(name, pattern) for pattern in self._confined)
+            for name, each in self.found.items()
+        )
+
     async def _start(self, servers: MCPServers) -> None:
         with suppress(ToolFailure):
             await servers.astart()

@@ -17,6 +17,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatResult
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
+from deepagents.backends.filesystem import FilesystemBackend
 from deepagents.errors import UnknownModel
 from deepagents.limits import Limits
 from deepagents.middleware.finish_check import FinishCheckMiddleware
@@ -239,8 +240,8 @@ class Workplace:
         # Commands in the background belong to the backend, so it stays where it would be the same.
         if known is not None and type(backend) is type(known.backend):
             backend = known.backend
-        elif isinstance(backend, AbstractContextManager):
-            self._resources.enter_context(backend)
+        else:
+            self._prepare(backend)
         if known is None:
             self._policy = make_policy(
                 backend, self.project, self.access, model, yes=self.options.yes, servers=self.servers.found
@@ -248,6 +249,13 @@ class Workplace:
         else:
             # The same policy, with the mode and the rules of this session.
             known.backend, known.watched = backend, is_local(model)
+
+    def _prepare(self, backend: FilesystemBackend) -> None:
+        if isinstance(backend, AbstractContextManager):
+            self._resources.enter_context(backend)
+        # A server in the sandbox could lead an editor to any file, as a command could.
+        if self.editor and self.editor.files and not self.servers.has_confined:
+            backend.use_buffers(self.editor.files)
 
 
 class _NoModel(BaseChatModel):

@@ -19,6 +19,7 @@ from deepagents.backends import operations as ops
 from deepagents.backends._query import Query
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.filesystem import reading, search
+from deepagents.backends.filesystem.buffers import Buffers
 from deepagents.backends.filesystem.pages import LineMarks
 from deepagents.backends.filesystem.paths import HostPaths, Paths, ResolvedPath, StaysBelow, VirtualPaths
 from deepagents.backends.filesystem.writing import Writer
@@ -74,6 +75,7 @@ class FilesystemBackend(TransferBackend):
         self.max_file_size_bytes = int(max_file_size_mb * 1024 * 1024)
         self._paths: Paths = VirtualPaths(self.cwd) if virtual_mode else HostPaths(self.cwd)
         self._writer = Writer(self.max_file_size_bytes)
+        self._buffers: Buffers | None = None
         self._marks = LineMarks()
         # Nothing that is in it is run outside of a sandbox.
         note_changeable(self, [self.cwd])
@@ -97,6 +99,13 @@ class FilesystemBackend(TransferBackend):
         resolved = self._paths.resolve(path)
         return resolved.name_of(resolved.real_parts())
 
+    def use_buffers(self, buffers: Buffers) -> None:
+        """Read and write text files as another program shows them, where they are there.
+
+        Listings and searches are of what is saved, and so is what commands find.
+        """
+        self._buffers = self._writer.buffers = buffers
+
     async def _perform(self, op: Operation) -> Any:
         def work() -> Any:
             return self._do(op)
@@ -118,7 +127,8 @@ class FilesystemBackend(TransferBackend):
                 return reading.ls(self._resolve(op, op.path), MOST_FOR_HINT if op.hint else None)
             case ops.Read():
                 path = self._resolve(op, op.path)
-                return reading.read(path, op.offset, op.limit, self.max_file_size_bytes, self._marks)
+                buffers = self._find_buffers(path)
+                return reading.read(path, op.offset, op.limit, self.max_file_size_bytes, self._marks, buffers)
             case ops.CommandOperation():
                 raise NotImplementedError(f"{type(self).__name__} does not implement {op.method}()")
             case _:
@@ -126,18 +136,17 @@ class FilesystemBackend(TransferBackend):
 
     def _change(self, op: Any) -> WriteResult | EditResult | DeleteResult:
         path = self._resolve(op, op.path)
+        writer = self._writer_for(path)
         if self.artifacts_folder and isinstance(op, (ops.Write, ops.Append)):
             self._hide_artifacts(path)
         match op:
             case ops.Write():
                 like = None if op.mode_of is None else self._resolve(op, op.mode_of)
-                return self._writer.write(
-                    path, op.content, op.expected_version, creates=op.creates, like=like
-                )
+                return writer.write(path, op.content, op.expected_version, creates=op.creates, like=like)
             case ops.Append():
                 return WriteResult(path=path.shown, version=self._writer.append(path, op.content))
             case ops.Edit():
-                count, version = self._writer.edit(path, op.edits, op.expected_version)
+                count, version = writer.edit(path, op.edits, op.expected_version)
                 return EditResult(path=path.shown, occurrences=count, version=version)
             case _:
                 self._writer.delete(path, self._paths.is_undeletable)
@@ -168,14 +177,16 @@ class FilesystemBackend(TransferBackend):
             resolved = self._resolve(op, path)
             if self.artifacts_folder:
                 self._hide_artifacts(resolved)
-            self._writer.write_bytes(resolved, content)
+            self._writer_for(resolved).write_bytes(resolved, content)
         except BackendError as error:
             return FileUploadResponse(path, transfer_error(error))
         return FileUploadResponse(path)
 
     def _download(self, op: Operation, path: str, most: int | None) -> FileDownloadResponse:
         try:
-            return FileDownloadResponse(path, reading.download(self._resolve(op, path), most))
+            resolved = self._resolve(op, path)
+            content = reading.download(resolved, most, self._find_buffers(resolved))
+            return FileDownloadResponse(path, content)
         except BackendError as error:
             return FileDownloadResponse(path, error=transfer_error(error))
 
@@ -185,6 +196,14 @@ class FilesystemBackend(TransferBackend):
         if self.artifacts_folder and op.right == "write" and self._is_artifact(resolved.shown):
             allowed = StaysBelow(self._artifacts_root, allowed)
         return replace(resolved, operation=op.right, allowed=allowed)
+
+    def _find_buffers(self, path: ResolvedPath) -> Buffers | None:
+        is_own = self.artifacts_folder and self._is_artifact(path.shown)
+        return None if is_own else self._buffers
+
+    def _writer_for(self, path: ResolvedPath) -> Writer:
+        buffers = self._find_buffers(path)
+        return self._writer if buffers is self._writer.buffers else replace(self._writer, buffers=buffers)
 
     def _is_artifact(self, shown: str) -> bool:
         return is_within(shown, self._artifacts_root)
@@ -200,7 +219,7 @@ class FilesystemBackend(TransferBackend):
         with suppress(BackendError):
             is_there = reading.download(ignores) == _IGNORE_ALL
         if not is_there:
-            self._writer.write_bytes(ignores, _IGNORE_ALL)
+            self._writer_for(ignores).write_bytes(ignores, _IGNORE_ALL)
 
     def _find_passed_over(self, start: str, glob: str) -> str | None:
         """Return where the artifacts lie below the start of a search that does not name them."""

@@ -9,11 +9,13 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import islice
+from pathlib import Path
 
-from deepagents._text import format_size
+from deepagents._text import format_size, window
 from deepagents.backends._bytes import code_of, is_binary, is_temporary, version_of
 from deepagents.backends._refusals import not_a_file, not_listable
 from deepagents.backends.filedata import MAX_VIDEO_INPUT_BYTES, FileKind, file_kind
+from deepagents.backends.filesystem.buffers import Buffers, find_unsaved, text_version
 from deepagents.backends.filesystem.confined_dir import explain, translate_os_errors
 from deepagents.backends.filesystem.pages import LineMarks, read_all, read_first, read_head, read_page
 from deepagents.backends.filesystem.paths import ResolvedPath
@@ -21,7 +23,14 @@ from deepagents.backends.results import FileData, FileInfo, LsResult, ReadResult
 from deepagents.errors import BackendError
 
 
-def read(path: ResolvedPath, offset: int, limit: int, largest: int, marks: LineMarks) -> ReadResult:
+def read(
+    path: ResolvedPath,
+    offset: int,
+    limit: int,
+    largest: int,
+    marks: LineMarks,
+    buffers: Buffers | None = None,
+) -> ReadResult:
     """Read a page of text, or anything else whole as base64."""
     with translate_os_errors(f"File '{path.shown}'", "reading", path.hint), open_file(path) as fd:
         about = os.fstat(fd)
@@ -31,15 +40,33 @@ def read(path: ResolvedPath, offset: int, limit: int, largest: int, marks: LineM
             content = base64.b64encode(read_all(fd)).decode("ascii")
             file = FileData(content=content, encoding="base64", modified_at=format_time(about))
             return ReadResult(file_data=file, version=version_of(about))
+        unsaved = None
+        if buffers and about.st_size <= largest:
+            unsaved = find_unsaved(buffers, _real(path), lambda: read_all(fd))
+            os.lseek(fd, 0, os.SEEK_SET)
+        if unsaved is not None:
+            page = window(unsaved, int(offset), int(limit))
+            file = FileData(content=page.text, encoding="utf-8", modified_at=format_time(about))
+            return page_result(file, page, text_version(unsaved))
         page = read_page(fd, int(offset), int(limit), largest, marks)
     file = FileData(content=page.text, encoding="utf-8", modified_at=format_time(about))
     return page_result(file, page, version_of(about))
 
 
-def download(path: ResolvedPath, most: int | None = None) -> bytes:
-    """Read a file as it is, whole or so many bytes of it."""
+def download(path: ResolvedPath, most: int | None = None, buffers: Buffers | None = None) -> bytes:
+    """Read a file as it is, whole or so many bytes of it; of one that a buffer differs from, the buffer."""
     with translate_os_errors(f"File '{path.shown}'", "reading"), open_file(path) as fd:
-        return read_all(fd) if most is None else read_first(fd, most)
+        if most is not None:
+            return read_first(fd, most)
+        content = read_all(fd)
+        if buffers and file_kind(path.shown) == "text" and not is_binary(content):
+            unsaved = find_unsaved(buffers, _real(path), lambda: content)
+            return content if unsaved is None else unsaved.encode("utf-8", "surrogatepass")
+        return content
+
+
+def _real(path: ResolvedPath) -> Path:
+    return path.root.path_of(path.real_parts())
 
 
 @contextmanager

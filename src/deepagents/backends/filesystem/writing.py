@@ -11,7 +11,7 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +29,7 @@ from deepagents.backends._bytes import (
 from deepagents.backends._directory import Directory
 from deepagents.backends._refusals import already_there, not_text, stale_version, undeletable_root
 from deepagents.backends.filedata import encode_text, file_kind, validate_addition, validate_bytes
+from deepagents.backends.filesystem.buffers import Buffers, find_unsaved, text_version
 from deepagents.backends.filesystem.confined_dir import Entry, translate_os_errors
 from deepagents.backends.filesystem.locks import hold_lock
 from deepagents.backends.filesystem.pages import read_all
@@ -57,6 +58,7 @@ class Writer:
 
     largest: int
     stays: Callable[[Path], bool] = field(default=lambda path: False)
+    buffers: Buffers | None = None
     _swept: dict[tuple[str, ...], float] = field(default_factory=dict[tuple[str, ...], float])
 
     def write(
@@ -76,7 +78,8 @@ class Writer:
                 entry,
                 before,
             ):
-                _check_version(path, before, expected_version)
+                _, versions = self._find_text(path, entry, before)
+                _check_version(path, before, expected_version, versions)
                 if creates and before is not None:
                     raise already_there(f"File '{path.shown}'")
                 if before and b"\n" in data and before.st_size <= self.largest:
@@ -114,9 +117,10 @@ class Writer:
         with self._open_to_change(path, "editing") as (entry, before):
             if before is None:
                 raise FileNotFoundError
-            _check_version(path, before, expected_version)
             self._check_size(before.st_size)
-            content, count = replace_each(_read_text(entry, path), edits)
+            unsaved, versions = self._find_text(path, entry, before)
+            _check_version(path, before, expected_version, versions)
+            content, count = replace_each(_read_text(entry, path) if unsaved is None else unsaved, edits)
             # Gives back byte for byte what was not UTF-8 when the file was read.
             data = content.encode("utf-8", "surrogateescape")
             return count, self._put(path, entry, data, before)
@@ -131,7 +135,44 @@ class Writer:
     ) -> str:
         if before is not None and self.stays(path.root.path_of(entry.parts)):
             return _overwrite(entry, data, before)
+        if version := self._write_buffer(path, entry, data, model):
+            return version
         return _replace(entry, data, before or model)
+
+    def _find_text(
+        self, path: ResolvedPath, entry: Entry, before: os.stat_result | None
+    ) -> tuple[str | None, set[str]]:
+        """Return the text of a buffer that is not saved, and the versions of what the file holds."""
+        if before is None:
+            return None, set()
+        if self.buffers is None or before.st_size > self.largest or file_kind(path.shown) != "text":
+            return None, {version_of(before)}
+        content = _read_content(entry)
+        unsaved = find_unsaved(self.buffers, path.root.path_of(entry.parts), lambda: content)
+        if unsaved is not None:
+            return unsaved, {text_version(unsaved)}
+        # What was written to a buffer may be saved only later.
+        return None, {version_of(before), text_version(content.decode("utf-8", "replace"))}
+
+    def _write_buffer(
+        self, path: ResolvedPath, entry: Entry, data: bytes, model: os.stat_result | None
+    ) -> str | None:
+        """Let the program that shows a file write it; return the version, `None` where it does not."""
+        # It knows no modes, and nothing of the directories that were made on the way.
+        if self.buffers is None or model or entry.made or file_kind(path.shown) != "text":
+            return None
+        try:
+            text = data.decode()
+        except UnicodeDecodeError:
+            return None
+        place = path.root.path_of(entry.parts)
+        if is_binary(data) or not self.buffers.write(place, text):
+            return None
+        # It may keep the text without saving it.
+        after = entry.stat_if_any()
+        if after is None or find_unsaved(self.buffers, place, lambda: _read_content(entry)) is not None:
+            return text_version(text)
+        return version_of(after)
 
     def delete(self, path: ResolvedPath, is_undeletable: Callable[[tuple[str, ...]], bool]) -> None:
         """Remove a file, a directory with all below it, or a link but not what it leads to."""
@@ -212,8 +253,10 @@ def _check_replaceable(path: ResolvedPath, entry: Entry, before: os.stat_result 
         raise BackendError("permission_denied", f"Error writing file '{path.shown}': it is read-only.")
 
 
-def _check_version(path: ResolvedPath, before: os.stat_result | None, expected: str | None) -> None:
-    if expected is None or (before is not None and version_of(before) == expected):
+def _check_version(
+    path: ResolvedPath, before: os.stat_result | None, expected: str | None, versions: Collection[str]
+) -> None:
+    if expected is None or expected in versions:
         return
     raise stale_version(f"File '{path.shown}'", "was deleted" if before is None else "changed")
 

@@ -185,7 +185,7 @@ class EditorAgent:
 
     async def _enter(self, directory: Path, session: str | None, servers: Sequence[Server]) -> Talk:
         opening = replace(self._opening, directory=str(directory), thread=session)
-        talk = Talk(cast("Client", self._client), opening, Editor(self._sessions, servers))
+        talk = Talk(cast("Client", self._client), opening, Editor(self._sessions, servers), self._offers)
         try:
             self._talks[(await talk.open()).thread] = talk
         except BaseException:

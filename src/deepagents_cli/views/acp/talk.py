@@ -6,6 +6,7 @@ import asyncio
 import re
 from asyncio import Future, Task
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, Literal, TypeAlias
@@ -22,6 +23,7 @@ from deepagents_cli.session.steering import present_plan
 from deepagents_cli.session.worker import Worker
 from deepagents_cli.values import Mode
 from deepagents_cli.views.acp import updates
+from deepagents_cli.views.acp.files import ClientFiles
 from deepagents_cli.views.acp.outbox import Outbox
 from deepagents_cli.views.acp.prompts import Block, PromptReader
 from deepagents_cli.views.acp.questions import Pending, ask_client
@@ -38,9 +40,16 @@ _Text: TypeAlias = Literal["none", "sent", "waits", "read"]
 class Talk:
     """A session that is open in an editor; at most one prompt is worked on at a time."""
 
-    def __init__(self, client: Client, opening: protocol.Open, editor: Editor) -> None:
+    def __init__(
+        self, client: Client, opening: protocol.Open, editor: Editor, offers: schema.ClientCapabilities
+    ) -> None:
         self._client = client
         self._outbox = Outbox(client)
+        files = offers.fs or schema.FileSystemCapabilities()
+        if files.read_text_file:
+            # One that is only written could hold what was not saved, and would lose it.
+            shown = ClientFiles(client, self._session, writes=bool(files.write_text_file))
+            editor = replace(editor, files=shown)
         self._worker = Worker(self._take, lambda code: None, editor)
         self._ready: Future[protocol.Ready] = asyncio.get_running_loop().create_future()
         self._results: dict[int, Future[protocol.Result]] = {}
@@ -125,6 +134,9 @@ class Talk:
         await self._worker.close()
         await self._outbox.close()
         self._scratch.cleanup()
+
+    def _session(self) -> str:
+        return self._ready.result().thread
 
     @property
     def _commands(self) -> dict[str, str]:
@@ -333,8 +345,7 @@ class Talk:
 
     async def _ask_client(self, asked: protocol.Ask | protocol.Question) -> Pending:
         await self._outbox.flush()
-        thread = self._ready.result().thread
-        answer, further = await ask_client(self._client, thread, asked, self._plan_call)
+        answer, further = await ask_client(self._client, self._session(), asked, self._plan_call)
         for update in further:
             self._outbox.put(update)
         return answer
