@@ -71,6 +71,16 @@ class Stop(Value):
     """Stop the present step, and keep what is done."""
 
 
+class Run(Value):
+    """Run a command of the person at once, beside what the agent does; its end is a `Ran`."""
+
+    command: str
+
+
+class StopRun(Value):
+    """Stop the command of the person, and nothing else."""
+
+
 class NextMode(Value):
     """Change to the next mode."""
 
@@ -136,9 +146,9 @@ class Close(Value):
 
 
 class PastMessage(Value):
-    """Show a message of a thread that is resumed."""
+    """Show a message of a thread that is resumed; a `command` is one of the person, with its output."""
 
-    who: Literal["person", "agent", "tool"]
+    who: Literal["person", "agent", "tool", "command"]
     text: str
 
 
@@ -300,6 +310,28 @@ class Idle(Value):
     error: str | None = None
 
 
+class Running(Value):
+    """Say that a command of the person runs, and where, in one word."""
+
+    command: str
+    where: str
+
+
+class Printed(Value):
+    """Show what the command of the person has printed."""
+
+    text: str
+    stream: str = "stdout"
+
+
+class Ran(Value):
+    """Say that the command of the person has ended, and how; `output` is all of it, within bounds."""
+
+    output: str
+    how: str
+    failed: bool = False
+
+
 class Draft(Value):
     """Show a whole file before it is written by `Save`; it `replaces` so many other bytes."""
 
@@ -333,14 +365,16 @@ class Failed(Value):
 
 Order: TypeAlias = Open | Send | Invoke | Save | Replay
 """What the worker carries out one after the other."""
-AtOnce: TypeAlias = Stop | TakeBack | NextMode | Decide | Preview | Answer | ShowWhole
+AtOnce: TypeAlias = Stop | TakeBack | Run | StopRun | NextMode | Decide | Preview | Answer | ShowWhole
 """What it does at once, also while an order is under way."""
 ToWorker: TypeAlias = Order | AtOnce | Trusted | Close
 OfTurn: TypeAlias = Working | Idle | Queued | TakenBack | Refused | Notice
 """What tells how far the turns of the open thread are."""
 OfThread: TypeAlias = PastMessage | Happened | Whole
 """What the thread holds, and what is new in it."""
-ToScreen: TypeAlias = Ready | Trust | Ask | Question | OfTurn | OfThread | Status | Result | Failed
+OfRun: TypeAlias = Running | Printed | Ran
+"""What tells of the command of the person."""
+ToScreen: TypeAlias = Ready | Trust | Ask | Question | OfTurn | OfRun | OfThread | Status | Result | Failed
 
 
 def write(message: ToWorker | ToScreen) -> bytes:

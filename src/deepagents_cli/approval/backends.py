@@ -39,6 +39,17 @@ async def run_with_input(backend: Any, command: str, given: str, timeout: int) -
     return await backend.aexecute(line, timeout=timeout)
 
 
+async def run_for_person(
+    backend: Any, command: str, access: CommandAccess, timeout: int, on_output: OnOutput
+) -> ExecuteResponse:
+    """Run a command that a person typed; in a sandbox, with this access; cancelling this ends it."""
+    if isinstance(backend, GuardedSandbox):
+        return await LocalSandbox.aexecute(
+            backend, command, timeout=timeout, on_output=on_output, allowed=access
+        )
+    return await backend.aexecute(command, timeout=timeout, on_output=on_output)
+
+
 class Files(FilesystemBackend):
     """Files of a directory, for an agent without commands."""
 

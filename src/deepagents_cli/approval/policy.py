@@ -190,12 +190,14 @@ class Policy(Reach):
 
     def access_of(self, command: str) -> CommandAccess:
         """Return the rights of a command that was let through, by what it names and the mode of that time."""
-        mode = self._begun.get(command, self.mode)
+        return self.access_in(self._begun.get(command, self.mode), command)
+
+    def access_in(self, mode: Mode, command: str) -> CommandAccess:
+        """Return the rights of a command in a mode; a person has agreed to what it names."""
         if mode == "full":
             return CommandAccess(Rules(), True, PROTECTED)
         closed = tuple(map(str, self.places)) if mode == "plan" else ()
         rules = command_rules(self.needs(command), self.own_rules, read_only_in=closed)
-        # What it names of these, a person was asked about.
         return CommandAccess(rules, False, () if closed else find_protected(command, self.given))
 
     def usual(self, tool: str) -> Literal["allow", "ask", "refuse"]:

@@ -23,6 +23,7 @@ from deepagents_cli.session.driver import Driver, messages_in
 from deepagents_cli.session.hosts import Hosts
 from deepagents_cli.session.inbox import Inbox
 from deepagents_cli.session.lines import call_line, line_of
+from deepagents_cli.session.own_commands import OWN_COMMAND, OwnCommands, read_past, shown_of
 from deepagents_cli.session.record import Text
 from deepagents_cli.session.replay import replay
 from deepagents_cli.session.results import Results
@@ -73,6 +74,7 @@ class Conversation:
         self.results = Results(str(place.directory))
         self._looking: Task[None] | None = None
         self.driver = Driver(self.make_agent(), thread, self.show)
+        self.own = OwnCommands(place.policy, say, self._keep_output, self._own_ended)
         self.turns = Turns(self.driver, self.inbox, self.asking, say, self.end_turn)
 
     async def begin(self, commands: Mapping[str, str], *, resumed: bool) -> None:
@@ -96,7 +98,10 @@ class Conversation:
                 agents=[*place.setup.agents],
                 notices=place.notices,
                 commands=commands,
-                history=[each for message in messages[-_MOST_SHOWN:] for each in _show_past(message)],
+                history=[
+                    *(each for message in messages[-_MOST_SHOWN:] for each in _show_past(message)),
+                    *(protocol.PastMessage("command", shown_of(each)) for each in self.inbox.outputs),
+                ],
                 waiting=bool(state.tasks) and not asks,
             )
         )
@@ -113,12 +118,21 @@ class Conversation:
                 self.turns.stop()
             case protocol.TakeBack():
                 self.say(protocol.TakenBack(self.inbox.take_back()))
+            case protocol.Run():
+                self.own.begin(message.command)
+            case protocol.StopRun():
+                self.own.stop()
             case protocol.NextMode():
                 self.set_mode(next_mode(self.mode))
             case protocol.Decide() | protocol.Answer() | protocol.Preview():
                 self.asking.take(message)
             case protocol.ShowWhole():
                 self._looking = create_task(self._look(message.back))
+
+    async def end(self) -> None:
+        """Stop what is under way, and wait until all is saved."""
+        await self.own.end()
+        await self.turns.end()
 
     async def send(self, message: protocol.Send) -> None:
         """Give the agent a text; one that cannot be taken comes back."""
@@ -145,6 +159,8 @@ class Conversation:
         Raises:
             CommandError: when it does.
         """
+        if self.own.is_running:
+            raise CommandError(f"Your command runs; stop it with Esc to {what}")
         if self.turns.is_working:
             raise CommandError(f"The agent is working; stop it with Esc to {what}")
 
@@ -185,10 +201,21 @@ class Conversation:
             await to_thread(self.workplace.sessions.note, self.thread, self.workplace.directory, text)
             self.name = self.name or one_line(text)[:80]
             await self.inbox.put(text, content, self.made.pop(text, None))
+            if self.own.is_running:
+                # It may be about what the command prints; an empty text does not wait.
+                return
         self.turns.begin()
 
     async def _look(self, back: int) -> None:
         self.say(await self.results.find(back, self.workplace.policy.backend))
+
+    async def _keep_output(self, shown: str, content: str) -> None:
+        await to_thread(self.workplace.sessions.note, self.thread, self.workplace.directory)
+        await self.inbox.put_output(shown, content, OWN_COMMAND)
+
+    def _own_ended(self) -> None:
+        if self.inbox.texts:
+            self.turns.begin()
 
     async def _may_attach(self, name: str, path: Path) -> bool:
         if self.mode == "full" or not looks_like_secret(name, path):
@@ -249,7 +276,9 @@ class Conversation:
 
 def _show_past(message: BaseMessage) -> Iterator[protocol.PastMessage]:
     text = clean(message.text[:_LONGEST_SHOWN]).strip()
-    if isinstance(message, HumanMessage):
+    if (command := read_past(message)) is not None:
+        yield protocol.PastMessage("command", command)
+    elif isinstance(message, HumanMessage):
         # What the library adds for the model is marked with where it came from.
         if "lc_source" not in message.additional_kwargs:
             yield protocol.PastMessage("person", text)

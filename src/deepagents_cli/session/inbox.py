@@ -1,4 +1,4 @@
-"""Hold what the person typed until the agent reads it: once each, whatever is killed in between."""
+"""Hold what the person sent until the agent reads it: once each, whatever is killed in between."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MODEL: Final = "deepagents_model"
 
 
 class Inbox:
-    """The texts of one thread that wait.
+    """The texts of one thread that wait: what was typed, and what commands of the person have printed.
 
     A text is kept in the record until its message is known to be in a checkpoint: what was given over, and
     not saved, waits again. What a command approves is not kept: after a crash, its calls ask.
@@ -40,8 +40,13 @@ class Inbox:
 
     @property
     def texts(self) -> list[str]:
-        """What waits, for a terminal: a command from a file may have made a text."""
-        return [clean(each.shown) for each in self._texts]
+        """What was typed and waits, for a terminal: a command from a file may have made a text."""
+        return [clean(each.shown) for each in self._texts if not each.source]
+
+    @property
+    def outputs(self) -> list[str | list[Any]]:
+        """What commands of the person have printed, and waits."""
+        return [each.content for each in self._texts if each.source]
 
     async def put(self, shown: str, content: str | list[Any], command: FileCommand | None = None) -> None:
         """Add a text, which a command from a file may have made; it is saved when this returns."""
@@ -52,26 +57,30 @@ class Inbox:
         await self._record.flush()
         self._changed(self.texts)
 
+    async def put_output(self, shown: str, content: str, source: str) -> None:
+        """Add what a command has printed: the agent reads it at its next step, and does not begin by it."""
+        self._texts.append(self._record.add_text(self._thread, shown, content, source=source))
+        await self._record.flush()
+
     def take_back(self) -> list[str]:
         """Remove what waits, and return it as it was typed."""
-        taken, self._texts = self._texts, []
+        taken = [each for each in self._texts if not each.source]
+        self._texts = [each for each in self._texts if each.source]
         for each in taken:
             self._record.remove_text(each)
         return [each.shown for each in taken]
 
     def hand_over(self) -> list[HumanMessage]:
-        """Return what waits as messages, to be saved with the next step."""
-        given, self._texts = self._texts, []
+        """Return what waits as messages, to be saved with the next step.
+
+        What commands have printed comes first: a text that was typed while one ran may be about it.
+        """
+        given, self._texts = sorted(self._texts, key=lambda each: not each.source), []
         self._unsaved += given
-        if given:
+        if typed := [each for each in given if not each.source]:
             self._changed([])
-            self._on_given(self._commands.get(given[-1].id))
-        return [
-            HumanMessage(
-                each.content, id=each.id, additional_kwargs={MODEL: each.model} if each.model else {}
-            )
-            for each in given
-        ]
+            self._on_given(self._commands.get(typed[-1].id))
+        return [HumanMessage(each.content, id=each.id, additional_kwargs=_marks_of(each)) for each in given]
 
     def settle(self, saved: Collection[str | None]) -> None:
         """Forget what is in the thread; `saved` are the ids of its messages."""
@@ -81,5 +90,10 @@ class Inbox:
         for each in kept:
             if each.id in saved:
                 self._record.remove_text(each)
-        if self._texts:
+        if self.texts:
             self._changed(self.texts)
+
+
+def _marks_of(text: Text) -> dict[str, str]:
+    marks = {MODEL: text.model, "lc_source": text.source}
+    return {name: value for name, value in marks.items() if value}

@@ -19,7 +19,7 @@ from deepagents_cli.session.sessions import BUSY_SECONDS, add_column
 _TABLES: Final = (
     "CREATE TABLE IF NOT EXISTS deepagents_queue "
     "(id TEXT PRIMARY KEY, thread_id TEXT NOT NULL, shown TEXT NOT NULL, content TEXT NOT NULL, "
-    "model TEXT, at REAL NOT NULL)",
+    "model TEXT, at REAL NOT NULL, source TEXT)",
     "CREATE TABLE IF NOT EXISTS deepagents_usage "
     "(thread_id TEXT NOT NULL, agent TEXT NOT NULL, model TEXT NOT NULL, input INTEGER NOT NULL, "
     "output INTEGER NOT NULL, cached INTEGER NOT NULL, cache_written INTEGER NOT NULL, cost REAL, "
@@ -40,13 +40,15 @@ _MOST_KEPT: Final = 20_000_000
 class Text:
     """What a person sent: as it was typed, and as a message's content; `id` becomes the message's.
 
-    `model` is that of the command from a file whose text this is, if it names one.
+    `model` is that of the command from a file whose text this is, if it names one. A text with a `source` was
+    not typed to the agent.
     """
 
     id: str
     shown: str
     content: str | list[Any]
     model: str | None = None
+    source: str | None = None
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,8 @@ class Record:
         )
         for table in _TABLES:
             self._database.execute(table)
-        add_column(self._database, "deepagents_queue", "model", "TEXT")
+        for column in ("model", "source"):
+            add_column(self._database, "deepagents_queue", column, "TEXT")
 
     def close(self) -> None:
         """Finish writing, and close the file."""
@@ -99,23 +102,31 @@ class Record:
         if last is not None:
             await wrap_future(last)
 
-    def add_text(self, thread: str, shown: str, content: str | list[Any], model: str | None) -> Text:
+    def add_text(
+        self,
+        thread: str,
+        shown: str,
+        content: str | list[Any],
+        model: str | None = None,
+        source: str | None = None,
+    ) -> Text:
         """Keep a text until it is known to be in the thread."""
-        text = Text(uuid4().hex, shown, content, model)
+        text = Text(uuid4().hex, shown, content, model, source)
         self._change(
-            "INSERT INTO deepagents_queue (id, thread_id, shown, content, model, at) "
-            "VALUES (?, ?, ?, ?, ?, ?)",
-            (text.id, thread, shown, json.dumps(content), model, time.time()),
+            "INSERT INTO deepagents_queue (id, thread_id, shown, content, model, source, at) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (text.id, thread, shown, json.dumps(content), model, source, time.time()),
         )
         return text
 
     async def texts(self, thread: str) -> list[Text]:
         """Return the texts that are kept for a thread, the first first."""
         rows = await self._read(
-            "SELECT id, shown, content, model FROM deepagents_queue WHERE thread_id = ? ORDER BY rowid",
+            "SELECT id, shown, content, model, source FROM deepagents_queue WHERE thread_id = ? "
+            "ORDER BY rowid",
             thread,
         )
-        return [Text(key, shown, json.loads(content), model) for key, shown, content, model in rows]
+        return [Text(key, shown, json.loads(content), *rest) for key, shown, content, *rest in rows]
 
     def remove_text(self, text: Text) -> None:
         """Forget a text."""

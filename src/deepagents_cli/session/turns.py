@@ -121,8 +121,8 @@ class Turns:
         return ("failed" if failure else "limited" if self._reached else "done"), failure
 
     async def _start(self) -> list[Waiting]:
-        if messages := self._inbox.hand_over():
-            return await self._driver.send(messages)
+        if self._inbox.texts:
+            return await self._driver.send(self._inbox.hand_over())
         state = await self._driver.read()
         past = messages_in(state)
         last = past[-1] if past else None

@@ -71,7 +71,7 @@ class Worker:
         # What it was opening is closed by itself.
         await wait([self._task])
         if self._talk is not None:
-            await self._talk.turns.end()
+            await self._talk.end()
         self._held.close()
         if self._place is not None:
             await self._place.close()

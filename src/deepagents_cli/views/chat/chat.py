@@ -22,7 +22,9 @@ from deepagents_cli.views.chat.theme import THEMES
 from deepagents_cli.views.chat.thinking import Thinking
 from deepagents_cli.views.chat.transcript import Kind, Transcript
 
-_PAST: Final[Mapping[str, Kind]] = {"person": "person", "agent": "markdown", "tool": "dim"}
+_PAST: Final[Mapping[str, Kind]] = {
+    "person": "person", "agent": "markdown", "tool": "dim", "command": "preformatted",
+}  # fmt: skip
 _ENDS: Final[Mapping[protocol.End, str]] = {
     "done": "",
     "stopped": "Stopped. What is done is kept.",
@@ -66,7 +68,9 @@ class Chat:
         self._leave = leave
         self._clear = clear
         self.stop_key = stop_key
-        self._held: list[tuple[str, Sequence[str]]] = []
+        self._held: list[tuple[str, Callable[[], bool]]] = []
+        """What was typed while nothing is open yet, and what takes it then."""
+        self._stops_run = False
         self._kept = 0
         """How many of the queued texts the worker has kept in its record."""
         self._asked: dict[int, tuple[str, Sequence[str]]] = {}
@@ -114,6 +118,8 @@ class Chat:
                 self._say("error", message.text)
             case protocol.Ready():
                 self._open(message)
+            case protocol.Running() | protocol.Printed() | protocol.Ran():
+                self._run(message)
             case _:
                 self._turn(message)
 
@@ -135,6 +141,38 @@ class Chat:
                 self._noted = message.text
                 self._say("notice", message.text)
 
+    def _run(self, message: protocol.OfRun) -> None:
+        match message:
+            case protocol.Running():
+                self.transcript.begin_own(message.command, one_line(message.where))
+            case protocol.Printed():
+                self.transcript.print_own(message.text, message.stream)
+            case protocol.Ran():
+                self.transcript.end_own(message.output, message.how, failed=message.failed)
+
+    def run(self, command: str) -> bool:
+        """Run a command of the person; `False` leaves it where it was typed."""
+        if not command.strip() or self.transcript.own:
+            why = f"Your command still runs; {self.stop_key} stops it." if command.strip() else ""
+            self._say("notice", why or "Write a command behind the !")
+            return False
+        if self.ready is None:
+            self._held.append((f"!{command}", lambda: self.run(command)))
+            self.queued.append(f"!{command}")
+            return True
+        self._begun, self._stops_run = True, False
+        self.transcript.begin_own(command)
+        self._send(protocol.Run(command))
+        return True
+
+    def stop_run(self) -> bool:
+        """Stop the command of the person, once; return whether there was one to be stopped."""
+        if self.transcript.own is None or self._stops_run:
+            return False
+        self._stops_run = True
+        self._send(protocol.StopRun())
+        return True
+
     def submit(self, text: str, attachments: Sequence[str] = ()) -> bool:
         """Send what was typed, or carry out a command; `False` leaves the text where it was typed."""
         command = read_command(text)
@@ -142,7 +180,7 @@ class Chat:
             return self.command(*command, attachments)
         if self.ready is None:
             # The worker may still ask whether to trust the directory.
-            self._held.append((text, attachments))
+            self._held.append((text, lambda: self.submit(text, attachments)))
             self.queued.append(text)
             return True
         if text or attachments:
@@ -184,6 +222,7 @@ class Chat:
         self.clock.count()
         self.working = False
         self.transcript.end_turn()
+        self.transcript.end_own("", "ended with the agent's process", failed=True)
         self.questions.clear()
         self.picker = None
         # The rest waits in the record, and the next worker has it.
@@ -196,7 +235,9 @@ class Chat:
         self.ready = None
 
     def stop(self) -> None:
-        """Stop the present step; what waits for an answer is answered by it."""
+        """Stop the command of the person, else the present step, by which what waits is answered."""
+        if self.stop_run():
+            return
         self.clock.count()
         self.questions = deque(each for each in self.questions if isinstance(each.message, protocol.Trust))
         if self.working:
@@ -338,11 +379,11 @@ class Chat:
         held, self._held, self.queued = self._held, [], []
         if ready.waiting and not held:
             self._say("notice", "The last step was interrupted. Send an empty line to go on with it.")
-        for text, attachments in held:
-            if not self.submit(text, attachments):
+        for text, take in held:
+            if not take():
                 self.refused.append(text)
             # The rest is queued by the worker behind the first.
-            self.working = self.working or not read_command(text)
+            self.working = self.working or not (read_command(text) or self.transcript.own)
 
     def _enter(self, thread: str) -> None:
         if thread != self._thread:

@@ -16,14 +16,15 @@ OWN_COMMANDS: Final = {
 }
 _KEYS: Final = {
     "Enter": "send; while the agent works, it reads what you send at its next step",
+    "! COMMAND": "run it at once; the agent reads what it prints at its next step",
     "Alt-Enter, Ctrl-J, \\ Enter": "begin a new line",
     "Up": "take back what waits, else the history",
     "Ctrl-R": "search the history",
-    "Tab": "complete a /command or an @file",
+    "Tab": "complete a /command, an @file, or a path behind !",
     "Shift-Tab": "go to the next mode: ask, auto, plan",
     "Ctrl-O": "show all of what the last call has returned, again of the one before",
     "Ctrl-V": "attach the picture that is in the clipboard",
-    "Esc": "stop the present step, and keep what is done",
+    "Esc": "stop your command, or the present step; what is done is kept",
     "Ctrl-L": "clear the screen",
     "Ctrl-C twice, Ctrl-D": "leave",
 }

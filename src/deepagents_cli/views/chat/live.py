@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
+from deepagents_cli.text import cut
 from deepagents_cli.views.chat.chat import Chat
 from deepagents_cli.views.chat.render import Renderer
 from deepagents_cli.views.chat.status import short_time
@@ -17,6 +18,7 @@ _THOUGHT_LINES = 3
 TEXT_LINES = 12
 """The most lines that are shown of a text that is being written."""
 _CALLS = 6
+_LONGEST = 60
 _SILENT = 10.0
 """Seconds without a word of the model after which that is said."""
 STILL = 0.3
@@ -36,6 +38,7 @@ def draw_live(talk: Chat, renderer: Renderer, rows: int) -> list[str]:
     mark = renderer.look.dot if talk.question else spin(renderer.look)
     below = [*_calls(transcript, renderer, mark, asked), *_tree(transcript, renderer, mark)]
     below += _background(talk, renderer, mark)
+    below += _own(talk, renderer)
     if talk.working and transcript.plan:
         below += renderer.plan(transcript.plan, _PLAN_LINES)
     below += [renderer.line(f"queued: {text}", "dim") for text in talk.queued[-3:]]
@@ -77,6 +80,17 @@ def _call(call: Call, transcript: Transcript, renderer: Renderer, mark: str) -> 
     yield renderer.line(f"{mark} {call.line}{took}")
     for line in call.lines()[-_OUTPUT_LINES:]:
         yield renderer.output(line)
+
+
+def _own(talk: Chat, renderer: Renderer) -> Iterator[str]:
+    if own := talk.transcript.own:
+        seconds = talk.transcript.clock() - own.since
+        parts = [own.label, short_time(seconds) if seconds >= 1 else "", f"{talk.stop_key} stops it"]
+        told = f" {renderer.look.dot} ".join(filter(None, parts))
+        # What stands behind a long command is to be seen.
+        yield renderer.line(f"{spin(renderer.look)} {cut(own.line, _LONGEST)} ({told})")
+        for line in own.lines()[-_OUTPUT_LINES:]:
+            yield renderer.output(line)
 
 
 def _background(talk: Chat, renderer: Renderer, mark: str) -> Iterator[str]:

@@ -91,9 +91,12 @@ class _Plain(Lines):
         """Send a line to the agent."""
         if not (line.strip() or self.talk.can_go_on):
             return
-        text, attachments = self._composer.expand(line)
         waiting = len(self.talk.queued)
-        self.talk.submit(text.strip(), attachments)
+        text, attachments = self._composer.expand(line)
+        if line.startswith("!"):
+            self.talk.run(line[1:])
+        else:
+            self.talk.submit(text.strip(), attachments)
         if len(self.talk.queued) > waiting and (self.talk.working or self.asked):
             self.print(f"queued: {one_line(text)}")
         if not self.talk.working:

@@ -153,7 +153,10 @@ class Screen:
             return
         if self._link.ended:
             self._begin_again()
-        if not self.talk.submit(*self.input.take()):
+        text, attachments = self.input.take()
+        # By what is seen: what a folded paste begins with would run unread.
+        taken = self.talk.run(text[1:]) if typed.startswith("!") else self.talk.submit(text, attachments)
+        if not taken:
             self.input.offer_again(typed)
         elif self.is_asked:
             self._show_note("sent to the agent; the question still waits for its answer")
@@ -198,7 +201,9 @@ class Screen:
         self.changed()
 
     def interrupt(self) -> None:
-        """Clear the input; leave when it comes again at once."""
+        """Stop the command of the person; else clear the input, and leave when it comes again at once."""
+        if self.talk.stop_run():
+            return
         now = time.monotonic()
         if now - self._interrupted_at < _AGAIN:
             self.leave(0)
@@ -283,7 +288,9 @@ class Screen:
     def _spin(self) -> None:
         if self._gone:
             return
-        if (self.talk.working or self.talk.ready is None) and not self._link.ended:
+        if (
+            self.talk.working or self.talk.ready is None or self.talk.transcript.own
+        ) and not self._link.ended:
             self.changed()
         asyncio.get_running_loop().call_later(_SPIN, self._spin)
 

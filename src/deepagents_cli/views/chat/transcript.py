@@ -21,6 +21,8 @@ _SHOWN_OTHERWISE: Final = frozenset({"write_todos", "read_todos", "present_plan"
 _KEPT_OUTPUT: Final = 5
 _MOST_LINES: Final = 20
 """Of one piece of output."""
+_MOST_SHOWN: Final = 400
+"""Lines of what a command of the person has printed."""
 _TAIL: Final = 4096
 """The most characters that are kept of what a command prints: more than any screen shows of it."""
 
@@ -98,6 +100,8 @@ class Transcript:
     calls: dict[str, Call] = field(default_factory=dict[str, Call])
     background: dict[str, Call] = field(default_factory=dict[str, Call])
     subagents: dict[str, Subagent] = field(default_factory=dict[str, Subagent])
+    own: Call | None = None
+    """The command of the person that runs."""
     plan: tuple[tuple[str, str], ...] = ()
     thinking: Thinking = field(default_factory=Thinking)
     streams: bool = False
@@ -178,6 +182,37 @@ class Transcript:
         self._show_plan()
         if all(status == "completed" for status, _ in self.plan):
             self.plan = ()
+
+    def begin_own(self, command: str, where: str = "") -> None:
+        """Note that a command of the person runs; where, is known a moment later."""
+        self.own = Call(one_line(f"! {command}"), None, self.clock(), label=where)
+        if self.streams and where:
+            self.add("dim", f"running in the {where}: {self.own.line}")
+
+    def print_own(self, text: str, stream: str) -> None:
+        """Take what the command of the person has printed."""
+        if self.own:
+            self.own.add(text)
+            if self.streams and (lines := self.own.take_lines(text, stream)):
+                self.finished.append(Block("preformatted", "\n".join(lines), follows=True))
+
+    def end_own(self, output: str, how: str, *, failed: bool) -> None:
+        """Show what the command of the person has printed, within bounds, and how it has ended."""
+        own, self.own = self.own, None
+        if own is None:
+            return
+        where = f"{own.label}, " if own.label else ""
+        self.add("failed_call" if failed else "call", f"{own.line}\n{where}{how}")
+        if self.streams:
+            # All but the last lines was shown as it came.
+            shown = [_last_written(each) for each in own.begun.values() if each]
+        else:
+            shown = [_last_written(each) for each in output.split("\n")] if output else []
+        if left_out := max(len(shown) - _MOST_SHOWN, 0):
+            half = _MOST_SHOWN // 2
+            shown = [*shown[:half], f"... {left_out:,} more lines", *shown[-half:]]
+        if shown:
+            self.finished.append(Block("preformatted", "\n".join(shown), follows=True))
 
     def _plan_changed(self, event: events.PlanChanged) -> None:
         self.plan = tuple((each.status, each.content) for each in event.todos)
