@@ -72,7 +72,7 @@ class Stop(Value):
 
 
 class Run(Value):
-    """Run a command of the person at once, beside what the agent does; its end is a `Ran`."""
+    """Run a command of the person at once, also while the agent works; its end is a `Ran`."""
 
     command: str
 

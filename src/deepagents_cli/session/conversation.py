@@ -74,6 +74,7 @@ class Conversation:
         self.results = Results(str(place.directory))
         self._looking: Task[None] | None = None
         self.driver = Driver(self.make_agent(), thread, self.show)
+        self._asking_hosts: Task[None] | None = None
         self.own = OwnCommands(place.policy, say, self._keep_output, self._own_ended)
         self.turns = Turns(self.driver, self.inbox, self.asking, say, self.end_turn)
 
@@ -132,6 +133,8 @@ class Conversation:
     async def end(self) -> None:
         """Stop what is under way, and wait until all is saved."""
         await self.own.end()
+        if self._asking_hosts is not None:
+            self._asking_hosts.cancel()
         await self.turns.end()
 
     async def send(self, message: protocol.Send) -> None:
@@ -167,8 +170,8 @@ class Conversation:
     def make_agent(self) -> Any:
         """Make the agent of the thread, with the model of this moment."""
         self.steering.request = None
-        hosts = Hosts(self.workplace.policy, self.asking.ask_about_host)
-        return self.workplace.make_agent(self.steering, self.changes, hosts)
+        self.hosts = Hosts(self.workplace.policy, self.asking.ask_about_host)
+        return self.workplace.make_agent(self.steering, self.changes, self.hosts)
 
     def say_status(self) -> None:
         """Tell what the status line shows."""
@@ -216,6 +219,12 @@ class Conversation:
     def _own_ended(self) -> None:
         if self.inbox.texts:
             self.turns.begin()
+        self._asking_hosts = create_task(self._ask_about_hosts())
+
+    async def _ask_about_hosts(self) -> None:
+        if allowed := await self.hosts.ask_about_wanted():
+            text = f"Commands reach {', '.join(allowed)} from now on; run yours again."
+            self.say(protocol.Notice(text))
 
     async def _may_attach(self, name: str, path: Path) -> bool:
         if self.mode == "full" or not looks_like_secret(name, path):

@@ -45,7 +45,7 @@ class Hosts(AgentMiddleware[Any, Any, Any]):
         spec = self._policy.specs.get(request.tool_call["name"])
         if spec is None or spec.effect != "run" or not isinstance(result, ToolMessage):
             return result
-        if allowed := await self._ask_about_all():
+        if allowed := await self.ask_about_wanted():
             hosts = ", ".join(allowed)
             text = f"{result.text}\n\nThe person lets commands reach {hosts} from now on; run it again."
             return result.model_copy(update={"content": text})
@@ -62,8 +62,11 @@ class Hosts(AgentMiddleware[Any, Any, Any]):
             self._wanted[host] = None
         return False
 
-    async def _ask_about_all(self) -> list[str]:
-        """Ask one after the other, also where calls run in parallel; return what was allowed."""
+    async def ask_about_wanted(self) -> list[str]:
+        """Ask about the hosts that commands wanted, and return those that were allowed.
+
+        It is asked about one after the other, also where calls run in parallel.
+        """
         allowed: list[str] = []
         async with self._asking:
             while self._wanted:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from asyncio import Task
 from collections.abc import Awaitable, Callable
 from secrets import token_hex
@@ -30,6 +31,8 @@ _HEAD, _TAIL = 4_000, 12_000
 """Characters of the output that the model reads: of a log, the end says more."""
 _MOST_STREAMED: Final = 200_000
 _NO_MORE: Final = "\n... [the rest is not shown while the command runs]\n"
+_STDERR: Final = re.compile(r"^\[stderr\] ", re.MULTILINE)
+"""How backends mark lines for a model; a person sees both streams as in a terminal."""
 _PLACES: Final = {
     "sandbox": "in the sandbox",
     "read-only": "in the sandbox, where it could change nothing",
@@ -122,7 +125,7 @@ class OwnCommands:
             logger.exception("A command was not kept.")
             output = f"{output}\n[The agent does not read this: {explain_error(error)}]"
         self._execution = self._task = None
-        self._say(Ran(output, how, failed=bool(exit_code) or exit_code is None))
+        self._say(Ran(_STDERR.sub("", output), how, failed=bool(exit_code) or exit_code is None))
         if not execution.cancelled():
             self._ended()
 
@@ -158,4 +161,4 @@ def read_past(message: BaseMessage) -> str | None:
 
 def shown_of(content: str | list[Any]) -> str:
     """Return the command, its output and its end, without the fence around them."""
-    return str(content).partition("\n\n")[2].rpartition("\n")[0]
+    return _STDERR.sub("", str(content).partition("\n\n")[2].rpartition("\n")[0])

@@ -168,6 +168,8 @@ class Worker:
             held.enter_context(place.sessions.hold(thread))
             texts = await place.record.texts(thread)
             await place.recall_effort(thread)
+            if self._talk is not None:
+                await self._talk.end()
             self._held.close()
             self._held = held.pop_all()
         self._talk = Conversation(place, thread, texts, self._say, partial(self._enter, place))

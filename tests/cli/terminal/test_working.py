@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from threading import Event
 
 from tests.cli.approval.test_sandbox import needs_sandbox
-from tests.cli.openai_server import Reply, call
-from tests.cli.terminal.person import Person
+from tests.cli.openai_server import OpenAIServer, Reply, call
+from tests.cli.terminal.person import Home, Person
 from tests.cli.tmux import needs_tmux
 
 pytestmark = needs_tmux
@@ -42,6 +43,21 @@ def test_esc_stops_an_answer_and_keeps_what_was_written(person: Person) -> None:
     assert person.server.requests[-1].texts("assistant") == ["Once\n\n[The person stopped the answer here.]"]
 
 
+def test_what_the_person_did_not_read_is_no_command(tmp_path: Path, server: OpenAIServer) -> None:
+    home = Home(tmp_path, server, {".deepagents/commands/shout.md": "!touch bad"})
+    with home.sit_down() as person:
+        person.sees("^local-server:scripted in")
+        for text in ("!touch bad\n" * 10, "/shout"):
+            person.server.then("Read.")
+            person.terminal.paste(text)
+            person.presses("Enter")
+            person.sees(r"^› !touch bad(\n.*)*\nRead\.$")
+            assert person.server.requests[-1].last.startswith("!touch bad")
+            person.enters("/clear")
+            person.sees_gone("Read")
+    assert not (home.directory / "bad").exists()
+
+
 def test_shift_tab_goes_through_the_modes_and_the_agent_heeds_it_in_the_same_turn(person: Person) -> None:
     hold = Event()
     write = ("write_file", {"file_path": "mode.md", "content": "hello\n"})
@@ -62,6 +78,45 @@ def test_shift_tab_goes_through_the_modes_and_the_agent_heeds_it_in_the_same_tur
     person.sees(" · full$")
     person.presses("BTab")
     person.sees(" · ask$")
+
+
+@needs_sandbox
+def test_a_command_of_the_person_runs_at_once_and_the_agent_reads_it(person: Person) -> None:
+    (person.directory / "notes.md").write_text("first line\nsecond line\n")
+    (person.directory / "two words.md").write_text("here")
+    person.terminal.type("!cat two")
+    person.presses("Tab")
+    person.sees(r"^› !cat two\\ words\.md$")
+    person.enters("notes.md; sleep 600")
+    person.sees(r"^. ! cat .*\(sandbox · (\d+ s · )?Esc stops it\)\n    here.*\n    second line\n")
+    person.enters("What is in them?")
+    person.sees("^queued: What is in them?")
+    person.terminal.type("!ls")
+    person.presses("Enter")
+    person.sees("^Your command still runs; Esc stops it.")
+    person.presses("C-c")
+    person.sees(r"^✗ ! cat .*  sandbox, stopped by the person\nherefirst line\nsecond line\n")
+    person.presses("BSpace")
+    person.server.then("Two lines.")
+    person.presses("Enter")
+    person.sees("^› What is in them\\?\n\nTwo lines.")
+    assert "second line\n[stopped by the person]" in person.server.requests[-1].texts("user")[0]
+
+    person.enters("!")
+    person.sees("^Write a command behind the !")
+    person.presses("C-c")
+    hold = Event()
+    person.asks("Look.", Reply("Let me look.", calls=[("ls", {"path": "."})], hold=hold), "I saw it.")
+    person.sees("^Let$")
+    person.enters("!seq 1000; exit 3")
+    person.sees(r"^\.\.\. 600 more lines\n801\n(.*\n)+1000\n", history=True)
+    assert "✗ ! seq 1000; exit 3  sandbox, exit code 3" in person.terminal.screen(history=True)
+    hold.set()
+    person.sees("^I saw it.")
+    assert "[exit code 3]" in person.server.requests[-1].texts("user")[-1]
+    # A blank before it makes a message of it.
+    person.asks(" !important", "Yes.")
+    person.sees("^Yes.")
 
 
 @needs_sandbox
@@ -159,6 +214,17 @@ def test_a_file_that_is_named_is_put_into_the_message(person: Person) -> None:
 
     person.sees("^I have read it.")
     assert "first line\nsecond line" in person.server.requests[-1].last
+
+
+def test_esc_at_a_question_about_a_file_sends_the_message_without_it(person: Person) -> None:
+    (person.directory / ".env").write_text("KEY=1")
+    person.asks("Look into @.env", "I have not seen it.")
+    person.sees("^The agent is to get .env, which looks like it holds secrets(.*\n)+.*and Enter")
+    person.presses("Escape")
+
+    person.sees("^I have not seen it.")
+    assert "KEY=1" not in person.server.requests[-1].last
+    (person.directory / ".env").unlink()
 
 
 def test_the_status_line_tells_model_context_tokens_cost_branch_and_mode(person: Person) -> None:

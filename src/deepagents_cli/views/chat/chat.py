@@ -71,6 +71,8 @@ class Chat:
         self._held: list[tuple[str, Callable[[], bool]]] = []
         """What was typed while nothing is open yet, and what takes it then."""
         self._stops_run = False
+        self._clearing = 0
+        """The command that begins a session on a clear screen, until it has ended."""
         self._kept = 0
         """How many of the queued texts the worker has kept in its record."""
         self._asked: dict[int, tuple[str, Sequence[str]]] = {}
@@ -118,12 +120,10 @@ class Chat:
                 self._say("error", message.text)
             case protocol.Ready():
                 self._open(message)
-            case protocol.Running() | protocol.Printed() | protocol.Ran():
-                self._run(message)
             case _:
                 self._turn(message)
 
-    def _turn(self, message: protocol.OfTurn) -> None:
+    def _turn(self, message: protocol.OfTurn | protocol.OfRun) -> None:
         match message:
             case protocol.Queued():
                 self._queue(message.texts)
@@ -140,6 +140,8 @@ class Chat:
             case protocol.Notice():
                 self._noted = message.text
                 self._say("notice", message.text)
+            case _:
+                self._run(message)
 
     def _run(self, message: protocol.OfRun) -> None:
         match message:
@@ -192,7 +194,7 @@ class Chat:
 
     def command(self, name: str, arguments: str = "", attachments: Sequence[str] = ()) -> bool:
         """Carry out a slash command, here or in the worker; what it sends has these attachments."""
-        if name in self.commands:
+        if name in self.commands and name != "clear":
             self._say("person", f"/{name} {arguments}".rstrip())
         if name in OWN_COMMANDS:
             self._own_command(name, arguments)
@@ -205,10 +207,11 @@ class Chat:
         self._invoke(name, arguments, attachments)
         return True
 
-    def _invoke(self, name: str, arguments: str = "", attachments: Sequence[str] = ()) -> None:
+    def _invoke(self, name: str, arguments: str = "", attachments: Sequence[str] = ()) -> int:
         number = len(self._asked) + 1
         self._asked[number] = name, attachments
         self._send(protocol.Invoke(number, name, arguments))
+        return number
 
     @property
     def way_on(self) -> str:
@@ -239,6 +242,10 @@ class Chat:
         if self.stop_run():
             return
         self.clock.count()
+        for message in (each.message for each in self.questions):
+            if isinstance(message, protocol.Ask) and not message.call_id:
+                # No step waits for this answer, so that none brings it by its end.
+                self._send(protocol.Decide(message.id, "reject"))
         self.questions = deque(each for each in self.questions if isinstance(each.message, protocol.Trust))
         if self.working:
             self._send(protocol.Stop())
@@ -366,6 +373,8 @@ class Chat:
 
     def _open(self, ready: protocol.Ready) -> None:
         self.transcript.end_turn()
+        if self._clearing:
+            self._clear()
         # Another worker has opened the session that stands above.
         again = self.ready is None and self._thread == ready.thread
         self.ready = ready
@@ -415,6 +424,7 @@ class Chat:
 
     def _result(self, result: protocol.Result) -> None:
         name, attachments = self._asked.get(result.id, ("", ()))
+        self._clearing = 0 if self._clearing == result.id else self._clearing
         if result.text:
             self._say("markdown", result.text)
         if result.error:
@@ -445,9 +455,7 @@ class Chat:
             case "quit":
                 self._leave(0)
             case "clear" if self.ready is not None:
-                if not self.working:
-                    self._clear()
-                self._invoke("new")
+                self._clearing = self._invoke("new")
             case "clear":
                 self._say("notice", "Nothing is open yet.")
             case "help":

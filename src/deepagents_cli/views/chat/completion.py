@@ -16,6 +16,7 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
 from deepagents_cli.text import one_line
+from deepagents_cli.views.chat.paths import complete_path
 
 _MENTION: Final = re.compile(r"(?:^|\s)@(?P<typed>\"[^\"]*|[^\s\"]*)$")
 _MOST_FILES: Final = 20_000
@@ -36,16 +37,23 @@ class _Pattern:
 
 
 class ChatCompleter(Completer):
-    """Offers the commands at the beginning of a text, and files behind an `@`."""
+    """Offers the commands at the beginning of a text, files behind an `@`, and paths in a line behind `!`."""
 
-    def __init__(self, commands: Callable[[], Mapping[str, str]], files: FileIndex) -> None:
+    def __init__(
+        self, commands: Callable[[], Mapping[str, str]], files: FileIndex, directory: Path = Path()
+    ) -> None:
         self._commands = commands
         self._files = files
+        self._directory = directory
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         """Yield what can stand at the cursor."""
         before = document.text_before_cursor
-        if before.startswith("/") and not re.search(r"\s", before):
+        if before.startswith("!"):
+            # While one types, nothing is offered: shells do not, either.
+            if complete_event.completion_requested:
+                yield from complete_path(self._directory, before[1:])
+        elif before.startswith("/") and not re.search(r"\s", before):
             yield from self._complete_command(before[1:])
         elif found := _MENTION.search(before):
             yield from self._complete_file(found["typed"])

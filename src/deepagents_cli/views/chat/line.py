@@ -28,7 +28,7 @@ class InputLine(Buffer):
         self._composer = Composer(directory, changeable)
         super().__init__(
             history=open_history(state_dir(), lambda text: self._composer.expand(text)[0]),
-            completer=ThreadedCompleter(ChatCompleter(commands, FileIndex(directory))),
+            completer=ThreadedCompleter(ChatCompleter(commands, FileIndex(directory), directory)),
             # Each completion is drawn anew, so that only what can be completed is tried.
             complete_while_typing=Condition(lambda: "@" in self.text or self.text[:1] == "/"),
             multiline=True,

@@ -86,9 +86,9 @@ def _own(talk: Chat, renderer: Renderer) -> Iterator[str]:
     if own := talk.transcript.own:
         seconds = talk.transcript.clock() - own.since
         parts = [own.label, short_time(seconds) if seconds >= 1 else "", f"{talk.stop_key} stops it"]
-        told = f" {renderer.look.dot} ".join(filter(None, parts))
+        facts = f" {renderer.look.dot} ".join(filter(None, parts))
         # What stands behind a long command is to be seen.
-        yield renderer.line(f"{spin(renderer.look)} {cut(own.line, _LONGEST)} ({told})")
+        yield renderer.line(f"{spin(renderer.look)} {cut(own.line, _LONGEST)} ({facts})")
         for line in own.lines()[-_OUTPUT_LINES:]:
             yield renderer.output(line)
 
