@@ -123,7 +123,7 @@ class Chat:
             case _:
                 self._turn(message)
 
-    def _turn(self, message: protocol.OfTurn | protocol.OfRun) -> None:
+    def _turn(self, message: protocol.OfTurn | protocol.OfRun | protocol.PastMessage) -> None:
         match message:
             case protocol.Queued():
                 self._queue(message.texts)
@@ -143,7 +143,7 @@ class Chat:
             case _:
                 self._run(message)
 
-    def _run(self, message: protocol.OfRun) -> None:
+    def _run(self, message: protocol.OfRun | protocol.PastMessage) -> None:
         match message:
             case protocol.Running():
                 self.transcript.begin_own(message.command, one_line(message.where))
@@ -151,6 +151,9 @@ class Chat:
                 self.transcript.print_own(message.text, message.stream)
             case protocol.Ran():
                 self.transcript.end_own(message.output, message.how, failed=message.failed)
+            case protocol.PastMessage():
+                # A session that is opened has these in `Ready`; editors ask for them one by one.
+                pass
 
     def run(self, command: str) -> bool:
         """Run a command of the person; `False` leaves it where it was typed."""
