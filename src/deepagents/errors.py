@@ -15,7 +15,8 @@ HarnessError
 ├─ LimitExceeded(code, text)        a call that may not be made any more; becomes a result of the agent
 ├─ BrokenAnswer(kind, text)         answers of a model broke off again and again
 ├─ UndoError                        files or conversation cannot be taken back; nothing has changed
-│  └─ PlanOutdated                  something has changed since the plan was made
+│  ├─ PlanOutdated                  something has changed since the plan was made
+│  └─ UndoBusy                      a step is under way in these directories
 └─ ScriptError (also AssertionError)  a scripted model was asked for more, or less, than its script holds
 """
 
@@ -140,6 +141,10 @@ class BrokenAnswer(HarnessError):
 
 class UndoError(HarnessError):
     """Files or a conversation cannot be taken back; nothing of either has changed."""
+
+
+class UndoBusy(UndoError):
+    """A step, or another going back, is under way in these directories; wait until it ends, and try again."""
 
 
 class PlanOutdated(UndoError):

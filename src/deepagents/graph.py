@@ -198,9 +198,11 @@ def _compile(build: Build, **passed_on: Any) -> AgentGraph:
     }
     if plan.name is not None:
         metadata["lc_agent_name"] = plan.name
-    agent = AgentGraph.of(graph.with_config({"recursion_limit": _RECURSION_LIMIT, "metadata": metadata}))
-    if plan.file_history is not None and plan.role == "main":
-        plan.file_history.attach(agent, build.files)
+    graph = graph.with_config({"recursion_limit": _RECURSION_LIMIT, "metadata": metadata})
+    history = plan.file_history if plan.role == "main" else None
+    agent = AgentGraph.of(graph, history)
+    if history is not None:
+        history.attach(agent, build.files)
     return agent
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import logging
 import sys
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import (
@@ -13,7 +14,7 @@ from contextlib import (
     AsyncExitStack,
     asynccontextmanager,
 )
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -30,9 +31,11 @@ from deepagents_server.errors import ServeError, not_found
 
 if TYPE_CHECKING:
     from deepagents.mcp import MCPServers
+    from deepagents.undo import FileHistory
 
 Graph = Any
 """A compiled graph; LangGraph types its methods by half."""
+_log: Final = logging.getLogger("deepagents.server")
 _GRAPHS: Final = (Pregel, StateGraph, AbstractAsyncContextManager, AbstractContextManager)
 # The namespace with which the protocol names the assistant of each graph.
 _NAMESPACE: Final = UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8")
@@ -50,6 +53,8 @@ class Graphs:
     made: Mapping[str, Any]
     saver: BaseCheckpointSaver[Any]
     store: BaseStore
+    histories: dict[str, FileHistory | None] = field(default_factory=dict[str, "FileHistory | None"])
+    """What keeps the files of agents, by the name of the graph, as far as they were opened here."""
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.made)
@@ -82,7 +87,25 @@ class Graphs:
             raise ServeError(f"The graph {graph_id!r} is {type(compiled).__name__}, not a compiled graph.")
         # Eager, or the step of a lone task is told after its checkpoint: never, if the process ends between.
         update = {"checkpointer": self.saver, "store": self.store, "name": graph_id, "stream_eager": True}
+        self.histories[graph_id] = history_of(compiled)
         return cast(Any, compiled).copy(update)
+
+    async def find_histories(self) -> list[FileHistory]:
+        """Return all that keeps the files of agents here; a function that was never called is called once."""
+        for graph_id in self.made.keys() - self.histories.keys():
+            try:
+                async with self.open(graph_id):
+                    pass
+            except Exception as error:  # noqa: BLE001
+                # Code of the user: a graph that cannot be made has not changed a file.
+                _log.warning("Graph %r cannot be asked for its history of files: %r", graph_id, error)
+                self.histories[graph_id] = None
+        return [*{each.directory: each for each in self.histories.values() if each}.values()]
+
+
+def history_of(graph: Graph) -> FileHistory | None:
+    """Return what keeps the files that an agent changes, so that they can be taken back."""
+    return getattr(graph, "file_history", None)
 
 
 async def _call(factory: Callable[..., Any], config: dict[str, Any]) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Collection
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -16,7 +16,8 @@ from deepagents_server.cancel import cancel_runs
 from deepagents_server.config import Ages, Strategy
 from deepagents_server.database.engine import Row
 from deepagents_server.database.removal import Remover, open_remover
-from deepagents_server.database.tables import runs, threads
+from deepagents_server.database.tables import leases, runs, threads
+from deepagents_server.rewinds import forget_files
 from deepagents_server.server import Server
 from deepagents_server.state import ThreadGraph, open_graph
 
@@ -36,14 +37,27 @@ async def removing_old(server: Server) -> AsyncGenerator[None]:
 
 async def _watch(server: Server, remover: Remover) -> None:
     ages = server.config.ages
+    forgotten = set[tuple[str, str]]()
     while True:
         try:
+            forgotten = await _forget_removed(server, forgotten)
             await asyncio.to_thread(remover.sweep, ages)
+            forgotten = await _forget_removed(server, forgotten)
             await _thin_all(server, remover, ages)
         except Exception as error:  # noqa: BLE001
             # Whatever it was: without this loop nothing would go any more.
             server.database.log_failure("What is old cannot be removed now", error)
         await asyncio.sleep(ages.every)
+
+
+async def _forget_removed(server: Server, forgotten: set[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Drop the files of threads that are gone, whoever removed them; return which these are."""
+    columns: list[sa.Column[Any]] = [leases.c.thread_id, leases.c.removed_at]
+    query = sa.select(*columns).where(leases.c.removed_at.is_not(None))
+    gone = {(row["thread_id"], row["removed_at"]) for row in await server.database.rows(query)}
+    if new := gone - forgotten:
+        await forget_files(server.graphs, [thread_id for thread_id, _ in new])
+    return gone
 
 
 async def _thin_all(server: Server, remover: Remover, ages: Ages) -> None:
@@ -57,16 +71,20 @@ async def remove_thread(server: Server, thread_id: str) -> None:
     await cancel_runs(server, "interrupt", runs.c.thread_id == thread_id)
     with open_remover(server.database.url) as remover:
         await asyncio.to_thread(remover.remove_thread, thread_id)
+    await forget_files(server.graphs, [thread_id])
     # Who follows it may stop.
     server.events.wake(thread_id)
 
 
-async def prune(server: Server, thread_ids: Iterable[str], strategy: Strategy) -> int:
+async def prune(server: Server, thread_ids: Collection[str], strategy: Strategy) -> int:
     """Remove threads that rest, or their former states; return how many."""
-    chosen = threads.c.thread_id.in_([*thread_ids])
+    chosen = threads.c.thread_id.in_(thread_ids)
     with open_remover(server.database.url) as remover:
         if strategy == "delete":
-            return await asyncio.to_thread(remover.remove_threads, chosen)
+            removed = await asyncio.to_thread(remover.remove_threads, chosen)
+            left = await server.database.rows(sa.select(threads.c.thread_id).where(chosen))
+            await forget_files(server.graphs, {*thread_ids} - {row["thread_id"] for row in left})
+            return removed
         rows = await server.database.rows(sa.select(threads).where(chosen))
         return sum([await _thin(server, remover, row) for row in rows])
 

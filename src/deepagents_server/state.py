@@ -59,6 +59,18 @@ async def read_state(opened: ThreadGraph, config: Mapping[str, Any], *, subgraph
         ) from error
 
 
+def read_shown(graph: Graph, state: StateSnapshot) -> dict[str, Any]:
+    """Return the columns by which a thread shows the state that it has."""
+    return {
+        "values": dump_text(visible_values(graph, state.values)),
+        "interrupts": dump_text(show_interrupts(state)),
+        "status": "interrupted" if state.tasks else "idle",
+        "state_updated_at": server_time(),
+        "updated_at": server_time(),
+        "error": None,
+    }
+
+
 async def update_state(
     server: Server, thread: Row, values: Any, as_node: str | None, checkpoint: Mapping[str, Any]
 ) -> dict[str, Any]:
@@ -76,15 +88,7 @@ async def update_state(
             config = await opened.graph.aupdate_state(cast(Any, opened.config(checkpoint)), values, as_node)
         except (InvalidUpdateError, ValueError, TypeError, KeyError) as error:
             raise ApiError(400, f"The state cannot be changed so: {str(error)[:500]}") from error
-        state = await opened.graph.aget_state(cast(Any, opened.config({})))
-        shown = {
-            "values": dump_text(visible_values(opened.graph, state.values)),
-            "interrupts": dump_text(show_interrupts(state)),
-            "status": "interrupted" if state.tasks else "idle",
-            "state_updated_at": server_time(),
-            "updated_at": server_time(),
-            "error": None,
-        }
+        shown = read_shown(opened.graph, await opened.graph.aget_state(cast(Any, opened.config({}))))
     await server.database.execute(
         threads.update().where(threads.c.thread_id == thread["thread_id"]).values(shown)
     )

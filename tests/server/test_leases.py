@@ -20,7 +20,7 @@ from deepagents_server.database.owners import Scope
 from deepagents_server.database.quotas import Quota, list_quotas, set_quota
 from deepagents_server.database.removal import open_remover
 from deepagents_server.database.run_control import queue_age
-from deepagents_server.database.runs import Taken, finish, new_run, recover, take_again
+from deepagents_server.database.runs import Taken, fence, finish, new_run, recover, take_again
 from deepagents_server.database.runs import begin as begin_run
 from deepagents_server.database.store import graphs_of
 from deepagents_server.database.tables import leases, run_events, runs
@@ -44,13 +44,17 @@ async def database(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncItera
 
 async def keep_runs(database: Database, *rows: dict[str, Any]) -> None:
     """Keep runs that wait, in this order, and leases of their threads."""
-    plain = new_run({"assistant_id": "", "graph_id": "echo", "metadata": {}}, {})
     async with database.write() as connection:
         for number, row in enumerate(rows):
-            stamp = {"created_at": now(number / 1e3 - 60), "due_at": now(-60)}
-            await connection.execute(runs.insert().values({**plain, **stamp, **row}))
+            await connection.execute(runs.insert().values(waiting(row, number)))
         for thread in {row["thread_id"] for row in rows}:
             await connection.execute(leases.insert().values(thread_id=thread))
+
+
+def waiting(row: dict[str, Any], number: int = 0) -> dict[str, Any]:
+    """Return the row of a run that waits."""
+    plain = new_run({"assistant_id": "", "graph_id": "echo", "metadata": {}}, {})
+    return {**plain, "created_at": now(number / 1e3 - 60), "due_at": now(-60), **row}
 
 
 async def begin(database: Database, mark: str, worker: str = "worker") -> Taken:
@@ -168,3 +172,31 @@ async def test_what_an_owner_keeps_is_measured(database: Database) -> None:
     kept = {row["owner"]: row["kept_bytes"] for row in await list_quotas(database)}
     assert kept[ben] == 0
     assert 5000 < kept[ann] < 12000
+
+
+async def test_what_goes_back_writes_until_a_run_begins(database: Database) -> None:
+    mark = str(uuid4())
+    await database.execute(leases.insert().values(thread_id=mark))
+
+    async def take() -> int | None:
+        async with database.write() as connection:
+            return await fence(connection, mark)
+
+    async def write(lease: int) -> None:
+        config: Any = {"configurable": {"thread_id": mark, "checkpoint_ns": ""}}
+        saver: Any = database.saver
+        await saver.under(lease).aput(config, empty_checkpoint(), {"source": "fork", "step": 1}, {})
+
+    first, second = await take(), await take()
+    assert first
+    assert second
+    with pytest.raises((IntegrityError, OperationalError), match="lease lost"):
+        await write(first)
+    await write(second)
+    async with database.write() as connection:
+        row = {"run_id": mark, "thread_id": mark, "version": mark}
+        await connection.execute(runs.insert().values(waiting(row)))
+    assert await take() is None
+    await begin(database, mark)
+    with pytest.raises((IntegrityError, OperationalError), match="lease lost"):
+        await write(second)

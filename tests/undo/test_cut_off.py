@@ -22,7 +22,7 @@ from deepagents import create_deep_agent
 from deepagents.backends import LocalShellBackend
 from deepagents.checkpoints import LAST_ID
 from deepagents.testing import ScriptedModel, call
-from deepagents.undo import FileHistory, UndoError
+from deepagents.undo import FileHistory, PlanOutdated, UndoError
 from tests.conftest import CallMode
 from tests.programs import FORKING
 from tests.undo.workshop import Workshop, listed, names
@@ -31,10 +31,16 @@ SECOND: Any = {"configurable": {"thread_id": "2"}}
 
 
 class Saver(MemorySaver):
-    """Does something before, or after, it saves the checkpoint that going back makes."""
+    """Does something before it reads, or before or after it saves the checkpoint that going back makes."""
 
     before: Callable[[], object] | None = None
     after: Callable[[], object] | None = None
+    on_read: Callable[[], object] | None = None
+
+    def get_tuple(self, config: Any) -> Any:
+        if self.on_read:
+            self.on_read()
+        return super().get_tuple(config)
 
     def put(self, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
         is_copy = metadata.get("source") == "fork"
@@ -80,6 +86,30 @@ def test_a_checkpoint_that_was_written_counts_though_an_error_came_back(shop: Wo
     done = shop.rewind(start)
     assert done.config == shop.head
     assert (listed(shop.root), shop.messages()) == (["a.txt"], [])
+    assert (shop.root / "a.txt").read_text() == "0\n"
+
+
+@pytest.mark.parametrize("conversation", [True, False], ids=["both", "files"])
+def test_a_thread_that_goes_on_during_the_check_keeps_its_files(
+    shop: Workshop, saver: Saver, *, conversation: bool
+) -> None:
+    start = shop.write("a.txt", "1\n")
+    plan = shop.plan(start)
+    reads = 0
+
+    def go_on() -> None:
+        nonlocal reads
+        reads += 1
+        if reads == 2:
+            saver.on_read = None
+            shop.agent.update_state(shop.thread, {"messages": "Meanwhile"})
+
+    saver.on_read = go_on
+    with pytest.raises(PlanOutdated, match="gone on"):
+        shop.mode.call(shop.history, "rewind", shop.agent, plan, conversation=conversation)
+    assert (reads, (shop.root / "a.txt").read_text()) == (2, "1\n")
+    assert listed(shop.root) == ["a.txt"]
+    shop.rewind(start, conversation=conversation)
     assert (shop.root / "a.txt").read_text() == "0\n"
 
 

@@ -506,6 +506,36 @@ def test_dropping_a_thread_drops_its_records(shop: Workshop) -> None:
     assert shop.plan(start).removed == ()
 
 
+def test_a_copy_keeps_its_points_when_its_source_is_dropped(shop: Workshop) -> None:
+    start = shop.write("a.txt", "one\n")
+    copy_thread(shop.saver, "1", "copy")
+    copied: Any = {"configurable": {"thread_id": "copy"}}
+    shop.mode.call(shop.history, "note_copy", shop.agent, copied)
+    shop.history.forget("1")
+    of_copy: Any = {"configurable": {**start["configurable"], "thread_id": "copy"}}
+    assert names(shop.plan(of_copy).removed, shop.root) == ["a.txt"]
+    with pytest.raises(UndoError, match="no thread"):
+        shop.mode.call(shop.history, "note_copy", shop.agent, {"configurable": {"thread_id": "none"}})
+
+
+def test_paths_have_the_names_of_the_tools(shop: Workshop, tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    inner = FilesystemBackend(tmp_path / "notes", virtual_mode=True)
+    routed = shop.make_agent(CompositeBackend(LocalShellBackend(shop.root), {"/notes/": inner}))
+    plain = shop.make_agent(FilesystemBackend(shop.root, virtual_mode=False))
+    for agent, path, name in (
+        (shop.agent, shop.root / "d" / "a.txt", "/d/a.txt"),
+        (shop.agent, shop.root, "/"),
+        (routed, tmp_path / "notes" / "a.txt", "/notes/a.txt"),
+        (routed, tmp_path / "notes", "/notes"),
+        (routed, shop.root / "a.txt", "/a.txt"),
+        (plain, shop.root / "a.txt", str(shop.root / "a.txt")),
+        (shop.agent, tmp_path / "elsewhere", str(tmp_path / "elsewhere")),
+    ):
+        assert shop.history.name_path(agent, path) == name
+    assert shop.history.roots(routed) == (tmp_path / "notes", shop.root)
+
+
 def test_no_history_no_import() -> None:
     program = (
         "import sys; from deepagents import create_deep_agent; from deepagents.testing import ScriptedModel; "

@@ -10,7 +10,7 @@ from functools import cache
 from importlib.metadata import distribution
 from inspect import signature
 from pathlib import Path
-from typing import Any, Final, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
 from urllib.parse import unquote, urlsplit
 
 from langchain_core.messages import BaseMessage, ToolMessage
@@ -25,6 +25,9 @@ from deepagents._state.runtime import channels_of, has_newer_events, is_saved_fr
 from deepagents._version import __version__
 from deepagents.backends.state import show_file_updates
 from deepagents.middleware.subagents.task import TASK
+
+if TYPE_CHECKING:
+    from deepagents.undo import FileHistory
 
 _NO_THREAD: Final = (
     "Checkpointer requires one or more of the following 'configurable' keys: thread_id, checkpoint_ns, "
@@ -67,8 +70,15 @@ class AgentGraph(CompiledStateGraph[Any, Any, Any, Any]):
     `output_keys=agent.stream_channels_list` shows all there is.
     """
 
+    def __init__(self, *, file_history: FileHistory | None = None, **parts: Any) -> None:
+        """Take what LangGraph's graph takes, and what keeps the files that the agent changes."""
+        super().__init__(**parts)
+        self.file_history = file_history
+
     @classmethod
-    def of(cls, graph: CompiledStateGraph[Any, Any, Any, Any]) -> Self:
+    def of(
+        cls, graph: CompiledStateGraph[Any, Any, Any, Any], file_history: FileHistory | None = None
+    ) -> Self:
         """Return the same graph as one of this kind, as LangGraph copies a graph.
 
         Where parallel calls write a key without a reducer, the last of them wins, and no run ends.
@@ -76,7 +86,7 @@ class AgentGraph(CompiledStateGraph[Any, Any, Any, Any]):
         # `Graph[...]()` leaves `__orig_class__` on the instance, and the constructor does not take it.
         parts = {key: value for key, value in vars(graph).items() if key != "__orig_class__"}
         parts["channels"] = {key: LatestValue.instead_of(each) for key, each in parts["channels"].items()}
-        return cls(**parts)
+        return cls(**parts, file_history=file_history)
 
     @_sign_as_inherited
     def stream(self, input: Any, config: Any = None, **options: Any) -> Iterator[Any]:

@@ -21,6 +21,12 @@ def find_disk_paths(backend: object, path: str) -> list[Path]:
     return find(path) if find else []
 
 
+def find_disk_name(backend: object, path: Path) -> str | None:
+    """Return how a backend names what lies at a path on disk; `None` where that is not its own."""
+    find: Callable[[Path], str | None] | None = getattr(backend, "_disk_name", None)
+    return find(path) if find else None
+
+
 def may_restore(backend: object, path: Path, allowed: Allowed) -> bool:
     """Return whether what lies at a path on disk may be put back, under rules about paths of the backend."""
     may: Any = getattr(backend, "_may_restore", None)

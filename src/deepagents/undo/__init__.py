@@ -7,12 +7,21 @@ from typing import TYPE_CHECKING
 from deepagents._lazy import lazy
 
 if TYPE_CHECKING:
-    from deepagents.errors import PlanOutdated, UndoError
+    from deepagents.errors import PlanOutdated, UndoBusy, UndoError
     from deepagents.undo.history import FileHistory
     from deepagents.undo.plans import Change
     from deepagents.undo.results import Coverage, Plan, RewindResult
 
-__all__ = ["Change", "Coverage", "FileHistory", "Plan", "PlanOutdated", "RewindResult", "UndoError"]
+__all__ = [
+    "Change",
+    "Coverage",
+    "FileHistory",
+    "Plan",
+    "PlanOutdated",
+    "RewindResult",
+    "UndoBusy",
+    "UndoError",
+]
 
 _HOMES = {
     "Change": "deepagents.undo.plans",
@@ -21,6 +30,7 @@ _HOMES = {
     "Plan": "deepagents.undo.results",
     "PlanOutdated": "deepagents.errors",
     "RewindResult": "deepagents.undo.results",
+    "UndoBusy": "deepagents.errors",
     "UndoError": "deepagents.errors",
 }
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from deepagents._paths import ARTIFACT_FOLDERS
-from deepagents.backends._disk import find_disk_paths, find_disk_roots, may_restore
+from deepagents.backends._disk import find_disk_name, find_disk_paths, find_disk_roots, may_restore
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.handle import BackendHandle
 from deepagents.permissions import Rules
@@ -59,6 +59,10 @@ class AgentFiles:
         return [
             each for each in known if any(str(path) in paths for path in find_disk_paths(self._backend, each))
         ]
+
+    def name_of(self, path: Path) -> str:
+        """Return how the agent's tools name what lies at a path on disk; the path itself if they do not."""
+        return find_disk_name(self._backend, path) or str(path)
 
     def may_restore(self, path: str) -> bool:
         """Return whether protection and rules let a path be put back."""

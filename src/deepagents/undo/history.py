@@ -136,6 +136,39 @@ class FileHistory:
             )
         return files
 
+    async def _note_copy(self, agent: Any, config: RunnableConfig) -> None:
+        """Keep the records that a copied thread goes on from, also when that which it was made of is dropped.
+
+        A run of the copy does so by itself.
+
+        Raises:
+            UndoError: where there is no such thread, or no history of this agent.
+        """
+        self._find(agent)
+        with self._reporting():
+            _, head, thread = await self._read(agent, config)
+            await in_thread(
+                lambda: threads.note_source(thread, threads.mark_of(head, self._store), self._store)
+            )
+
+    note_copy, anote_copy = sync_and_async(_note_copy)
+
+    def name_path(self, agent: Any, path: Path) -> str:
+        """Return how an agent's tools name what lies at a path on disk; the path itself where they do not.
+
+        Raises:
+            UndoError: where there is no history of this agent.
+        """
+        return self._find(agent).name_of(path)
+
+    def roots(self, agent: Any) -> tuple[Path, ...]:
+        """Return the directories in which an agent's tools change files.
+
+        Raises:
+            UndoError: where there is no history of this agent.
+        """
+        return tuple(map(Path, self._find(agent).places.roots))
+
     # -- questions
 
     async def _coverage(self, agent: Any) -> Coverage:

@@ -29,7 +29,7 @@ from deepagents.tools._versions import VERSIONS_CHANNEL
 from deepagents.undo.recorder import Recorder
 from deepagents.undo.steps import RecordedStep
 from deepagents.undo.store import StoreOff
-from deepagents.undo.threads import KEY, FileHistoryState, FileMark, mark_in
+from deepagents.undo.threads import KEY, FileHistoryState, FileMark, mark_in, note_source
 
 if TYPE_CHECKING:
     from deepagents.undo.agents import AgentFiles
@@ -224,9 +224,7 @@ def _catch_up(recorder: Recorder, thread: str, state: Mapping[str, Any]) -> dict
     mark = mark_in(state, store)
     last = store.read("SELECT max(id) FROM seen WHERE thread = ?", thread)[0][0]
     if mark and mark["thread"] != thread:
-        with store.write() as database:
-            values = [thread, mark["thread"], mark["seen"]]
-            database.execute("INSERT OR IGNORE INTO lines VALUES (?, ?, ?)", values)
+        note_source(thread, mark, store)
         return {KEY: FileMark(store=store.name, thread=thread, seen=max(last or 0, mark["seen"]))}
     if last and (mark is None or mark["seen"] < last):
         return {KEY: FileMark(store=store.name, thread=thread, seen=last)}

@@ -13,7 +13,7 @@ from langchain_core.runnables import RunnableConfig
 
 from deepagents._async import IOCall, as_io_call, finish_first, in_thread
 from deepagents.checkpoints import count_on_from
-from deepagents.errors import UndoError
+from deepagents.errors import PlanOutdated, UndoBusy, UndoError
 from deepagents.undo import threads
 from deepagents.undo.journal import Journal
 from deepagents.undo.recorder import Recorder
@@ -68,12 +68,12 @@ class Rewinds:
 
     async def _decide(self, agent: Any, journal: Journal, checkpoint: str) -> RunnableConfig:
         """Write the checkpoint that decides: a kill before it leaves all as it was, after it all is done."""
-        if not journal.moves:
-            return place(journal.thread, journal.left)
         saver = threads.saver_of(agent)
+        await self._check_head(saver, journal)
+        if not journal.moves:
+            await in_thread(lambda: self._mark_decided(journal))
+            return place(journal.thread, journal.left)
         try:
-            # The newest is the one with the highest id, whatever clock that was made by.
-            count_on_from(await threads.read_checkpoint(saver, place(journal.thread)))
             return await _copy_checkpoint(agent, place(journal.thread, checkpoint))
         except Exception as error:
             why = f"the checkpoint to go on from could not be written: {error}"
@@ -104,17 +104,36 @@ class Rewinds:
         except OSError as error:
             self._drop(journal)
             raise UndoError(f"the files cannot be put back: {error}") from error
+
+    def _mark_decided(self, journal: Journal) -> None:
         with self._store.write() as database:
-            database.execute("UPDATE journal SET data = ? WHERE id = ?", [text, journal.rewind])
+            database.execute("UPDATE journal SET data = ? WHERE id = ?", [journal.dump(), journal.rewind])
+
+    async def _check_head(self, saver: Any, journal: Journal) -> None:
+        """Check once more that the thread has not gone on: a run that begins from here on waits.
+
+        Raises:
+            PlanOutdated: where it has. UndoError: where that cannot be read.
+        """
+        try:
+            head = await threads.read_checkpoint(saver, place(journal.thread))
+        except Exception as error:
+            await in_thread(lambda: self._drop(journal))
+            raise UndoError(f"the thread cannot be read: {error}; nothing has changed") from error
+        if threads.checkpoint_id(head) != journal.left:
+            await in_thread(lambda: self._drop(journal))
+            raise PlanOutdated(f"thread {journal.thread!r} has gone on since the plan was made")
+        # The newest is the one with the highest id, whatever clock that was made by.
+        count_on_from(head)
 
     def check_free(self, paths: Sequence[str]) -> None:
         """Check that nothing else is about to change these.
 
         Raises:
-            UndoError: where a step or another going back is under way.
+            UndoBusy: where a step or another going back is under way.
         """
         if self._recorder.find_busy(paths) or self._recorder.find_rewind(paths):
-            raise UndoError("a step of an agent is under way in this directory; wait until it ends")
+            raise UndoBusy("a step of an agent is under way in this directory; wait until it ends")
 
     def _restorer(self, journal: Journal) -> Restorer:
         return Restorer(self._store, journal.items, journal.folders, self._most)

@@ -148,6 +148,14 @@ def mark_of(found: CheckpointTuple | None, store: Store) -> FileMark | None:
     return mark_in(found.checkpoint["channel_values"], store) if found else None
 
 
+def note_source(thread: str, mark: FileMark | None, store: Store) -> None:
+    """Keep which thread one was copied from, as its state says."""
+    if mark and mark["thread"] != thread:
+        with store.write() as database:
+            values = [thread, mark["thread"], mark["seen"]]
+            database.execute("INSERT OR IGNORE INTO lines VALUES (?, ?, ?)", values)
+
+
 def find_line(thread: str, mark: FileMark | None, store: Store) -> Line:
     """Return the records of a thread whose newest checkpoint has this mark."""
     members: list[tuple[str, int | None]] = [(thread, None)]

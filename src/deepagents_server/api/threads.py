@@ -30,6 +30,7 @@ from deepagents_server.database.threads import (
 )
 from deepagents_server.errors import ApiError, not_found
 from deepagents_server.retention import prune, remove_thread
+from deepagents_server.rewinds import keep_points
 from deepagents_server.serialize import show_state
 from deepagents_server.server import Server
 from deepagents_server.state import open_graph, read_state, update_state
@@ -255,6 +256,7 @@ async def count(server: Server, given: ThreadSearchBody) -> Response:
 async def copy(server: Server, *, thread_id: str) -> Response:
     """Make a thread with the same history."""
     made = await copy_thread(server.database, await find_thread(server, thread_id))
+    await keep_points(server, made)
     return answer(show_thread(made))
 
 

@@ -11,9 +11,10 @@ from psycopg.errors import LockNotAvailable
 from psycopg_pool import AsyncConnectionPool
 
 from deepagents.checkpoints import OrderedCheckpoints
+from deepagents_server.database.leased import LeasedCheckpoints
 
 
-class FencedPostgresSaver(OrderedCheckpoints, AsyncPostgresSaver):
+class FencedPostgresSaver(LeasedCheckpoints, OrderedCheckpoints, AsyncPostgresSaver):
     """Checks the lease before it keeps what a task has done.
 
     Checkpoints carry the lease in their metadata, so a trigger checks them. The writes of a task carry none.

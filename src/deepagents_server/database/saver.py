@@ -18,6 +18,7 @@ from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMet
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from deepagents.checkpoints import OrderedCheckpoints
+from deepagents_server.database.leased import LeasedCheckpoints
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -116,7 +117,7 @@ class ThreadedSqliteSaver(SqliteSaver):
         )
 
 
-class OrderedSqliteSaver(OrderedCheckpoints, ThreadedSqliteSaver):
+class OrderedSqliteSaver(LeasedCheckpoints, OrderedCheckpoints, ThreadedSqliteSaver):
     """Keeps checkpoints in order also where the clock was ahead before a restart."""
 
 

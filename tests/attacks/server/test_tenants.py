@@ -103,6 +103,8 @@ ATTACKS: dict[str, list[Attack]] = {
     "POST /threads/{thread_id}/history": [
         lambda ids: {"checkpoint": {"thread_id": ids["thread_id"]}, "before": ids["checkpoint_id"]}
     ],
+    "GET /threads/{thread_id}/files": _NOTHING,
+    "POST /threads/{thread_id}/rewind": [lambda ids: {"checkpoint_id": ids["checkpoint_id"]}],
     "POST /threads/{thread_id}/runs": _RUNS,
     "GET /threads/{thread_id}/runs": _NOTHING,
     "POST /threads/{thread_id}/runs/stream": _RUNS,

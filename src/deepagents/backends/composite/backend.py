@@ -10,7 +10,7 @@ from types import CoroutineType
 from typing import Any
 
 from deepagents._paths import normalise, without_slash
-from deepagents.backends._disk import find_disk_paths, find_disk_roots, may_restore
+from deepagents.backends._disk import find_disk_name, find_disk_paths, find_disk_roots, may_restore
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.composite.routing import AllowedOnRoute, Route, Router, Routes
 from deepagents.backends.foreign.forms import warn_form
@@ -158,12 +158,26 @@ class CompositeBackend(TransferBackend):
         route = self._routes.serving(where)
         return find_disk_paths(self._routes.given.get(route.prefix), route.key(where))
 
+    def _disk_name(self, path: Path) -> str | None:
+        for route, backend in self._find_routes(path):
+            if name := find_disk_name(backend, path):
+                return route.path(name).rstrip("/") or "/"
+        return find_disk_name(self._routes.given.get(""), path)
+
+    def _find_routes(self, path: Path) -> list[tuple[Route, Any]]:
+        """Return the routes whose directories hold a path on disk, with their backends."""
+        routes = [(each, self._routes.given.get(each.prefix)) for each in self._routes.routes]
+        routes.append((self._routes.default, self._routes.given.get(self._routes.default.prefix)))
+        return [
+            (route, backend)
+            for route, backend in routes
+            if any(path.is_relative_to(root) for root in find_disk_roots(backend))
+        ]
+
     def _may_restore(self, path: Path, allowed: Allowed) -> bool:
-        routes = (self._routes.default, *self._routes.routes)
         found = [
-            may_restore(self._routes.given.get(each.prefix), path, AllowedOnRoute(allowed, each))
-            for each in routes
-            if any(path.is_relative_to(root) for root in find_disk_roots(self._routes.given.get(each.prefix)))
+            may_restore(backend, path, AllowedOnRoute(allowed, route))
+            for route, backend in self._find_routes(path)
         ]
         # A file may lie below several routes, and then the rules for each of its names hold.
         return all(found) if found else may_restore(self._routes.given.get(""), path, allowed)

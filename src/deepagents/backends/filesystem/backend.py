@@ -228,7 +228,7 @@ class FilesystemBackend(TransferBackend):
             return None
         return self._artifacts_root[len(base) :] if self._artifacts_root.startswith(base) else None
 
-    # A history of files asks the next three.
+    # A history of files asks the next four.
 
     def _disk_roots(self) -> list[Path]:
         """Return the directories in which tools and commands change files."""
@@ -246,10 +246,15 @@ class FilesystemBackend(TransferBackend):
             return []
         return [*dict.fromkeys(found)]
 
+    def _disk_name(self, path: Path) -> str | None:
+        """Return the path by which tools name what lies there."""
+        base = self.cwd if self.virtual_mode else Path(self.cwd.anchor)
+        return f"/{'/'.join(path.relative_to(base).parts)}" if path.is_relative_to(base) else None
+
     def _may_restore(self, path: Path, allowed: Allowed) -> bool:
         """Return whether what lies there may be changed under such rules."""
-        base = self.cwd if self.virtual_mode else Path(self.cwd.anchor)
-        return path.is_relative_to(base) and allowed(f"/{path.relative_to(base).as_posix()}")
+        name = self._disk_name(path)
+        return name is not None and allowed(name)
 
     # The next two are replaced or called by packages that build on this class.
 
