@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from deepagents import undo
 from deepagents.errors import PlanOutdated, UndoBusy, UndoError
 from deepagents_server.database.engine import Row
 from deepagents_server.database.quotas import check_kept
-from deepagents_server.database.runs import count_active, fence, lock_leases
+from deepagents_server.database.runs import count_active, lock_leases
 from deepagents_server.database.tables import leases, threads
 from deepagents_server.errors import ApiError
 from deepagents_server.graphs import Graph, Graphs, history_of
@@ -182,6 +183,20 @@ async def forget_files(graphs: Graphs, thread_ids: Iterable[str]) -> None:
                 await asyncio.to_thread(history.forget, thread_id)
             except UndoError as error:
                 _log.warning("Files of thread %s are still kept: %s", thread_id, error)
+
+
+async def fence(connection: AsyncConnection, thread_id: str) -> int | None:
+    """Take the next number of a lease for what is no run; `None` if runs wait or work on the thread.
+
+    The next run gets a later one: from then on, what is written with this one is refused.
+    """
+    await lock_leases(connection, [thread_id])
+    if await count_active(connection, thread_id):
+        return None
+    raised = leases.update().where(leases.c.thread_id == thread_id, leases.c.run_id.is_(None))
+    return (
+        await connection.execute(raised.values(token=leases.c.token + 1).returning(leases.c.token))
+    ).scalar()
 
 
 async def rewind_thread(

@@ -20,13 +20,14 @@ from deepagents_server.database.owners import Scope
 from deepagents_server.database.quotas import Quota, list_quotas, set_quota
 from deepagents_server.database.removal import open_remover
 from deepagents_server.database.run_control import queue_age
-from deepagents_server.database.runs import Taken, fence, finish, new_run, recover, take_again
+from deepagents_server.database.runs import Taken, finish, new_run, recover, take_again
 from deepagents_server.database.runs import begin as begin_run
 from deepagents_server.database.store import graphs_of
 from deepagents_server.database.tables import leases, run_events, runs
 from deepagents_server.database.threads import add_thread
 from deepagents_server.events import EventLog
 from deepagents_server.graphs import Graphs
+from deepagents_server.rewinds import fence
 from deepagents_server.serialize import load, now
 
 

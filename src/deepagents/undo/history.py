@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -23,11 +22,10 @@ from deepagents.undo.agents import AgentFiles
 from deepagents.undo.index import Bounds
 from deepagents.undo.journal import Journal, Target
 from deepagents.undo.middleware import FileHistoryMiddleware, MainFileHistoryMiddleware
-from deepagents.undo.plans import Change, Item, by_path, decide, settle, show_change
+from deepagents.undo.plans import Change, Item, by_path, settle, show_change
 from deepagents.undo.recorder import Recorder
 from deepagents.undo.results import Coverage, Plan, RewindResult
 from deepagents.undo.rewinds import Rewinds
-from deepagents.undo.steps import Directories
 from deepagents.undo.store import Store, StoreOff
 from deepagents.undo.threads import Line, place
 
@@ -67,6 +65,7 @@ class FileHistory:
         self._recorder = Recorder(self._store, Bounds(max_file_bytes, max_files, max_tree_bytes, ignored))
         self._off: str | None = None
         self._agents: WeakKeyDictionary[Any, AgentFiles] = WeakKeyDictionary()
+        self._planner = Planner(self._recorder)
         self._rewinds = Rewinds(self._recorder, max_file_bytes)
 
     def size(self) -> int:
@@ -176,7 +175,7 @@ class FileHistory:
         files = self._find(agent)
         if not files.places.roots:
             return Coverage(False, False, "the agent has no files on the disk of this machine")
-        why = await in_thread(lambda: self.attempt(lambda recorder: _look(recorder, files.places)))
+        why = await in_thread(lambda: self.attempt(lambda recorder: recorder.look_at_all(files.places)))
         if self._off is not None:
             return Coverage(False, False, self._off)
         return Coverage(True, not why, why[0] if why else None)
@@ -244,57 +243,9 @@ class FileHistory:
                 mark,
                 target.rewind if isinstance(target, RewindResult) else "",
             )
-            return await in_thread(lambda: self._make_plan(files, where))
+            return await in_thread(lambda: self._planner.plan(files, where, self))
 
     plan, aplan = sync_and_async(_plan)
-
-    def _make_plan(self, files: AgentFiles, target: Target) -> Plan:
-        items = self._decide(files, target)
-        settled = settle(items, _list_names, lambda item: False)
-        shown: dict[str, list[Change]] = {}
-        for item in settled:
-            shown.setdefault(item.verdict, []).append(item.show(self._store))
-        restored, removed, conflicts, not_kept = (
-            tuple(sorted(shown.get(each, ()), key=lambda change: change.path))
-            for each in ("restored", "removed", "conflict", "not_kept")
-        )
-        uncovered = self._find_uncovered(target)
-        return Plan(restored, removed, conflicts, not_kept, uncovered, target, tuple(items), self)
-
-    def _decide(self, files: AgentFiles, target: Target) -> list[Item]:
-        recorder = self._recorder
-        recorder.close_dead_files()
-        if recorder.find_open(files.places.roots):
-            _look(recorder, files.places)
-        recorder.look_at({each.path for each in self._select(target)})
-        # Once more: the look may have found changes of commands that are still under way.
-        changed = by_path(self._select(target))
-        now = recorder.look_at(changed)
-        rows = self._store.read("SELECT thread, path, until FROM dropped")
-        members = dict(target.line.members)
-        dropped = {
-            os.fsdecode(path)
-            for thread, path, until in rows
-            if thread in members and until > target.mark and not target.rewind
-        }
-        return decide(changed, now, self._store.has, dropped, lambda path: not files.may_restore(path))
-
-    def _select(self, target: Target) -> list[Any]:
-        if not target.rewind:
-            return target.line.seen(self._store, target.mark)
-        own = {row[0] for row in self._store.read("SELECT id FROM seen WHERE rewind = ?", target.rewind)}
-        return [each for each in target.line.seen(self._store, 0) if each.number in own]
-
-    def _find_uncovered(self, target: Target) -> tuple[str, ...]:
-        if target.rewind:
-            return ()
-        query, values = target.line.select("notes", "steps", target.mark)
-        notes = [note for (text,) in self._store.read(query, *values) for note in json.loads(text)]
-        until = "SELECT max(until) FROM dropped WHERE thread = ?"
-        last = [self._store.read(until, thread)[0][0] or 0 for thread, _ in target.line.members]
-        if max(last) > target.mark:
-            notes.append("older records of this thread were dropped, and what only they knew stays as it is")
-        return tuple(dict.fromkeys(notes))
 
     # -- going back
 
@@ -347,7 +298,7 @@ class FileHistory:
             PlanOutdated: naming a path that is not.
         """
         planned = {each.path: each for each in plan.items}
-        items = self._decide(files, plan.target)
+        items = self._planner.decide(files, plan.target)
         for item in items:
             if planned.pop(item.path, None) != item:
                 raise PlanOutdated(f"{item.path} has changed since the plan was made")
@@ -355,7 +306,7 @@ class FileHistory:
             raise PlanOutdated(f"{next(iter(planned))} has changed since the plan was made")
         paths = [each.path for each in items]
         self._rewinds.check_free([*files.places.roots, *paths])
-        return settle(items, _list_names, takes)
+        return settle(items, list_names, takes)
 
     # -- after a kill
 
@@ -373,17 +324,6 @@ class FileHistory:
     async def finish_rewinds(self, saver: Any, thread: str, roots: Sequence[str]) -> None:
         """Finish or drop what was cut off in a thread or below these directories, for a run that starts."""
         await self._rewinds.finish_left(saver, thread, roots)
-
-
-def _look(recorder: Recorder, places: Directories) -> list[str]:
-    return [why for root in places.roots if (why := recorder.look(root, places.passed_over))]
-
-
-def _list_names(path: str) -> Collection[str]:
-    try:
-        return os.listdir(path)  # noqa: PTH208
-    except OSError:
-        return ()
 
 
 def _read_choices(conflicts: Any, planned: Collection[str]) -> Callable[[Item], bool]:

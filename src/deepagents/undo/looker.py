@@ -34,7 +34,7 @@ from deepagents.undo.index import (
     size_at,
 )
 from deepagents.undo.states import UNKNOWN, PathReading, State, reaching, read_path
-from deepagents.undo.steps import RecordedStep, find_owners, is_below, read_step
+from deepagents.undo.steps import Directories, RecordedStep, find_owners, is_below, read_step
 from deepagents.undo.store import Store
 
 _BATCH: Final = 4_000_000
@@ -79,6 +79,10 @@ class Looker:
             except TooMuch as error:
                 self._refused[root] = str(error)
         return self._refused.get(root)
+
+    def look_at_all(self, places: Directories) -> list[str]:
+        """Look at all directories of an agent; return in a sentence each why that is not possible."""
+        return [why for root in places.roots if (why := self.look(root, places.passed_over))]
 
     def was_looked_at(self, root: str) -> bool:
         """Return whether this process has looked at a root, or will not."""

@@ -25,7 +25,7 @@ class Recorder(Looker):
         while True:
             is_free = self.wait_for_rewind(places.roots)
             self.close_dead_files()
-            why = [why for root in places.roots if (why := self.look(root, places.passed_over))]
+            why = self.look_at_all(places)
             notes = [f"commands and tools of this thread are not covered: {each}" for each in why]
             with self.store.write():
                 # One may have begun during the look; one that begins from here on finds this step.
@@ -34,7 +34,7 @@ class Recorder(Looker):
 
     def end(self, step: RecordedStep, places: Directories) -> int:
         """Look again: what differs is the step's. Return the number up to which changes are known."""
-        why = [why for root in places.roots if (why := self.look(root, places.passed_over))]
+        why = self.look_at_all(places)
         with self.store.write() as database:
             return self._end(database, step, places.roots, why)
 

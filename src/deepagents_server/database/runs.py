@@ -77,18 +77,6 @@ async def count_active(connection: AsyncConnection, thread_id: str) -> int:
     return (await connection.execute(chosen)).scalar_one()
 
 
-async def fence(connection: AsyncConnection, thread_id: str) -> int | None:
-    """Take the next number of a lease for what is no run; `None` if runs wait or work on the thread.
-
-    The next run gets a later one: from then on, what is written with this one is refused.
-    """
-    await lock_leases(connection, [thread_id])
-    if await count_active(connection, thread_id):
-        return None
-    raised = _lease(thread_id).where(leases.c.run_id.is_(None)).values(token=leases.c.token + 1)
-    return (await connection.execute(raised.returning(leases.c.token))).scalar()
-
-
 async def lock_leases(connection: AsyncConnection, thread_ids: Iterable[str]) -> None:
     """Keep others from beginning, ending or adding runs of these threads until the transaction ends.
 
