@@ -22,6 +22,7 @@ from deepagents.undo.agents import AgentFiles
 from deepagents.undo.index import Bounds
 from deepagents.undo.journal import Journal, Target
 from deepagents.undo.middleware import FileHistoryMiddleware, MainFileHistoryMiddleware
+from deepagents.undo.planner import Planner, list_names
 from deepagents.undo.plans import Change, Item, by_path, settle, show_change
 from deepagents.undo.recorder import Recorder
 from deepagents.undo.results import Coverage, Plan, RewindResult
