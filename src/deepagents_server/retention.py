@@ -51,7 +51,7 @@ async def _watch(server: Server, remover: Remover) -> None:
 
 
 async def _forget_removed(server: Server, forgotten: set[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Drop the files of threads that are gone, whoever removed them; return which these are."""
+    """Drop the files of threads that are gone, by whatever way; return which these are."""
     columns: list[sa.Column[Any]] = [leases.c.thread_id, leases.c.removed_at]
     query = sa.select(*columns).where(leases.c.removed_at.is_not(None))
     gone = {(row["thread_id"], row["removed_at"]) for row in await server.database.rows(query)}

@@ -186,7 +186,7 @@ async def forget_files(graphs: Graphs, thread_ids: Iterable[str]) -> None:
 
 
 async def fence(connection: AsyncConnection, thread_id: str) -> int | None:
-    """Take the next number of a lease for what is no run; `None` if runs wait or work on the thread.
+    """Take the next number of a lease without a run; `None` if runs wait or work on the thread.
 
     The next run gets a later one: from then on, what is written with this one is refused.
     """

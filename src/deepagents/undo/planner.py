@@ -1,0 +1,80 @@
+"""Make plans: find what a thread has changed since, look at what is there now, and decide about each path."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Collection
+from typing import Any
+
+from deepagents.undo.agents import AgentFiles
+from deepagents.undo.journal import Target
+from deepagents.undo.plans import Change, Item, by_path, decide, settle
+from deepagents.undo.recorder import Recorder
+from deepagents.undo.results import Plan
+
+
+class Planner:
+    """Makes the plans of one history."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._store = recorder.store
+
+    def plan(self, files: AgentFiles, target: Target, history: object) -> Plan:
+        """Return what going back would do, while it does nothing."""
+        items = self.decide(files, target)
+        settled = settle(items, list_names, lambda item: False)
+        shown: dict[str, list[Change]] = {}
+        for item in settled:
+            shown.setdefault(item.verdict, []).append(item.show(self._store))
+        restored, removed, conflicts, not_kept = (
+            tuple(sorted(shown.get(each, ()), key=lambda change: change.path))
+            for each in ("restored", "removed", "conflict", "not_kept")
+        )
+        uncovered = self._find_uncovered(target)
+        return Plan(restored, removed, conflicts, not_kept, uncovered, target, tuple(items), history)
+
+    def decide(self, files: AgentFiles, target: Target) -> list[Item]:
+        """Decide about each path by itself, as it is now."""
+        recorder = self._recorder
+        recorder.close_dead_files()
+        if recorder.find_open(files.places.roots):
+            recorder.look_at_all(files.places)
+        recorder.look_at({each.path for each in self._select(target)})
+        # Once more: the look may have found changes of commands that are still under way.
+        changed = by_path(self._select(target))
+        now = recorder.look_at(changed)
+        rows = self._store.read("SELECT thread, path, until FROM dropped")
+        members = dict(target.line.members)
+        dropped = {
+            os.fsdecode(path)
+            for thread, path, until in rows
+            if thread in members and until > target.mark and not target.rewind
+        }
+        return decide(changed, now, self._store.has, dropped, lambda path: not files.may_restore(path))
+
+    def _select(self, target: Target) -> list[Any]:
+        if not target.rewind:
+            return target.line.seen(self._store, target.mark)
+        own = {row[0] for row in self._store.read("SELECT id FROM seen WHERE rewind = ?", target.rewind)}
+        return [each for each in target.line.seen(self._store, 0) if each.number in own]
+
+    def _find_uncovered(self, target: Target) -> tuple[str, ...]:
+        if target.rewind:
+            return ()
+        query, values = target.line.select("notes", "steps", target.mark)
+        notes = [note for (text,) in self._store.read(query, *values) for note in json.loads(text)]
+        until = "SELECT max(until) FROM dropped WHERE thread = ?"
+        last = [self._store.read(until, thread)[0][0] or 0 for thread, _ in target.line.members]
+        if max(last) > target.mark:
+            notes.append("older records of this thread were dropped, and what only they knew stays as it is")
+        return tuple(dict.fromkeys(notes))
+
+
+def list_names(path: str) -> Collection[str]:
+    """Return the names in a directory on disk, none where there is no directory."""
+    try:
+        return os.listdir(path)  # noqa: PTH208
+    except OSError:
+        return ()
