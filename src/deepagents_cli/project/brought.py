@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -45,7 +46,7 @@ def examine_project(directory: Path, environment: Mapping[str, str]) -> Iterator
     setup = load_setup(project, environment)
     yield from _models(setup, environment)
     everything = load_setup(project, environment, trust=True)
-    yield from _hooks(everything)
+    yield from _commands(everything)
     yield from _servers(everything)
     if setup.items:
         way = None if setup.trusted else f"deepagents trust {quote(str(directory))}"
@@ -63,19 +64,27 @@ def _models(setup: Setup, environment: Mapping[str, str]) -> Iterator[Check]:
             yield from _model_of(who, model, environment)
 
 
-def _hooks(setup: Setup) -> Iterator[Check]:
-    """Check that the programs of hooks are there."""
-    for hook in setup.settings.hooks:
-        what = f"{hook.event} {hook.command}"
-        program = next((each for each in _words_of(hook.command) if "=" not in each), "")
-        # It only looks the name up, as the shell that runs the hook will.
+def _commands(setup: Setup) -> Iterator[Check]:
+    """Check that the programs of hooks, and of checks after edits, are there."""
+    lines = [("hooks", f"{each.event} {each.command}", each.command) for each in setup.settings.hooks]
+    lines += [
+        ("checks", f"{name}: {each.command}", each.command) for name, each in setup.settings.checks.items()
+    ]
+    own = setup.project.directory
+    for kind, what, command in lines:
+        program = next((each for each in _words_of(command) if "=" not in each), "")
+        # It only looks the name up, as the shell that runs the command will.
         looked_up = ["/bin/sh", "-c", 'command -v -- "$1"', "sh", program]
-        done = subprocess.run(looked_up, cwd=setup.project.directory, capture_output=True, check=False)
+        places = [str(own / ".venv/bin"), str(own / "node_modules/.bin")] if kind == "checks" else []
+        path = os.pathsep.join([*places, os.environ.get("PATH", os.defpath)])
+        done = subprocess.run(
+            looked_up, cwd=own, env={**os.environ, "PATH": path}, capture_output=True, check=False
+        )
         if done.returncode:
-            way = f"install {program!r}, make it executable if it is a file, or take the hook out"
-            yield Check("hooks", "missing", f"{what}: there is no program {program!r}", way)
+            way = f"install {program!r}, make it executable if it is a file, or take the {kind[:-1]} out"
+            yield Check(kind, "missing", f"{what}: there is no program {program!r}", way)
         else:
-            yield Check("hooks", "found", what)
+            yield Check(kind, "found", what)
 
 
 def _servers(setup: Setup) -> Iterator[Check]:

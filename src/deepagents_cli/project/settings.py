@@ -10,12 +10,15 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 from deepagents_cli.approval.rules import Permission
 from deepagents_cli.project.project import Project, read_text
 from deepagents_cli.text import one_line
 from deepagents_cli.values import MODES, read_amount, read_count, read_number, read_price, read_seconds
+
+if TYPE_CHECKING:
+    from deepagents.middleware import EditCheck
 
 THEMES: Final = ("auto", "light", "dark", "none")
 REASONING: Final = ("folded", "all", "off")
@@ -64,6 +67,7 @@ class Settings:
     permissions: tuple[Permission, ...] = ()
     trusted: tuple[TrustedDirectory, ...] = ()
     hooks: tuple[Hook, ...] = ()
+    checks: Mapping[str, EditCheck] = field(default_factory=dict[str, "EditCheck"])
     servers: Mapping[str, Any] = field(default_factory=dict[str, Any])
     confined_servers: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
@@ -117,10 +121,13 @@ def merge(user: Chosen, projects: Iterable[Chosen] = (), *, trusted: bool = Fals
             # A project that is not trusted makes no mode out of plan mode.
             if trusted or not (widens(key, value) or (key, values.get(key)) == ("mode", "plan")):
                 values[key] = _join(key, values.get(key), value)
-    limits = {key.partition(".")[2]: value for key, value in values.items() if key.startswith("limits.")}
+    limits, checks = (
+        {key.removeprefix(table): value for key, value in values.items() if key.startswith(table)}
+        for table in ("limits.", "checks.")
+    )
     hooks = [hook for event in EVENTS for hook in values.get(f"hooks.{event}", ())]
     plain = {key: value for key, value in values.items() if "." not in key}
-    return Settings(**plain, limits=limits, hooks=tuple(hooks), notices=tuple(notices))
+    return Settings(**plain, limits=limits, hooks=tuple(hooks), checks=checks, notices=tuple(notices))
 
 
 def add_values(chosen: Chosen, further: Iterable[Chosen]) -> Chosen:
@@ -134,7 +141,7 @@ def add_values(chosen: Chosen, further: Iterable[Chosen]) -> Chosen:
 
 def widens(key: str, value: object) -> bool:
     """Return whether a value in a project's file lets more happen, and so needs trust."""
-    return value == "auto" if key == "mode" else KEYS[key].project == "trusted"
+    return value == "auto" if key == "mode" else KEYS[_kind(key)].project == "trusted"
 
 
 def as_text(value: object) -> str:
@@ -148,13 +155,18 @@ def check_value(key: str, value: object, base: Path) -> Any:
     Raises:
         ValueError: naming key, value and the way out.
     """
-    if key not in KEYS:
+    if _kind(key) not in KEYS:
         near = get_close_matches(key, KEYS, n=1)
         raise ValueError(f"{_short(key)} is not a setting" + (f"; is it {near[0]!r}?" if near else ""))
     try:
-        return KEYS[key].read(value, base)
+        return KEYS[_kind(key)].read(value, base)
     except (ValueError, ArgumentTypeError) as error:
         raise ValueError(f"{key} = {_short(value)}: {error}") from error
+
+
+def _kind(key: str) -> str:
+    """Return the entry of `KEYS` for a key: checks have names of their own."""
+    return _CHECKS if key.startswith(f"{_CHECKS}.") else key
 
 
 def _join(key: str, earlier: Any, value: Any) -> Any:
@@ -306,11 +318,30 @@ def _hook(each: Any, base: Path, event: str) -> Hook:
     return Hook(event, _text(table.get("command"), base), _texts(table.get("tools", []), base))
 
 
+def _check(value: Any, base: Path) -> EditCheck:
+    # Most settings name none, and the library takes long to import.
+    from deepagents.errors import ConfigError
+    from deepagents.middleware import EditCheck
+
+    table = cast("dict[str, Any]", value) if isinstance(value, dict) else {"command": value}
+    _only(table, "command", "files", "formats", "seconds")
+    try:
+        return EditCheck(
+            _text(table.get("command"), base),
+            _texts(table.get("files", []), base),
+            _flag(table.get("formats", False), base),
+            _measure(table["seconds"], base, read=read_seconds) if "seconds" in table else None,
+        )
+    except ConfigError as error:
+        raise ValueError(str(error)) from error
+
+
 def _only(table: dict[str, Any], *known: str) -> None:
     if unknown := table.keys() - {*known}:
         raise ValueError(f"{_short(min(unknown))} is not known here; known are {', '.join(known)}")
 
 
+_CHECKS: Final = "checks"
 EVENTS: Final = ("before_tool", "after_tool", "end_of_turn")
 
 KEYS: Final[Mapping[str, _Key]] = {
@@ -332,13 +363,14 @@ KEYS: Final[Mapping[str, _Key]] = {
     "limits.repeats": _Key(partial(_measure, read=read_number), "yes"),
     "limits.price": _Key(partial(_measure, read=read_price), "never"),
     **{f"hooks.{event}": _Key(partial(_hooks, event=event), "trusted") for event in EVENTS},
+    _CHECKS: _Key(_check, "trusted"),
     "permissions": _Key(partial(_tables, read=_permission), "never"),
     "trusted": _Key(partial(_tables, read=_read_trusted), "never"),
     "servers": _Key(_table, "never"),
     "confined_servers": _Key(_texts, "never"),
 }
 """Every setting: how its value is read, and whether a project may set it."""
-_TABLES: Final = ("limits", "hooks")
+_TABLES: Final = ("limits", "hooks", _CHECKS)
 _LISTS: Final = (
     "permissions",
     "trusted",

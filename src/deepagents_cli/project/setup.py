@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deepagents_cli.project.agents import FileAgent, find_agents
 from deepagents_cli.project.commands import FileCommand, find_commands
@@ -30,6 +30,9 @@ from deepagents_cli.project.settings import (
 )
 from deepagents_cli.project.worktrees import find_worktree
 from deepagents_cli.text import clean, one_line
+
+if TYPE_CHECKING:
+    from deepagents.middleware import EditCheck
 
 
 @dataclass(frozen=True)
@@ -135,8 +138,19 @@ def _items_of(key: str, value: Any) -> Iterator[Item]:
             tools = f" ({', '.join(hook.tools)})" if hook.tools else ""
             event = f"{hook.plugin}: {hook.event}" if hook.plugin else hook.event
             yield Item("hook", f"{event}{tools}", hook.command)
+    elif key.startswith("checks."):
+        check: EditCheck = value
+        yield Item("check", key.removeprefix("checks."), describe_check(check))
     else:
         yield Item("setting", key, as_text(value))
+
+
+def describe_check(check: EditCheck) -> str:
+    """Return all that was set for a check."""
+    files = [f"for {', '.join(check.files)}"] if check.files else []
+    seconds = [f"at most {check.seconds:g} s"] if check.seconds else []
+    notes = ", ".join([*files, *(["changes files"] if check.formats else []), *seconds])
+    return f"{check.command} ({notes})" if notes else check.command
 
 
 def _needs_trust(command: FileCommand) -> bool:

@@ -20,6 +20,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from deepagents.backends.filesystem import FilesystemBackend
 from deepagents.errors import UnknownModel
 from deepagents.limits import Limits
+from deepagents.middleware import EditCheckMiddleware
 from deepagents.middleware.finish_check import FinishCheckMiddleware
 from deepagents_cli.approval.policy import Policy
 from deepagents_cli.errors import CommandError
@@ -44,6 +45,7 @@ from deepagents_cli.session.agents import (
 )
 from deepagents_cli.session.confined import access_for
 from deepagents_cli.session.driver import open_saver
+from deepagents_cli.session.edit_checks import make_edit_checks
 from deepagents_cli.session.editor import Editor
 from deepagents_cli.session.effort import set_effort
 from deepagents_cli.session.proposal import Proposal
@@ -90,6 +92,7 @@ class Workplace:
         self.servers = Servers({}, notify)
         self.saver: AsyncSqliteSaver | None = None
         self._checks_end = False
+        self._edit_checks: EditCheckMiddleware | None = None
         self._resources = ExitStack()
         self._resources.callback(self.record.close)
         self._policy: Policy | None = None
@@ -118,6 +121,9 @@ class Workplace:
         self.effort = self.options.effort
         if self.effort and not isinstance(self.model, _NoModel):
             self.choose_effort(self.effort)
+        self._edit_checks = make_edit_checks(
+            self.directory, settings, self.policy, self.access, self.notify, waits=self._checks_end
+        )
         self.saver = await open_saver(self.sessions.path)
 
     def _find_servers(self) -> Servers:
@@ -209,6 +215,8 @@ class Workplace:
     ) -> Any:
         """Make the agent; `around_calls` sees those of its subagents too."""
         assert self.saver is not None, "open() comes first"
+        # As commands, they are not for a model that is watched.
+        checks = [self._edit_checks] if self._edit_checks and not self.policy.watched else []
         return make_agent(
             self.model,
             self.saver,
@@ -216,7 +224,7 @@ class Workplace:
             self.limits,
             setup=self.setup,
             notify=self.notify,
-            middleware=[steering, *([FinishCheckMiddleware()] if self._checks_end else [])],
+            middleware=[steering, *checks, *([FinishCheckMiddleware()] if self._checks_end else [])],
             around_calls=around_calls,
             schema=schema,
             mcp=self.servers.opened,

@@ -50,15 +50,24 @@ def test_what_is_there_and_what_waits_for_trust_is_listed(cli: Command, director
         write(directory / name, "x")
     write(directory / ".deepagents/agents/reviewer.md", "---\ndescription: A.\nmodel: nobody:x\n---\n")
     write(directory / ".deepagents/commands/go.md", "!`touch ran`")
-    write(directory / ".deepagents/settings.toml", 'hooks.end_of_turn = ["cd ."]')
+    write(directory / ".deepagents/settings.toml", 'hooks.end_of_turn = ["cd ."]\nchecks.own = "tidy ."')
+    write(directory / "node_modules/.bin/tidy", "#!/bin/sh\n")
+    (directory / "node_modules/.bin/tidy").chmod(0o755)
 
     before = cli("doctor", "--dir", str(directory)).out
     cli("trust", str(directory), "--yes")
     after = cli("doctor", "--dir", str(directory)).out
 
-    for found in ("AGENTS.md", "reviewer", "go", "end_of_turn cd .", f"{directory}/.deepagents/skills"):
+    for found in (
+        "AGENTS.md",
+        "reviewer",
+        "go",
+        "end_of_turn cd .",
+        "own: tidy .",
+        f"{directory}/.deepagents/skills",
+    ):
         assert f"{found}\n" in before
-    assert "not used until you trust this directory: 1 hook, 1 command, 1 agent\n" in before
+    assert "not used until you trust this directory: 1 hook, 1 check, 1 command, 1 agent\n" in before
     assert f"deepagents trust {directory}\n" in before
     assert "nobody:x" not in before
     assert "what this project brings is used\n" in after

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from deepagents.middleware import EditCheck
 from deepagents_cli.approval.rules import Permission
 from deepagents_cli.project.project import Project
 from deepagents_cli.project.settings import Hook, Settings, TrustedDirectory, merge, read_project, read_user
@@ -51,6 +52,9 @@ def test_a_person_sets_everything(home: Path, directory: Path) -> None:
         seconds = "1h30m"
         [hooks]
         before_tool = ["./check", {command = "./look", tools = ["execute"]}]
+        [checks]
+        pyright = "pyright"
+        "ruff format" = {command = "ruff format {files}", files = ["*.py"], formats = true, seconds = "5s"}
         [[permissions]]
         rule = "execute(git status)"
         [[permissions]]
@@ -75,6 +79,10 @@ def test_a_person_sets_everything(home: Path, directory: Path) -> None:
         permissions=(Permission("execute(git status)"), Permission("edit_file", home / "project")),
         trusted=(TrustedDirectory(Path("/srv/project"), "0123"),),
         hooks=(Hook("before_tool", "./check"), Hook("before_tool", "./look", ("execute",))),
+        checks={
+            "pyright": EditCheck("pyright"),
+            "ruff format": EditCheck("ruff format {files}", ("*.py",), formats=True, seconds=5),
+        },
     )
 
 
@@ -101,6 +109,11 @@ def test_nothing_is_set_where_there_is_no_file(home: Path, directory: Path) -> N
         ('permissions = [{rules = "x"}]', "'rules' is not known here; known are rule, directory"),
         ('permissions = [{rule = "x", directory = "sub"}]', "'sub' must begin with / or ~"),
         ("hooks.before_tool = [{tools = []}]", "write a text in quotes"),
+        ('checks = "ruff"', "checks = 'ruff': write a table, [checks]"),
+        ("checks.ruff = 3", "checks.ruff = 3: write a text in quotes"),
+        ('checks.ruff = {comand = "ruff"}', "'comand' is not known here; known are command, files, formats"),
+        ('checks.ruff = "ruff check {files}"', "leave it out, or add formats=True"),
+        ('checks.ruff = {command = "ruff", seconds = "soon"}', "'soon' is not a time"),
         (r'"\u001b\u202e" = 1', r"'\x1b\u202e' is not a setting"),
         ("model = ", "is not used: Invalid value (at end of document)"),
         ("model = " + "[" * 100_000, "is not used: maximum recursion depth exceeded"),

@@ -17,7 +17,7 @@ from langchain_core.messages import HumanMessage, ToolMessage
 from deepagents._state.runtime import write_channel, writes_undone_on_failure
 from deepagents._state.schema import NOT_SHARED
 from deepagents.backends.guard import CallRights
-from deepagents.backends.handle import BACKEND_SECONDS, FileCalls, open_backend
+from deepagents.backends.handle import BACKEND_SECONDS, BackendHandle, FileCalls, open_backend
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.errors import ConfigError, ToolFailure
 from deepagents.middleware._base import BaseMiddleware, inner
@@ -54,7 +54,8 @@ class EditCheckMiddleware(BaseMiddleware):
 
     Args:
         checks: by name, a command or an `EditCheck`.
-        backend: where commands run; by default the backend of the agent, in `create_deep_agent`.
+        backend: where the commands run, which find the files at the same paths as commands of the agent; in
+            `create_deep_agent` by default the agent's own.
         patience: seconds that the end of a turn waits for checks that still run. Where they find something
             new, the model goes on, at most twice.
         warn: gets a sentence for people why a check is off.
@@ -87,11 +88,11 @@ class EditCheckMiddleware(BaseMiddleware):
         self._warned: set[str] = set()
         self._turns: OrderedDict[str, Turn] = OrderedDict()
         self._rules = Rules()
-        self._handle = None if backend is None else open_backend(backend, BACKEND_SECONDS)
+        self._agent = self._shell = None if backend is None else open_backend(backend, BACKEND_SECONDS)
         self._require_commands()
 
     def in_agent(self, backend: BACKEND_TYPES, rules: Rules) -> Self:
-        """Return a copy that works with the backend of an agent, unless it has its own, and by its rules.
+        """Return a copy for an agent with a backend and rules.
 
         Raises:
             ConfigError: for a backend that runs no commands.
@@ -101,18 +102,19 @@ class EditCheckMiddleware(BaseMiddleware):
         return clone
 
     def connect(self, backend: BACKEND_TYPES, rules: Rules) -> None:
-        """Work with a backend, unless there is one of its own, and by these rules.
+        """Work for an agent with a backend and rules.
 
         Raises:
             ConfigError: for a backend that runs no commands.
         """
         self._rules = rules
-        self._handle = self._handle or open_backend(backend, BACKEND_SECONDS)
+        self._agent = open_backend(backend, BACKEND_SECONDS)
+        self._shell = self._shell or self._agent
         self._require_commands()
 
     def _require_commands(self) -> None:
-        handle = self._handle
-        if handle is None or handle.is_factory or handle.capabilities().background:
+        shell = self._shell
+        if shell is None or shell.is_factory or shell.capabilities().background:
             return
         raise ConfigError(
             "EditCheckMiddleware runs commands in the background, which this backend does not; use "
@@ -120,9 +122,20 @@ class EditCheckMiddleware(BaseMiddleware):
         )
 
     def _files(self, runtime: Any) -> FileCalls:
-        if self._handle is None:
+        """Return the files of the agent, which may be on another backend than the commands."""
+        return self._open(self._agent, runtime)
+
+    def _commands(self, runtime: Any) -> FileCalls:
+        return self._open(self._shell, runtime)
+
+    def _open(self, handle: BackendHandle | None, runtime: Any) -> FileCalls:
+        if handle is None:
             raise ConfigError("EditCheckMiddleware needs backend= outside of create_deep_agent")
-        return self._handle.files(runtime, CallRights(self._rules) if self._rules.given else None)
+        return handle.files(runtime, CallRights(self._rules) if self._rules.given else None)
+
+    def _shown(self, runtime: Any) -> Callable[[str], str]:
+        """Return what names a file of the agent as commands do."""
+        return self._files(runtime).capabilities().command_paths.show
 
     def _warn(self, sentence: str) -> None:
         # At each turn it would be the same.
@@ -149,17 +162,16 @@ class EditCheckMiddleware(BaseMiddleware):
         """Begin a turn: look at what is there while the model thinks for the first time."""
         self._close_turn(state)
         name = str(uuid4())
-        await self._open_turn(name).start(self._files(runtime))
+        await self._open_turn(name).start(self._commands(runtime))
         return {_TURN: name}
 
     async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
         turn = self._find_turn(request.state)
         if turn is None:
             return await inner(handler, request)
-        files = self._files(request.runtime)
         await turn.settle()
-        news = turn.find_news(files.capabilities().command_paths.show)
-        await turn.start(files)
+        news = turn.find_news(self._shown(request.runtime))
+        await turn.start(self._commands(request.runtime))
         if news is None:
             return await inner(handler, request)
         message = _message(news.text)
@@ -180,10 +192,10 @@ class EditCheckMiddleware(BaseMiddleware):
         try:
             result = await inner(handler, request)
             if not (isinstance(result, ToolMessage) and result.status == "error"):
-                files = self._files(cast(Any, request).runtime)
-                happened = await self._note(turn, spec, request.tool_call["args"], files)
-                if spec.changes_files:
-                    result = await self._format(turn, spec, request.tool_call["args"], files, result)
+                arguments, runtime = request.tool_call["args"], cast(Any, request).runtime
+                happened = await self._note(turn, spec, arguments, self._files(runtime))
+                if spec.changes_files and isinstance(result, ToolMessage):
+                    result = await self._format(turn, spec, arguments, runtime, result)
         finally:
             turn.end_change(change, happened=happened)
         return result
@@ -204,38 +216,35 @@ class EditCheckMiddleware(BaseMiddleware):
         return changed
 
     async def _format(
-        self, turn: Turn, spec: ToolSpec, arguments: Mapping[str, Any], files: FileCalls, result: Any
-    ) -> Any:
+        self, turn: Turn, spec: ToolSpec, arguments: Mapping[str, Any], runtime: Any, result: ToolMessage
+    ) -> ToolMessage:
         """Format the files that a call wrote, before anything reads them."""
         parts = spec.parts(arguments)
         written = [path for part, given in parts if part.effect == "write" and (path := part.path_in(given))]
-        root = files.capabilities().working_directory
+        root = self._files(runtime).capabilities().working_directory
         for name, check in self.checks.items():
             paths = [path for path in written if check.formats and check.covers(path, root)]
-            if not paths or name in turn.off or not isinstance(result, ToolMessage):
-                continue
-            if changed := await self._run_formatter(turn, name, check, paths, files):
-                shown = ", ".join(map(files.capabilities().command_paths.show, changed))
+            if paths and name not in turn.off:
+                changed = await self._run_formatter(turn, name, paths, runtime)
+                shown = ", ".join(map(self._shown(runtime), changed))
                 line = f"[{name} then formatted {shown}: its lines may differ from what you wrote]"
-                result = _with_line(result, line)
+                result = _with_line(result, line) if changed else result
         return result
 
-    async def _run_formatter(
-        self, turn: Turn, name: str, check: EditCheck, paths: Sequence[str], files: FileCalls
-    ) -> list[str]:
+    async def _run_formatter(self, turn: Turn, name: str, paths: Sequence[str], runtime: Any) -> list[str]:
         """Run a formatter; return the files that it changed, whose new versions the agent may build on."""
+        files, check = self._files(runtime), self.checks[name]
         before = {path: await _version(files, path) for path in paths}
-        script = check.script(map(files.capabilities().command_paths.show, paths))
-        limit = check.time_limit
+        script, limit = check.script(map(self._shown(runtime), paths)), check.time_limit
         try:
-            ended = (await files.execute(script, ceil(limit), limit + _GRACE)).response
+            done = await self._commands(runtime).execute(script, ceil(limit), limit + _GRACE)
         except ToolFailure as failure:
             turn.switch_off(name, failure.text)
             return []
-        if ended.exit_code in (_TIMED_OUT, _NOT_FOUND):
-            is_late = ended.exit_code == _TIMED_OUT
-            problem = f"it took longer than {limit:g} seconds" if is_late else "there is no such program"
-            turn.switch_off(name, problem, is_news=is_late)
+        if done.response.exit_code == _NOT_FOUND:
+            turn.switch_off(name, "there is no such program", is_news=False)
+        elif done.response.exit_code == _TIMED_OUT:
+            turn.switch_off(name, f"it took longer than {limit:g} seconds")
         now = {path: await _version(files, path) for path in paths}
         changed = [path for path in paths if now[path] != before[path]]
         for path in changed:
@@ -251,7 +260,7 @@ class EditCheckMiddleware(BaseMiddleware):
         turn, messages = self._find_turn(state), state["messages"]
         if turn and turn.has_changes and turn.sent_back < _MOST_SENT_BACK and not ends_at_limit(messages):
             await turn.settle(self.patience)
-            news = turn.find_news(self._files(runtime).capabilities().command_paths.show)
+            news = turn.find_news(self._shown(runtime))
             if news and news.complains:
                 turn.sent_back += 1
                 news.keep()

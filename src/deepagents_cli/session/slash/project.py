@@ -15,6 +15,7 @@ from deepagents_cli.project.checks import describe
 from deepagents_cli.project.machine import examine
 from deepagents_cli.project.project import Folder, Project, read_text
 from deepagents_cli.project.settings import KEYS, NOTHING_SET, Settings, as_text, user_file
+from deepagents_cli.project.setup import describe_check
 from deepagents_cli.project.tools import TOOLS
 from deepagents_cli.protocol import Choice, Result
 from deepagents_cli.session.conversation import Conversation
@@ -27,7 +28,7 @@ _FILE: Final = "AGENTS.md"
 _KEEP_ALL: Final = "keep all"
 _LARGEST_SKILL: Final = 1 << 20
 """Bytes."""
-_LISTED_OTHERWISE: Final = ("permissions", "trusted", "servers")
+_LISTED_OTHERWISE: Final = ("permissions", "trusted", "servers", "checks")
 _LONGEST: Final = 300
 """Characters of a description."""
 _INIT: Final = (
@@ -199,6 +200,7 @@ def _describe_settings(settings: Settings) -> Iterator[str]:
     for hook in settings.hooks:
         tools = f" ({', '.join(hook.tools)})" if hook.tools else ""
         yield f"hooks.{hook.event}: {hook.command}{tools}"
+    yield from (f"checks.{name}: {describe_check(each)}" for name, each in settings.checks.items())
     if settings.permissions:
         yield f"permissions: {len(settings.permissions)}, listed by /permissions"
     if settings.servers:
