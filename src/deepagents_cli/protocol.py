@@ -344,6 +344,7 @@ class Draft(Value):
 class Result(Value):
     """Return what a slash command gave: a text, a picker, formatted text, a file to agree to, a text to send.
 
+    `typed` is a text that the person may change and send again.
     `error` is a sentence that says why it gave nothing. What `Save` gave has the id 0.
     """
 
@@ -354,6 +355,7 @@ class Result(Value):
     ansi: str = ""
     draft: Draft | None = None
     send: str = ""
+    typed: str = ""
 
 
 class Failed(Value):

@@ -176,7 +176,9 @@ class FileHistory:
         files = self._find(agent)
         if not files.places.roots:
             return Coverage(False, False, "the agent has no files on the disk of this machine")
-        why = await in_thread(lambda: self.attempt(lambda recorder: recorder.look_at_all(files.places)))
+        why = await in_thread(
+            lambda: self.attempt(lambda recorder: recorder.look_at_all(files.places, once=True))
+        )
         if self._off is not None:
             return Coverage(False, False, self._off)
         return Coverage(True, not why, why[0] if why else None)

@@ -66,11 +66,16 @@ class Looker:
         self._looking = Lock()
         self._refused: dict[str, str] = {}
 
-    def look(self, root: str, passed_over: frozenset[str] = frozenset()) -> str | None:
-        """Find what differs from the index and record it; return in one sentence why that is not possible."""
+    def look(self, root: str, passed_over: frozenset[str] = frozenset(), *, once: bool = False) -> str | None:
+        """Find what differs from the index and record it; return in one sentence why that is not possible.
+
+        With `once`, a root is passed over that this process has looked at.
+        """
         if why := self._refused.get(root) or describe_refused(root):
             return why
         with self._looking:
+            if once and (root in self._trees or root in self._refused):
+                return self._refused.get(root)
             try:
                 self._look(
                     self._tree(root),
@@ -80,13 +85,9 @@ class Looker:
                 self._refused[root] = str(error)
         return self._refused.get(root)
 
-    def look_at_all(self, places: Directories) -> list[str]:
+    def look_at_all(self, places: Directories, *, once: bool = False) -> list[str]:
         """Look at all directories of an agent; return in a sentence each why that is not possible."""
-        return [why for root in places.roots if (why := self.look(root, places.passed_over))]
-
-    def was_looked_at(self, root: str) -> bool:
-        """Return whether this process has looked at a root, or will not."""
-        return root in self._trees or root in self._refused
+        return [why for root in places.roots if (why := self.look(root, places.passed_over, once=once))]
 
     def look_at(self, paths: Iterable[str]) -> dict[str, State | None]:
         """Return what each of these paths holds now, with what the index knows brought up to date."""

@@ -166,13 +166,9 @@ class MainFileHistoryMiddleware(FileHistoryMiddleware):
             _log.warning("a going back was not finished: %s", error)
         if self._files.runs_anything:
             # While the model thinks: only the first look at a tree takes long.
-            start_thread(lambda: self._history.attempt(self._look_first))
+            look = partial(Recorder.look_at_all, places=self._files.places, once=True)
+            start_thread(lambda: self._history.attempt(look))
         return await in_thread(lambda: self._history.attempt(partial(_catch_up, thread=thread, state=state)))
-
-    def _look_first(self, recorder: Recorder) -> None:
-        for root in self._files.places.roots:
-            if not recorder.was_looked_at(root):
-                recorder.look(root, self._files.places.passed_over)
 
     async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
         thread = place_of_agent()[0]

@@ -64,6 +64,16 @@ class Change:
     _contents: Contents = field(repr=False, compare=False)
 
     @property
+    def was_there(self) -> bool:
+        """Whether there was something then."""
+        return self._before is not None
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is something now, or was at the end."""
+        return self._after is not None
+
+    @property
     def before_bytes(self) -> bytes | None:
         """What it held then, of a link its target; `None` for nothing, and where nothing is kept."""
         return self._contents.content(self._before)

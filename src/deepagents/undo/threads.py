@@ -180,8 +180,10 @@ async def find_mark(saver: BaseCheckpointSaver[Any], found: CheckpointTuple, lin
     mark = mark_of(found, store)
     known = mark["seen"] if mark else 0
     marks = ", ".join("?" * len(line.members))
-    query = f"SELECT id, seen FROM checkpoints WHERE seen > ? AND thread IN ({marks})"
-    later = dict(store.read(query, known, *(thread for thread, _ in line.members)))
+    # An ancestor has a lower id, or it would be the newest of its thread.
+    query = f"SELECT id, seen FROM checkpoints WHERE seen > ? AND id <= ? AND thread IN ({marks})"
+    threads = (thread for thread, _ in line.members)
+    later = dict(store.read(query, known, checkpoint_id(found), *threads))
     at: CheckpointTuple | None = found
     for _ in range(_MOST_ANCESTORS if later else 0):
         if at is None or checkpoint_id(at) in later:

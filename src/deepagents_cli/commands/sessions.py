@@ -17,6 +17,7 @@ from deepagents_cli.text import clean, one_line
 from deepagents_cli.values import read_count
 
 with imported_when_run():
+    from deepagents import undo
     from deepagents_cli.project import state
     from deepagents_cli.session import artifacts, export, sessions
 
@@ -140,11 +141,14 @@ def _remove(store: sessions.Sessions, surplus: Sequence[sessions.Session]) -> No
     if not surplus:
         return
     kept: list[str] = []
+    alone: list[str] = []
     gone: dict[Path, set[str]] = {}
     for each in surplus:
         try:
             with store.hold(each.id):
                 gone.setdefault(each.directory, set()).update(artifacts.names_of(store, each.id))
+                # A copy goes back by the records of its source too.
+                alone += [] if store.has_copy(each.id) else [each.id]
                 store.forget(each.id)
         except sessions.InUse:
             kept.append(each.id)
@@ -154,8 +158,17 @@ def _remove(store: sessions.Sessions, surplus: Sequence[sessions.Session]) -> No
         where = one_line(str(folder))
         sys.stdout.write(f"removed {count:,} of their files ({size / _MEGABYTE:.1f} MB) from {where}\n")
     store.shrink()
+    _forget_files(alone)
     if kept:
         raise CommandError(f"in use by a run, and kept: {', '.join(kept)}")
+
+
+def _forget_files(threads: Sequence[str]) -> None:
+    """Drop what was kept of the files that these have changed."""
+    if threads and state.undo_dir().exists():
+        with closing(undo.FileHistory(state.undo_dir())) as history:
+            for each in threads:
+                history.forget(each)
 
 
 def _directory(arguments: Namespace) -> Path | None:

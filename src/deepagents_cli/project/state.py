@@ -26,6 +26,11 @@ def state_dir(environment: Mapping[str, str] = os.environ, platform: str = sys.p
     return Path.home() / ".local" / "state" / "deepagents"
 
 
+def undo_dir() -> Path:
+    """Return where the history of files is kept: next to the sessions."""
+    return state_dir() / "undo"
+
+
 @contextmanager
 def keep_somewhere(tell: Callable[[str], None]) -> Generator[None]:
     """Keep what belongs into the user's state directory in one that is removed at the end, if need be."""

@@ -27,6 +27,7 @@ from deepagents.models.prices import price_of_model
 from deepagents.models.traits import is_served_here, model_identifier, model_provider
 from deepagents.profiles.harness.harness_profiles import profile_for
 from deepagents.tools import web_search
+from deepagents.undo import FileHistory
 from deepagents_cli.approval.backends import AskedShell, Files, GuardedSandbox
 from deepagents_cli.approval.guarded import OwnFiles, kind_of
 from deepagents_cli.approval.policy import Policy
@@ -267,6 +268,7 @@ def make_agent(
     middleware: Sequence[AgentMiddleware[Any, Any, Any]] = (),
     around_calls: Sequence[AgentMiddleware[Any, Any, Any]] = (),
     mcp: MCPServers | None = None,
+    history: FileHistory | None = None,
 ) -> Any:
     """Create the agent; it and its subagents stop at the calls that the policy decides about.
 
@@ -321,6 +323,7 @@ def make_agent(
         limits=limits,
         model_retries=default_retries(),
         mcp=mcp,
+        file_history=history,
     )
 
 

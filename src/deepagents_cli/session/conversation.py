@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage
 
 from deepagents.events import ApprovalRequest, CacheBroken, Event, ToolCalled, ToolFinished, Usage
 from deepagents.models.traits import input_window
@@ -18,8 +18,8 @@ from deepagents_cli.errors import CommandError
 from deepagents_cli.project.commands import FileCommand
 from deepagents_cli.session.asking import Asking, Say
 from deepagents_cli.session.attachments import find_attachments, looks_like_secret, read_attachments
-from deepagents_cli.session.changes import Changes
-from deepagents_cli.session.driver import Driver, messages_in
+from deepagents_cli.session.call_diffs import CallDiffs
+from deepagents_cli.session.driver import Driver, is_typed, messages_in
 from deepagents_cli.session.hosts import Hosts
 from deepagents_cli.session.inbox import Inbox
 from deepagents_cli.session.lines import call_line, line_of
@@ -29,6 +29,7 @@ from deepagents_cli.session.replay import replay
 from deepagents_cli.session.results import Results
 from deepagents_cli.session.steering import Steering, present_plan
 from deepagents_cli.session.turns import Turns
+from deepagents_cli.session.undo import Undo
 from deepagents_cli.session.usage import last_context, sum_used
 from deepagents_cli.session.workplace import Workplace
 from deepagents_cli.text import clean, one_line
@@ -70,12 +71,13 @@ class Conversation:
         )
         self.asking = Asking(say, place.policy, self.set_mode, with_changes=place.editor is not None)
         self.steering = Steering(self.inbox, place, presents=self.presents)
-        self.changes = Changes(place.policy, place.record, thread)
+        self.call_diffs = CallDiffs(place.policy)
         self.results = Results(str(place.directory))
         self._looking: Task[None] | None = None
         self.driver = Driver(self.make_agent(), thread, self.show)
         self._asking_hosts: Task[None] | None = None
         self.own = OwnCommands(place.policy, say, self._keep_output, self._own_ended)
+        self.undo = Undo(place, self.driver)
         self.turns = Turns(self.driver, self.inbox, self.asking, say, self.end_turn)
 
     async def begin(self, commands: Mapping[str, str], *, resumed: bool) -> None:
@@ -111,6 +113,12 @@ class Conversation:
         self.say_status()
         if state.tasks and asks:
             self.turns.begin()
+
+    async def reread(self) -> None:
+        """Take the thread as it is now: it has gone back or forth."""
+        messages = messages_in(await self.driver.read())
+        await self.workplace.usage.open(self.thread, last_context(messages))
+        self.say_status()
 
     def take(self, message: protocol.AtOnce) -> None:
         """Take what is done at once, also while the agent works."""
@@ -171,7 +179,7 @@ class Conversation:
         """Make the agent of the thread, with the model of this moment."""
         self.steering.request = None
         self.hosts = Hosts(self.workplace.policy, self.asking.ask_about_host)
-        return self.workplace.make_agent(self.steering, self.changes, self.hosts)
+        return self.workplace.make_agent(self.steering, self.call_diffs, self.hosts)
 
     def say_status(self) -> None:
         """Tell what the status line shows."""
@@ -252,8 +260,8 @@ class Conversation:
             case CacheBroken():
                 self.workplace.usage.count_break(event)
             case ToolFinished():
-                details = self.changes.take_diff(event.call_id)
-                changes = self.changes.take_changes(event.call_id)
+                details = self.call_diffs.take_diff(event.call_id)
+                changes = self.call_diffs.take_changes(event.call_id)
                 # What a person has seen or said is not shown to them again.
                 if event.call_id in self.asking.approved:
                     details = []
@@ -287,10 +295,8 @@ def _show_past(message: BaseMessage) -> Iterator[protocol.PastMessage]:
     text = clean(message.text[:_LONGEST_SHOWN]).strip()
     if (command := read_past(message)) is not None:
         yield protocol.PastMessage("command", command)
-    elif isinstance(message, HumanMessage):
-        # What the library adds for the model is marked with where it came from.
-        if "lc_source" not in message.additional_kwargs:
-            yield protocol.PastMessage("person", text)
+    elif is_typed(message):
+        yield protocol.PastMessage("person", text)
     elif isinstance(message, AIMessage):
         if text:
             yield protocol.PastMessage("agent", text)

@@ -41,6 +41,12 @@ def messages_in(state: Any) -> Sequence[BaseMessage]:
     return state.values.get("messages") or ()
 
 
+def is_typed(message: BaseMessage) -> bool:
+    """Return whether a person has sent a message: what the library and hooks add has a mark or a name."""
+    is_human = isinstance(message, HumanMessage)
+    return is_human and not message.name and "lc_source" not in message.additional_kwargs
+
+
 class Driver:
     """Drives a thread of an agent, kept by its checkpointer; returns what then waits for a person.
 

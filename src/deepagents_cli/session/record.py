@@ -1,4 +1,4 @@
-"""Keep what a conversation has besides its checkpoints: texts not yet read, tokens, and changes."""
+"""Keep what a conversation has besides its checkpoints: texts not yet read, tokens, and goings back."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import sqlite3
 import time
 from asyncio import wrap_future
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import astuple, dataclass
 from pathlib import Path
@@ -28,12 +28,12 @@ _TABLES: Final = (
     "(thread_id TEXT NOT NULL, reason TEXT NOT NULL, count INTEGER NOT NULL, tokens INTEGER NOT NULL, "
     "PRIMARY KEY (thread_id, reason))",
     "CREATE TABLE IF NOT EXISTS deepagents_effort (thread_id TEXT PRIMARY KEY, level TEXT)",
-    "CREATE TABLE IF NOT EXISTS deepagents_changes "
-    "(thread_id TEXT NOT NULL, path TEXT NOT NULL, text TEXT, known INTEGER NOT NULL, "
-    "PRIMARY KEY (thread_id, path))",
+    "CREATE TABLE IF NOT EXISTS deepagents_rewinds "
+    "(number INTEGER PRIMARY KEY, thread_id TEXT NOT NULL, rewind TEXT NOT NULL, checkpoint TEXT NOT NULL, "
+    "moved INTEGER NOT NULL, message INTEGER NOT NULL)",
+    # What files held before was kept here, until a history of files did that.
+    "DROP TABLE IF EXISTS deepagents_changes",
 )
-_MOST_KEPT: Final = 20_000_000
-"""Characters of what files of one thread held before."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +52,16 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Held:
-    """The text of a file, `None` without one; `known` is false for what is not text, or too large."""
+class Rewind:
+    """A going back that can be taken back: its name in the history of files, and the checkpoint it left.
 
-    text: str | None
-    known: bool = True
+    `moved` where the conversation went back too; `message` is the number of the message it went back to.
+    """
+
+    rewind: str
+    checkpoint: str
+    moved: bool
+    message: int
 
 
 @dataclass(frozen=True)
@@ -168,25 +173,26 @@ class Record:
         rows = await self._read("SELECT level FROM deepagents_effort WHERE thread_id = ?", thread)
         return rows[0][0] if rows else None
 
-    async def keep_before(self, thread: str, before: Mapping[str, Held]) -> None:
-        """Keep what files held; what is kept already is older, and stays. It is saved when this returns."""
-        await wrap_future(self._thread.submit(self._keep_before, thread, before))
+    def add_rewind(self, thread: str, rewind: Rewind) -> None:
+        """Keep a going back of a thread."""
+        self._change(
+            "INSERT INTO deepagents_rewinds (thread_id, rewind, checkpoint, moved, message) "
+            "VALUES (?, ?, ?, ?, ?)",
+            (thread, *astuple(rewind)),
+        )
 
-    async def befores(self, thread: str) -> dict[str, Held]:
-        """Return what is kept of the files of a thread, by path."""
-        statement = "SELECT path, text, known FROM deepagents_changes WHERE thread_id = ? ORDER BY path"
-        return {path: Held(text, bool(known)) for path, text, known in await self._read(statement, thread)}
+    async def last_rewind(self, thread: str) -> Rewind | None:
+        """Return the last going back of a thread that was not taken back."""
+        rows = await self._read(
+            "SELECT rewind, checkpoint, moved, message FROM deepagents_rewinds WHERE thread_id = ? "
+            "ORDER BY number DESC LIMIT 1",
+            thread,
+        )
+        return next((Rewind(name, left, bool(moved), number) for name, left, moved, number in rows), None)
 
-    def _keep_before(self, thread: str, before: Mapping[str, Held]) -> None:
-        sizes = "SELECT coalesce(sum(length(text)), 0) FROM deepagents_changes WHERE thread_id = ?"
-        (used,) = self._database.execute(sizes, (thread,)).fetchone()
-        for path, held in before.items():
-            used += len(held.text or "")
-            kept = held if used <= _MOST_KEPT else Held(None, known=False)
-            self._database.execute(
-                "INSERT OR IGNORE INTO deepagents_changes VALUES (?, ?, ?, ?)",
-                (thread, path, kept.text, kept.known),
-            )
+    def remove_rewind(self, rewind: Rewind) -> None:
+        """Forget a going back, which was taken back."""
+        self._change("DELETE FROM deepagents_rewinds WHERE rewind = ?", (rewind.rewind,))
 
     def _change(self, statement: str, row: Sequence[Any]) -> None:
         self._last = self._thread.submit(self._database.execute, statement, row)

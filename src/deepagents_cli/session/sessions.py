@@ -55,7 +55,7 @@ _OF_CONVERSATIONS = (
     "deepagents_queue",
     "deepagents_usage",
     "deepagents_breaks",
-    "deepagents_changes",
+    "deepagents_rewinds",
     "deepagents_effort",
 )
 
@@ -261,6 +261,17 @@ class Sessions:
                     (copy, source.id, last, last),
                 )
         self.note(copy, source.directory, f"{source.name} (fork)")
+
+    def has_copy(self, thread: str) -> bool:
+        """Return whether a copy of a thread is there: it has the same checkpoints."""
+        with self._open() as database:
+            if not _tables(database, "checkpoints"):
+                return False
+            same = (
+                "SELECT 1 FROM checkpoints AS own JOIN checkpoints AS other USING (checkpoint_id) "
+                "WHERE own.thread_id = ? AND other.thread_id != ? LIMIT 1"
+            )
+            return database.execute(same, (thread, thread)).fetchone() is not None
 
     def shrink(self) -> None:
         """Give the room of removed threads back to the file system."""

@@ -6,11 +6,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
-from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import BaseMessage, SystemMessage
 from langchain_core.tools import BaseTool, tool
 from langgraph.types import interrupt
 
 from deepagents_cli.approval.verdicts import PLANNING
+from deepagents_cli.session.driver import is_typed
 from deepagents_cli.session.inbox import MODEL, Inbox
 from deepagents_cli.session.workplace import Workplace
 
@@ -82,11 +83,6 @@ def _with(message: SystemMessage | None, further: Sequence[str]) -> SystemMessag
 
 def _find_named_model(messages: Sequence[BaseMessage]) -> str | None:
     """Return the model that the last text of the person names: a command from a file may have one."""
-    # What the library and hooks add has a mark or a name.
-    texts = (
-        each
-        for each in reversed(messages)
-        if isinstance(each, HumanMessage) and not each.name and "lc_source" not in each.additional_kwargs
-    )
+    texts = (each for each in reversed(messages) if is_typed(each))
     last = next(texts, None)
     return last.additional_kwargs.get(MODEL) if last else None

@@ -59,10 +59,11 @@ class Task(Conversation):
             )
         self.show(RunStarted(self.thread, text, place.label, str(place.directory), resumed=resumed))
         self.turns.begin()
+        place.begin_looking(self.driver.agent)
 
     def make_agent(self) -> Any:
         """Make the agent of the thread."""
-        return self.workplace.make_agent(self.steering, self.changes, schema=self._schema)
+        return self.workplace.make_agent(self.steering, self.call_diffs, schema=self._schema)
 
     def say_status(self) -> None:
         """Tell nothing: there is no status line."""

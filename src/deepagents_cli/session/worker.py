@@ -174,6 +174,7 @@ class Worker:
             self._held = held.pop_all()
         self._talk = Conversation(place, thread, texts, self._say, partial(self._enter, place))
         await self._talk.begin(list_commands(place.setup.commands), resumed=resumed)
+        place.begin_looking(self._talk.driver.agent)
 
     async def _move(self, place: Workplace, directory: Path, thread: str, *, resumed: bool) -> None:
         """Open a thread of another directory, with the model and the mode of the present one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
-from asyncio import to_thread
+from asyncio import Task, create_task, to_thread
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
@@ -22,6 +22,7 @@ from deepagents.errors import UnknownModel
 from deepagents.limits import Limits
 from deepagents.middleware import EditCheckMiddleware
 from deepagents.middleware.finish_check import FinishCheckMiddleware
+from deepagents.undo import FileHistory
 from deepagents_cli.approval.policy import Policy
 from deepagents_cli.errors import CommandError
 from deepagents_cli.project.agents import choose_other_model
@@ -31,7 +32,7 @@ from deepagents_cli.project.servers import read_given, usable
 from deepagents_cli.project.settings import user_file
 from deepagents_cli.project.settings_file import add_trusted
 from deepagents_cli.project.setup import describe_untrusted, load_setup
-from deepagents_cli.project.state import state_dir
+from deepagents_cli.project.state import state_dir, undo_dir
 from deepagents_cli.protocol import Open
 from deepagents_cli.session.access import Access, limits_of
 from deepagents_cli.session.agents import (
@@ -84,6 +85,7 @@ class Workplace:
         """The model that was asked for, if one was."""
         self.sessions = editor.sessions if editor else Sessions(state_dir())
         self.record = Record(self.sessions.path)
+        self.history = FileHistory(undo_dir())
         self.usage = UsageCounter(self.record, changed)
         self.repository = Repository()
         self.proposed: dict[str, Proposal] = {}
@@ -93,8 +95,10 @@ class Workplace:
         self.saver: AsyncSqliteSaver | None = None
         self._checks_end = False
         self._edit_checks: EditCheckMiddleware | None = None
+        self._looking: Task[None] | None = None
         self._resources = ExitStack()
         self._resources.callback(self.record.close)
+        self._resources.callback(self.history.close)
         self._policy: Policy | None = None
         self._others: dict[str, BaseChatModel | None] = {}
         self.effort: str | None = None
@@ -150,6 +154,8 @@ class Workplace:
 
     async def close(self) -> None:
         """End what runs in the background, and close the files."""
+        if self._looking is not None:
+            self._looking.cancel()
         await self.servers.close()
         await self.usage.finish()
         await self.repository.close()
@@ -228,6 +234,7 @@ class Workplace:
             around_calls=around_calls,
             schema=schema,
             mcp=self.servers.opened,
+            history=self.history,
         )
 
     def _take_effort(self, level: str) -> None:
@@ -235,6 +242,16 @@ class Workplace:
             self.choose_effort(level)
         except CommandError as error:
             self.notify(f"The effort is left to the provider: {error}.")
+
+    def begin_looking(self, agent: Any) -> None:
+        """Look at the files, while the agent already works, and say where undo does not cover commands."""
+        self._looking = create_task(self._say_coverage(agent))
+
+    async def _say_coverage(self, agent: Any) -> None:
+        found = await self.history.acoverage(agent)
+        if found.why:
+            what = "What commands change" if found.files else "What is changed"
+            self.notify(f"{what} cannot be taken back here: {found.why}.")
 
     def _set_model(self, model: BaseChatModel) -> None:
         missing = model.missing if isinstance(model, _NoModel) else None

@@ -255,6 +255,6 @@ def test_a_theme_without_colours_has_none(person: Person) -> None:
 
 
 def test_every_command_has_a_story() -> None:
-    # Two have stories of their own: who has quit tells nothing more (test_leaving.py), and a conversation
-    # with servers begins with a question (test_mcp_servers.py).
-    assert {*OWN_COMMANDS, *COMMANDS} - _told == {"quit", "mcp"}
+    # Some have stories of their own: who has quit tells nothing more (test_leaving.py), a conversation with
+    # servers begins with a question (test_mcp_servers.py), and what goes back is broken first (test_undo.py).
+    assert {*OWN_COMMANDS, *COMMANDS} - _told == {"quit", "mcp", "rewind", "undo", "redo"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from asyncio import to_thread
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -173,16 +172,6 @@ async def _permissions(talk: Conversation, arguments: str) -> Result:
     return Result(choices=[Choice(rule, one_line(rule), detail) for rule, detail in rows.items()])
 
 
-async def _diff(talk: Conversation, arguments: str) -> Result:
-    lines = await talk.changes.of_session()
-    if not lines:
-        return Result(text="The agent's file tools have changed nothing in this session.")
-    # Longer than any in the text, which would end it.
-    longest = max((len(each) for each in re.findall("`+", "\n".join(lines))), default=0)
-    fence = "`" * max(longest + 1, 4)
-    return Result(text="\n".join([f"{fence}diff", *lines, fence]))
-
-
 async def _settings(talk: Conversation, arguments: str) -> Result:
     place = talk.workplace
     lines = [f"- {one_line(each)}" for each in _describe_settings(place.setup.settings)]
@@ -237,7 +226,6 @@ COMMANDS: Sequence[SlashCommand] = (
     SlashCommand("tools", "list the tools, and which ask", "", _tools),
     SlashCommand("mcp", "list the MCP servers, or the tools of one", "[NAME]", _servers),
     SlashCommand("permissions", "list what is allowed for good, to remove it", "[RULE]", _permissions),
-    SlashCommand("diff", "show what the agent has changed in this session", "", _diff),
     SlashCommand("init", "let the agent write an AGENTS.md", "[WISHES]", _init),
     SlashCommand("review", "let the agent review what is not committed", "[WISHES]", _review),
     SlashCommand("settings", "show the settings that count here", "", _settings),

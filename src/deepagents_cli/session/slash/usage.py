@@ -91,12 +91,17 @@ async def _cost(talk: Conversation, arguments: str) -> Result:
 
 async def _compact(talk: Conversation, arguments: str) -> Result:
     talk.require_idle("compact the context")
+    return await compact(talk, _KEPT)
+
+
+async def compact(talk: Conversation, keep: int) -> Result:
+    """Replace all messages but the last ones by a summary."""
     place, driver = talk.workplace, talk.driver
     state = await driver.read()
     if not messages_in(state):
         return Result(text=_NOTHING_TO_COMPACT)
     summarizing = SummarizationMiddleware(
-        place.model, backend=place.policy.backend, trigger=("messages", 1), keep=("messages", _KEPT)
+        place.model, backend=place.policy.backend, trigger=("messages", 1), keep=("messages", keep)
     )
     # So that the archive is that of this thread, as where the agent compacts by itself.
     with set_config_context(driver.config) as context:

@@ -442,6 +442,8 @@ class Chat:
             self.picker = Picker(f"/{name}", rows, lambda value: self.command(name, value))
         if result.draft:
             self._ask(result.draft)
+        if result.typed:
+            self.taken_back.append(result.typed)
         if result.send:
             self.submit(f" {result.send}" if result.send.startswith("/") else result.send, attachments)
 

@@ -25,6 +25,7 @@ _KEYS: Final = {
     "Ctrl-O": "show all of what the last call has returned, again of the one before",
     "Ctrl-V": "attach the picture that is in the clipboard",
     "Esc": "stop your command, or the present step; what is done is kept",
+    "Esc twice on an empty line": "go back to before one of your messages",
     "Ctrl-L": "clear the screen",
     "Ctrl-C twice, Ctrl-D": "leave",
 }

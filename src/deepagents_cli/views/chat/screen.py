@@ -40,7 +40,7 @@ Start: TypeAlias = Callable[[Ready | None, Mode | None], Link]
 """Starts another worker, with the thread and the mode that are open."""
 _SPIN: Final = 0.1
 _AGAIN: Final = 2.0
-"""Seconds in which a second Ctrl-C leaves."""
+"""Seconds in which a second Ctrl-C leaves, and a second Esc goes back."""
 
 
 class Screen:
@@ -89,7 +89,7 @@ class Screen:
         self.app.before_render += self._focus
         self.app.before_render += self.drawing.note_size
         self.app.key_processor.before_key_press += self._patience.note_key
-        self._interrupted_at = 0.0
+        self._interrupted_at = self._escaped_at = 0.0
         self._picking: Picker | None = None
         self._history: Picker | None = None
         self._pager: Pager | None = None
@@ -185,7 +185,11 @@ class Screen:
         self.changed()
 
     def escape(self) -> None:
-        """Leave what is open: an entry, a picker, a completion; else stop the present step."""
+        """Leave what is open: an entry, a picker, a completion; else stop the present step.
+
+        Where nothing is to be left or stopped, and nothing is typed, the second one in a row goes back.
+        """
+        before, self._escaped_at = self._escaped_at, 0.0
         if self.entry is not None:
             is_text = self.talk.question is not None and self.talk.question.is_text
             self.entry = None
@@ -196,8 +200,14 @@ class Screen:
             self.talk.picker = None
         elif self.input.complete_state:
             self.input.cancel_completion()
-        else:
+        elif self.talk.working or self.talk.ready is None or self.talk.question or self.input.text:
             self.talk.stop()
+        elif time.monotonic() - before < _AGAIN:
+            self._show_note("")
+            self.talk.command("rewind")
+        else:
+            self._escaped_at = time.monotonic()
+            self._show_note("Esc again: go back to before one of your messages")
         self.changed()
 
     def interrupt(self) -> None:
@@ -273,8 +283,8 @@ class Screen:
             self.changed()
 
     def _forget_interrupt(self) -> None:
-        # Who types on between two Ctrl-C has not pressed it twice.
-        self._interrupted_at = 0.0
+        # Who types on between two Ctrl-C, or two Esc, has not pressed it twice.
+        self._interrupted_at = self._escaped_at = 0.0
 
     def _begin(self) -> None:
         loop = asyncio.get_running_loop()

@@ -1,10 +1,11 @@
-"""Know what file tools change: what a file held before, kept with the thread, and the diff of a call."""
+"""Show what a call of a file tool has changed: the files are read before and after it."""
 
 from __future__ import annotations
 
 import os
 from asyncio import to_thread
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -19,7 +20,6 @@ from deepagents_cli.approval.policy import Policy
 from deepagents_cli.diffs import name_in, text_diff
 from deepagents_cli.project.project import read_bytes
 from deepagents_cli.protocol import FileChange
-from deepagents_cli.session.record import Held, Record
 from deepagents_cli.text import clean, one_line
 
 Result: TypeAlias = ToolMessage | Command[Any]
@@ -32,21 +32,27 @@ _MOST_LINES: Final = 1_000
 """Of the diff of one call."""
 
 
-class Changes(AgentMiddleware[Any, Any, Any]):
+@dataclass(frozen=True)
+class Held:
+    """The text of a file, `None` without one; `known` is false for what is not text, or too large."""
+
+    text: str | None
+    known: bool = True
+
+
+class CallDiffs(AgentMiddleware[Any, Any, Any]):
     """Reads files around the calls that change them, of the agent and of its subagents."""
 
-    def __init__(self, policy: Policy, record: Record, thread: str) -> None:
+    def __init__(self, policy: Policy) -> None:
         super().__init__()
         self._policy = policy
-        self._record = record
-        self._thread = thread
         self._diffs: dict[str, list[str]] = {}
         self._changes: dict[str, list[FileChange]] = {}
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Result]]
     ) -> Result:
-        """Keep what the files of a call hold, and compare once it has run."""
+        """Compare what the files of a call hold before and after it."""
         call = request.tool_call
         spec = self._policy.specs.get(call["name"])
         places: list[str] = []
@@ -55,11 +61,9 @@ class Changes(AgentMiddleware[Any, Any, Any]):
         if not places:
             return await handler(request)
         before = await to_thread(self._hold_all, places)
-        # Saved before the tool runs, so that no crash leaves a change of which nothing is known.
-        await self._record.keep_before(self._thread, before)
         result = await handler(request)
         after = await to_thread(self._hold_each, before)
-        self._diffs[str(call["id"])] = await to_thread(self._compare, before, after, _MOST_LINES)
+        self._diffs[str(call["id"])] = await to_thread(self._compare, before, after)
         self._changes[str(call["id"])] = [
             FileChange(path, held.text, after[path].text)
             for path, held in before.items()
@@ -75,17 +79,12 @@ class Changes(AgentMiddleware[Any, Any, Any]):
         """Return what the files of a call held before and after it, once."""
         return self._changes.pop(call_id, [])
 
-    async def of_session(self) -> list[str]:
-        """Return what has become of all files that tools have changed in this thread."""
-        before = await self._record.befores(self._thread)
-        return await to_thread(self._compare, before, await to_thread(self._hold_each, before), None)
-
-    def _compare(self, before: Mapping[str, Held], after: Mapping[str, Held], most: int | None) -> list[str]:
+    def _compare(self, before: Mapping[str, Held], after: Mapping[str, Held]) -> list[str]:
         lines: list[str] = []
         for path, held in before.items():
             lines += _diff(held, after[path], name_in(path, str(self._policy.directory)))
-        left = len(lines) - most if most else 0
-        shown = [clean(each) for each in (lines[:most] if left > 0 else lines)]
+        left = len(lines) - _MOST_LINES
+        shown = [clean(each) for each in lines[:_MOST_LINES]]
         return [*shown, f"... {left:,} more lines"] if left > 0 else shown
 
     def _hold_each(self, paths: Iterable[str]) -> dict[str, Held]:
@@ -111,8 +110,7 @@ class Changes(AgentMiddleware[Any, Any, Any]):
             return Held(None)
         real = Path(path).resolve()
         place = next((each for each in self._policy.places if real.is_relative_to(each)), None)
-        # A link out of the directories may lead to any file of this person, and what is kept outlives a
-        # secret.
+        # A link out of the directories may lead to any file of this person.
         if place is None or "secrets" in {kind_of(each, writes=False) for each in (path, str(real))}:
             return Held(None, known=False)
         try:

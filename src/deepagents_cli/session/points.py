@@ -1,0 +1,57 @@
+"""Find what a person has sent in a thread, and the checkpoint where the thread stood before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables import RunnableConfig
+
+from deepagents_cli.session.driver import is_typed
+
+
+@dataclass(frozen=True)
+class Point:
+    """A message of the person, by its number among all messages; `before` is where it was not there yet."""
+
+    number: int
+    text: str
+    at: datetime
+    before: RunnableConfig
+
+
+async def find_points(saver: Any, thread: str, messages: Sequence[BaseMessage]) -> list[Point]:
+    """Return the messages of the person in a thread that one can go back to, the first first."""
+    # Not by the states of the checkpoints: to put each together takes longer, the longer the thread is.
+    numbers = {each.id: number for number, each in enumerate(messages, 1) if is_typed(each)}
+    found: dict[int, Point] = {}
+    wanted: str | None = None
+    async for each in saver.alist({"configurable": {"thread_id": thread, "checkpoint_ns": ""}}):
+        if wanted not in (None, _id_of(each.config)):
+            # Of a branch that was left.
+            continue
+        # What was sent while the agent was idle begins a turn by a checkpoint of its own.
+        begins = each.metadata.get("source") == "input" and each.parent_config
+        for message in _written(each.pending_writes):
+            if number := numbers.get(message.id):
+                text, at = messages[number - 1].text, datetime.fromisoformat(each.checkpoint["ts"])
+                before = each.parent_config if begins else each.config
+                found[number] = Point(number, text, at.astimezone(), before)
+        if each.parent_config is None:
+            break
+        wanted = _id_of(each.parent_config)
+    return [found[number] for number in sorted(found)]
+
+
+def _written(writes: Any) -> list[BaseMessage]:
+    """Return the messages that the step behind a checkpoint has written."""
+    values: list[Any] = [value for _, channel, value in writes or () if channel == "messages"]
+    listed: list[list[Any]] = [value if isinstance(value, list) else [value] for value in values]
+    return [each for part in listed for each in part if isinstance(each, BaseMessage)]
+
+
+def _id_of(config: RunnableConfig) -> str:
+    return config.get("configurable", {})["checkpoint_id"]

@@ -1,0 +1,179 @@
+"""Take a thread back to before a message of the person, and forth again: conversation, files, or both."""
+
+from __future__ import annotations
+
+from asyncio import to_thread
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph import END
+
+from deepagents.undo import Plan, RewindResult
+from deepagents_cli.diffs import name_in
+from deepagents_cli.errors import CommandError
+from deepagents_cli.session.driver import Driver, messages_in
+from deepagents_cli.session.file_diffs import count_changes, show_diff
+from deepagents_cli.session.lines import count_of
+from deepagents_cli.session.points import Point, find_points
+from deepagents_cli.session.record import Rewind
+from deepagents_cli.session.workplace import Workplace
+from deepagents_cli.text import one_line
+
+What: TypeAlias = Literal["both", "conversation", "files"]
+_MOST_COUNTED: Final = 50
+"""Messages, the last ones, whose changes are counted for a list."""
+_MOST_NAMED: Final = 20
+_WHY_NOT_KEPT: Final = {
+    "too_large": "too large to be kept",
+    "special": "no ordinary file",
+    "dropped": "its record is too old, and was dropped",
+    "before_undo": "it was not covered before",
+}
+
+
+class Undo:
+    """Goes back and forth in one thread, whose agent is idle."""
+
+    def __init__(self, place: Workplace, driver: Driver) -> None:
+        self._place = place
+        self._driver = driver
+        self._thread: str = driver.config.get("configurable", {})["thread_id"]
+        self._shown: tuple[str, Plan] | None = None
+
+    def note_shown(self, order: str, plan: Plan) -> None:
+        """Note the plan that the person sees, and the order by which it is carried out."""
+        self._shown = order, plan
+
+    def take_shown(self, order: str) -> Plan | None:
+        """Return the plan that was shown last, once, if it was shown for this order."""
+        shown, self._shown = self._shown, None
+        return shown[1] if shown and shown[0] == order else None
+
+    async def points(self) -> list[Point]:
+        """Return the messages that one can go back to, the first first.
+
+        Raises:
+            CommandError: where there is none.
+        """
+        messages = messages_in(await self._driver.read())
+        found = await find_points(self._place.saver, self._thread, messages)
+        if not found:
+            raise CommandError("You have sent no message in this session that one could go back to")
+        return found
+
+    async def find(self, number: str) -> Point:
+        """Return the message with this number, which a person has typed.
+
+        Raises:
+            CommandError: where there is none.
+        """
+        return _find(await self.points(), number)
+
+    async def count(self, points: Sequence[Point]) -> list[str]:
+        """Say of each message how many files and lines changed until the next one."""
+        ends = [*(each.before for each in points[1:]), None]
+        skipped = max(len(points) - _MOST_COUNTED, 0)
+        counts = [""] * skipped
+        for point, end in [*zip(points, ends, strict=True)][skipped:]:
+            changes = await self._place.history.achanges(self._driver.agent, point.before, end)
+            counts.append(await to_thread(count_changes, changes))
+        return counts
+
+    async def diff(self, number: str) -> list[str]:
+        """Return what was changed since the first message, or from one with a number until the next."""
+        points = await self.points()
+        chosen = _find(points, number) if number else points[0]
+        later = [each for each in points if each.number > chosen.number]
+        end = later[0].before if number and later else None
+        changes = await self._place.history.achanges(self._driver.agent, chosen.before, end)
+        return await to_thread(show_diff, changes, str(self._place.directory))
+
+    async def plan(self, point: Point) -> Plan:
+        """Find out what going back to before a message would do."""
+        return await self._place.history.aplan(self._driver.agent, point.before)
+
+    async def go_back(self, point: Point, plan: Plan, what: What) -> list[str]:
+        """Carry out a plan for the files, the conversation or both; say what was done."""
+        driver, history = self._driver, self._place.history
+        files, conversation = what != "conversation", what != "files"
+        done = await history.arewind(driver.agent, plan, files=files, conversation=conversation)
+        if done.moved and (await driver.read()).next:
+            # What was under way then is not to go on.
+            await driver.agent.aupdate_state(driver.config, None, as_node=END)
+        if done.rewind:
+            left = done.left.get("configurable", {})["checkpoint_id"]
+            self._place.record.add_rewind(self._thread, Rewind(done.rewind, left, done.moved, point.number))
+            await self._place.record.flush()
+        return self._describe(done, f"Back to before message {point.number}")
+
+    async def last_rewind(self) -> Rewind:
+        """Return the last going back that was not taken back.
+
+        Raises:
+            CommandError: where there is none.
+        """
+        last = await self._place.record.last_rewind(self._thread)
+        if last is None:
+            raise CommandError("This session did not go back, so there is nothing to take back")
+        return last
+
+    async def plan_forth(self, rewind: Rewind) -> Plan:
+        """Find out what it would do to take a going back back."""
+        config: RunnableConfig = {
+            "configurable": {"thread_id": self._thread, "checkpoint_id": rewind.checkpoint}
+        }
+        result = RewindResult(config, config, rewind=rewind.rewind, moved=rewind.moved)
+        return await self._place.history.aplan(self._driver.agent, result)
+
+    async def go_forth(self, rewind: Rewind, plan: Plan) -> list[str]:
+        """Take a going back back; say what was done."""
+        done = await self._place.history.arewind(self._driver.agent, plan)
+        self._place.record.remove_rewind(rewind)
+        await self._place.record.flush()
+        return self._describe(done, f"Forth again, to where you went back to before message {rewind.message}")
+
+    def _describe(self, done: RewindResult, how: str) -> list[str]:
+        """Say what was done, a sentence each."""
+        directory = self._place.directory
+        if done.rewind:
+            files = [count_of(len(done.changed), "file")] if done.changed else []
+            sentences = [f"{how}: {' and '.join([*(['the conversation'] if done.moved else []), *files])}."]
+        else:
+            sentences = ["Nothing is different there, so nothing has changed."]
+        if done.kept:
+            sentences.append(f"Stays as it was: {_name_all(done.kept, directory)}.")
+        if done.failed:
+            sentences.append(f"Could not be changed: {_name_all(done.failed, directory)}.")
+        return sentences
+
+
+def _find(points: Sequence[Point], number: str) -> Point:
+    found = next((each for each in points if str(each.number) == number), None)
+    if found is None:
+        known = ", ".join(str(each.number) for each in points[-_MOST_NAMED:])
+        raise CommandError(f"{number!r} is not the number of a message of yours; these are {known}")
+    return found
+
+
+def describe_plan(plan: Plan, what: What, directory: Path) -> list[str]:
+    """Say what a plan would do to the files, a line of Markdown each."""
+    if what == "conversation":
+        return ["- The files stay as they are."]
+    groups: dict[str, list[Path]] = {}
+    for each in plan.restored:
+        groups.setdefault("Gets back what it held", []).append(each.path)
+    for each in plan.removed:
+        groups.setdefault("Goes away, since it was made later", []).append(each.path)
+    for each in (*plan.conflicts, *plan.not_kept):
+        why = _WHY_NOT_KEPT.get(each.reason, each.reason)
+        groups.setdefault(f"Stays as it is ({one_line(why)})", []).append(each.path)
+    lines = [f"- {how}: {_name_all(paths, directory)}" for how, paths in groups.items()]
+    return [*(lines or ["- No file changes."]), *(f"- Besides, {one_line(each)}." for each in plan.uncovered)]
+
+
+def _name_all(paths: Sequence[Path], directory: Path) -> str:
+    names = [f"`{one_line(name_in(str(each), str(directory)))}`" for each in paths[:_MOST_NAMED]]
+    more = [f"{len(paths) - _MOST_NAMED:,} more"] if len(paths) > _MOST_NAMED else []
+    return ", ".join([*names, *more])

@@ -1,0 +1,266 @@
+"""What was changed is shown, counted, and taken back to before any message: files, conversation, or both."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from deepagents.events import ToolFinished
+from deepagents_cli.protocol import Happened, Idle, Notice
+from tests.cli.approval.test_sandbox import needs_sandbox
+from tests.cli.openai_server import OpenAIServer, call
+from tests.cli.session.conftest import StartWorker, Worker
+
+
+def test_a_call_shows_what_it_changed_and_no_secret(
+    worker: Worker, server: OpenAIServer, directory: Path, tmp_path: Path
+) -> None:
+    (directory / "old").mkdir()
+    (directory / "old" / "list.md").write_text("bread\n")
+    (directory / ".env").write_text("KEY=hunter2\n")
+    (tmp_path / "outside").write_text("password=hunter2\n")
+    (directory / "link").symlink_to(tmp_path / "outside")
+    server.then(
+        call("edit_file", file_path="notes.md", old_string="first", new_string="1st"),
+        call("task", description="Write new.md", subagent_type="general-purpose"),
+        call("write_file", file_path="new.md", content="hello\n"),
+        "It is written.",
+        call("delete", file_path="old"),
+        call("edit_file", file_path=".env", old_string="hunter2", new_string="hunter3"),
+        call("write_file", file_path="link", content="x"),
+        "Done.",
+    )
+    worker.open(mode="full")
+    worker.say("Change things.")
+
+    shown = [_finished(worker, name).details for name in ("edit_file", "write_file", "delete", "edit_file")]
+    assert shown[0][-3:] == ["-first line", "+1st line", " second line"]
+    assert shown[1][-1] == "+hello"
+    assert shown[2][-1] == "-bread"
+    assert shown[3] == [".env: a secret, no text, or too large to be shown"]
+    worker.wait(Idle)
+    assert not any("hunter" in str(each.details) for each in worker.all(Happened))
+
+
+@needs_sandbox
+def test_what_the_agent_its_subagents_and_commands_changed_is_known_also_by_the_next_worker(
+    worker: Worker, start: StartWorker, server: OpenAIServer, directory: Path
+) -> None:
+    (directory / ".env").write_text("KEY=hunter2\n")
+    server.then(
+        call("edit_file", file_path="notes.md", old_string="first", new_string="1st"),
+        call("task", description="Write new.md", subagent_type="general-purpose"),
+        call("write_file", file_path="new.md", content="hello\n"),
+        "It is written.",
+        "One.",
+        call("execute", command="echo third line >> notes.md; echo KEY=2 > .env; ln -s new.md link; mkdir d"),
+        "Two.",
+    )
+    worker.open(mode="full")
+    worker.turn("Change things.")
+    worker.turn("And more.")
+    worker.kill()
+
+    again = start()
+    again.open(resume=True)
+    whole = again.command("diff").text
+    assert whole.startswith("````diff\n")
+    for change in ("-first line\n+1st line", "+third line", "+hello", ".env: looks like a secret, changed"):
+        assert change in whole
+    assert "hunter2" not in whole
+    second = again.command("diff", again.command("rewind").choices[0].value).text
+    assert "+third line" in second
+    assert "link: link, made" in second
+    assert "d: directory, made" in second
+    assert "1st line" not in second.replace(" 1st line", "")
+    assert "+hello" not in second
+
+
+def test_a_person_goes_back_to_before_a_message_and_forth_again(
+    worker: Worker, server: OpenAIServer, directory: Path
+) -> None:
+    worker.open(mode="full")
+    server.then(call("write_file", file_path="a.md", content="one\n"), "One.")
+    worker.turn("Write one.")
+    server.then(call("write_file", file_path="a.md", content="two\nthree\n"), "Two.")
+    worker.turn("Write two.")
+
+    rows = worker.command("rewind").choices
+    assert [row.label for row in rows] == ["5. Write two.", "1. Write one."]
+    assert [row.detail.partition(", ")[2] for row in rows] == ["1 file +2 -1", "1 file +1 -0"]
+    ways = worker.command("rewind", rows[0].value).choices
+    assert [row.label for row in ways] == ["both", "conversation", "files", "summary"]
+    shown = worker.command("rewind", ways[0].value)
+    assert "Gets back what it held: `a.md`" in shown.text
+    assert (directory / "a.md").read_text() == "two\nthree\n"
+
+    done = worker.command("rewind", shown.choices[0].value)
+    assert done.text == "Back to before message 5: the conversation and 1 file. /redo takes it back."
+    assert done.typed == "Write two."
+    assert (directory / "a.md").read_text() == "one\n"
+    server.then("Where were we?")
+    worker.turn("Go on.")
+    assert [each["content"] for each in _texts(server)] == ["Write one.", "One.", "Go on."]
+
+    shown = worker.command("redo")
+    assert "Gets back what it held: `a.md`" in shown.text
+    assert "Forth again" in worker.command("redo", shown.choices[0].value).text
+    assert (directory / "a.md").read_text() == "two\nthree\n"
+    server.then("Yes.")
+    worker.turn("All there?")
+    assert [each["content"] for each in _texts(server)][2:] == ["Write two.", "Two.", "All there?"]
+    assert _refused(worker, "redo") == "This session did not go back, so there is nothing to take back."
+
+
+def test_messages_are_taken_back_one_after_the_other_up_to_the_first(
+    worker: Worker, start: StartWorker, server: OpenAIServer, directory: Path
+) -> None:
+    worker.open(mode="full")
+    for name in ("a", "b"):
+        server.then(call("write_file", file_path=f"{name}.md", content="x\n"), "Done.")
+        worker.turn(f"Write {name}.")
+
+    for name in ("b", "a"):
+        shown = worker.command("undo")
+        assert f"Goes away, since it was made later: `{name}.md`" in shown.text
+        worker.command("undo", shown.choices[0].value)
+        assert not (directory / f"{name}.md").exists()
+    assert "no message in this session" in _refused(worker, "undo")
+    worker.kill()
+
+    # Nothing is left that could go on, and going back can be taken back by the next process too.
+    again = start()
+    assert not again.open(resume=True).waiting
+    for name in ("a", "b"):
+        again.command("redo", again.command("redo").choices[0].value)
+        assert (directory / f"{name}.md").read_text() == "x\n"
+    assert len(again.command("rewind").choices) == 2
+
+
+def test_files_or_the_conversation_go_back_alone(
+    worker: Worker, server: OpenAIServer, directory: Path
+) -> None:
+    worker.open(mode="full")
+    server.then(call("write_file", file_path="a.md", content="one\n"), "One.")
+    worker.turn("Write one.")
+
+    worker.command("rewind", worker.command("rewind", "1 files").choices[0].value)
+    assert not (directory / "a.md").exists()
+    server.then("I see.")
+    worker.turn("Look.")
+    texts = [each["content"] for each in _texts(server)]
+    assert texts[:2] == ["Write one.", "One."]
+    assert "took these files back" in texts[-1]
+    assert "a.md" in texts[-1]
+    assert [row.label for row in worker.command("rewind").choices] == ["5. Look.", "1. Write one."]
+
+    worker.command("redo", worker.command("redo").choices[0].value)
+    shown = worker.command("rewind", "1 conversation")
+    assert "The files stay as they are." in shown.text
+    worker.command("rewind", shown.choices[0].value)
+    assert (directory / "a.md").read_text() == "one\n"
+
+
+def test_a_plan_can_be_refused_and_only_what_was_shown_is_done(
+    worker: Worker, server: OpenAIServer, directory: Path
+) -> None:
+    worker.open(mode="full")
+    server.then(call("write_file", file_path="a.md", content="one\n"), "One.")
+    worker.turn("Write one.")
+
+    shown = worker.command("undo")
+    assert worker.command("undo", shown.choices[1].value).text == "Nothing has changed."
+    # What was refused, or never shown, is shown first.
+    again = worker.command("rewind", shown.choices[0].value)
+    assert again.choices
+    (directory / "a.md").write_text("by hand\n")
+    assert "has changed since the plan was made" in _refused(worker, "rewind", "1 both yes")
+    shown = worker.command("undo")
+    assert "Stays as it is (changed by others since): `a.md`" in shown.text
+    assert "Stays as it was: `a.md`." in worker.command("undo", shown.choices[0].value).text
+    assert (directory / "a.md").read_text() == "by hand\n"
+
+
+def test_what_was_said_before_a_message_becomes_a_summary(worker: Worker, server: OpenAIServer) -> None:
+    worker.open(mode="full")
+    for number in range(3):
+        server.then(f"Answer {number}.")
+        worker.turn(f"Question {number}.")
+
+    server.then("The summary.")
+    assert worker.command("rewind", "3 summary").text.startswith("2 messages were replaced by a summary")
+    server.then("Yes.")
+    worker.turn("Is it there?")
+    texts = [each["content"] for each in _texts(server)]
+    assert "The summary." in texts[0]
+    assert texts[-4:] == ["Answer 1.", "Question 2.", "Answer 2.", "Is it there?"]
+
+
+def test_nothing_goes_back_while_the_agent_works(worker: Worker, server: OpenAIServer) -> None:
+    server.then(call("write_file", file_path="a.md", content="x"), "Done.")
+    worker.open()
+    worker.say("Write.")
+    worker.wait(Happened)
+
+    for name in ("rewind", "undo", "redo"):
+        assert _refused(worker, name).startswith("The agent is working; stop it with Esc to go ")
+
+
+def test_a_wrong_message_or_way_is_named(worker: Worker, server: OpenAIServer) -> None:
+    worker.open()
+    assert "no message in this session" in _refused(worker, "rewind")
+    server.then("Hello.")
+    worker.turn("Hi.")
+
+    assert _refused(worker, "rewind", "2").startswith(
+        "'2' is not the number of a message of yours; these are 1"
+    )
+    assert _refused(worker, "rewind", "1 all").startswith("'all' is none of both, conversation, ")
+    assert worker.command("diff").text == "The agent has changed nothing in this session."
+    assert worker.command("diff", "1").text == "The agent has changed nothing there."
+
+
+def test_where_commands_are_not_covered_one_sentence_says_so(
+    worker: Worker, directory: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "home").symlink_to(directory)
+    worker.open()
+
+    assert worker.wait(Notice).text == (
+        f"What commands change cannot be taken back here: {directory} is the home directory or above it, and "
+        "is not looked at whole."
+    )
+
+
+def test_the_older_table_of_changes_is_gone(worker: Worker, state: Path) -> None:
+    state.mkdir(exist_ok=True)
+    with closing(sqlite3.connect(state / "threads.sqlite")) as database:
+        database.execute("CREATE TABLE deepagents_changes (thread_id TEXT, text TEXT)")
+    worker.open()
+
+    with closing(sqlite3.connect(state / "threads.sqlite")) as database:
+        tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    assert ("deepagents_changes",) not in tables
+
+
+def _refused(worker: Worker, name: str, arguments: str = "") -> str:
+    result = worker.command(name, arguments)
+    assert result.error, result
+    return result.error
+
+
+def _texts(server: OpenAIServer) -> list[dict[str, str]]:
+    messages = server.requests[-1].messages
+    return [
+        each
+        for each in messages
+        if each["role"] != "system" and not each.get("tool_calls") and each["role"] != "tool"
+    ]
+
+
+def _finished(worker: Worker, name: str) -> Happened:
+    while True:
+        message = worker.wait(Happened)
+        if isinstance(message.event, ToolFinished) and message.event.name == name:
+            return message
