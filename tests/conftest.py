@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadFileScheduling
 
 from deepagents.events import Event
 from deepagents.observe import aobserve, observe
@@ -133,6 +134,23 @@ def pytest_make_collect_report(
         first = len(report.result) * number // given["workercount"]
         report.result = report.result[first:] + report.result[:first]
     return report
+
+
+TOGETHER = ("tests/architecture/", "tests/attacks/server/", "tests/cli/terminal/")
+"""Files that share what takes long to make: the source as trees, servers, a conversation in a terminal."""
+
+
+class Scheduling(LoadFileScheduling):
+    """Gives a process a file at a time, and files that share much one after the other."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return next(filter(nodeid.startswith, TOGETHER), super()._split_scope(nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling:
+    """Make what is shared once, and not in each process."""
+    return Scheduling(config, log)
 
 
 @pytest.hookimpl(tryfirst=True)
