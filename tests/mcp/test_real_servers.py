@@ -41,9 +41,10 @@ def run(*command: str | Path) -> None:
 
 
 def install_python() -> None:
-    run(sys.executable, "-m", "venv", "--clear", "python")
-    pip = (PLACE / "python/bin/python", "-m", "pip", "--disable-pip-version-check", "-qq", "install")
-    run(*pip, "--require-hashes", "--no-deps", "-r", SOURCES / "servers.lock")
+    # By this environment's pip, which then need not be installed first.
+    run(sys.executable, "-m", "venv", "--clear", "--without-pip", "python")
+    into = ("--python", PLACE / "python/bin/python", "install", "-qq", "--no-compile", "--no-deps")
+    run(sys.executable, "-m", "pip", *into, "--require-hashes", "-r", SOURCES / "servers.lock")
 
 
 def install_javascript() -> None:
