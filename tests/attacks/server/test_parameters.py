@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
@@ -26,6 +27,10 @@ PARAMETERS = [
     for method, operation in operations.items()
     for each in operation.get("parameters", ())
 ]
+OF_ENDPOINTS: defaultdict[str, list[Parameter]] = defaultdict(list)
+"""All parameters of an endpoint are attacked one after the other: to see then what Alice has takes longer."""
+for parameter in PARAMETERS:
+    OF_ENDPOINTS[parameter[0]].append(parameter)
 ORDERED = "before"
 """What is smaller than an id is shown, whoever has that: ids are in the order of time."""
 OF_CALLERS = {"authorization", "x-api-key", "origin", "host"}
@@ -52,8 +57,7 @@ def ask(bob: dict[str, dict[str, str]]) -> Ask:
     def ask(world: World, parameter: Parameter, text: str) -> tuple[int, str]:
         endpoint, place, name = parameter
         method, path = endpoint.split(" ")
-        ends = method == "DELETE" or "/stream" in path
-        if ends or world.url not in bob:
+        if world.url not in bob:
             bob[world.url] = world.of_bob()
         ids = bob[world.url]
         body = json.dumps(ATTACKS[endpoint][0]({**world.ids, **ids})).replace(CANARY, "mine")
@@ -66,33 +70,35 @@ def ask(bob: dict[str, dict[str, str]]) -> Ask:
             content=body,
         )
         answered = world.bob.send(request, stream=True)
-        if ends:
-            # A stream of a thread ends with it.
+        if answered.is_success and (method == "DELETE" or "/stream" in path):
+            # Something of his may be gone, or comes without an end: a stream of a thread ends with it.
             world.bob.delete(f"/threads/{bob.pop(world.url)['thread_id']}")
         return answered.status_code, answered.read().decode()
 
     return ask
 
 
-@pytest.mark.parametrize("parameter", PARAMETERS, ids="-".join)
-def test_a_text_is_no_sql_in_any_parameter(each_world: World, ask: Ask, parameter: Parameter) -> None:
+@pytest.mark.parametrize("endpoint", OF_ENDPOINTS)
+def test_a_text_is_no_sql_in_any_parameter(each_world: World, ask: Ask, endpoint: str) -> None:
     with each_world.attacked():
-        for text in (SQL, "%' OR '1'='1", "9" * 40, *(["nul \0"] if parameter[1] != "header" else [])):
-            status, shown = ask(each_world, parameter, text)
+        for parameter in OF_ENDPOINTS[endpoint]:
+            for text in (SQL, "%' OR '1'='1", "9" * 40, *(["nul \0"] if parameter[1] != "header" else [])):
+                status, shown = ask(each_world, parameter, text)
 
-            assert status < 500, (text, shown)
-            assert "sql" not in shown.replace(SQL, "").lower()
+                assert status < 500, (parameter, text, shown)
+                assert "sql" not in shown.replace(SQL, "").lower(), parameter
 
 
-@pytest.mark.parametrize("parameter", PARAMETERS, ids="-".join)
-def test_an_id_of_others_leads_nowhere_in_any_parameter(world: World, ask: Ask, parameter: Parameter) -> None:
+@pytest.mark.parametrize("endpoint", OF_ENDPOINTS)
+def test_an_id_of_others_leads_nowhere_in_any_parameter(world: World, ask: Ask, endpoint: str) -> None:
     """Where all else is Bob's own."""
-    name = parameter[2]
     with world.attacked():
-        unknown = ask(world, parameter, str(uuid4()))
+        for parameter in OF_ENDPOINTS[endpoint]:
+            name = parameter[2]
+            unknown = ask(world, parameter, str(uuid4()))
 
-        for of_alice in [world.ids[name]] if name in world.ids else world.ids.values():
-            shown = ask(world, parameter, of_alice)
+            for of_alice in [world.ids[name]] if name in world.ids else world.ids.values():
+                shown = ask(world, parameter, of_alice)
 
-            assert CANARY not in shown[1]
-            assert are_alike(shown, unknown) or name == ORDERED
+                assert CANARY not in shown[1], parameter
+                assert are_alike(shown, unknown) or name == ORDERED, parameter
