@@ -18,7 +18,7 @@ from pathlib import Path
 from deepagents.testing.histories import history_faults
 from tests.agents.chaos import CHILDREN, Handles, Life, World, in_thread, on_loop
 
-AGENTS = int(os.environ.get("CHAOS_AGENTS", "24"))
+AGENTS = int(os.environ.get("CHAOS_AGENTS", "12"))
 SEED = int(os.environ.get("CHAOS_SEED", "5"))
 
 

@@ -18,7 +18,7 @@ from deepagents.testing import history_faults
 from tests.agents.crashes import MADE, REQUEST, STEP, STEPS, SUMMARY, Child, Thread, go_on, model
 from tests.middleware.archives import parse
 
-CRASHES = int(os.environ.get("CRASHES", "3"))
+CRASHES = int(os.environ.get("CRASHES", "2"))
 LONGEST = 0.03
 
 
