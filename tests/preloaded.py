@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 from tests.programs import PRELOADED
 
@@ -11,5 +13,10 @@ from tests.programs import PRELOADED
 gc.disable()
 for name in PRELOADED:
     import_module(name)
+# To make its graphs is half of the work of a server that starts.
+served: Any = import_module("tests.server.serving")
+load: Any = import_module("deepagents_server.graphs")
+for place in served.GRAPHS.values():
+    load.load_object(place, Path())
 gc.freeze()
 gc.enable()
