@@ -1,7 +1,8 @@
 """Measure the conversation at a terminal: `python -m benchmarks.conversation [--quick]`.
 
 First, how long after a bare `python -c pass` the first prompt stands on the screen. Then how long a key
-takes to appear while the worker streams 200 tokens a second and a command prints ten megabytes.
+takes to appear while the worker streams 200 tokens a second and a command prints ten megabytes, and while a
+file is named among 100,000 that are read in the background.
 """
 
 from __future__ import annotations
@@ -22,21 +23,27 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.contenders import ROOT
 
-_SCRIPTED = ROOT / "tests" / "cli" / "chat" / "start.py"
-_PROMPT_TARGET, _KEY_TARGET = 150, 20
+_SCRIPTED = ROOT / "tests" / "cli" / "views" / "chat" / "start.py"
+_PROMPT_TARGET, _KEY_TARGET, _NAME_TARGET = 150, 20, 50
 _PATIENCE = 30.0
 
 
 class _Terminal:
     """A program at a terminal of its own; what it writes is read with the time at which it came."""
 
-    def __init__(self, command: list[str], home: Path) -> None:
+    def __init__(self, command: list[str], home: Path, directory: Path | None = None) -> None:
         self._reading, writing = pty.openpty()
         ioctl(writing, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
         environment = {**os.environ, "TERM": "xterm-256color", "DEEPAGENTS_STATE": str(home)}
         self.started = time.perf_counter()
         self._process = subprocess.Popen(
-            command, stdin=writing, stdout=writing, stderr=writing, env=environment, start_new_session=True
+            command,
+            stdin=writing,
+            stdout=writing,
+            stderr=writing,
+            env=environment,
+            cwd=directory,
+            start_new_session=True,
         )
         os.close(writing)
 
@@ -122,6 +129,29 @@ def keys(seconds: int, home: Path, kind: str) -> list[float]:
     return took
 
 
+def names(count: int, home: Path, rounds: int) -> list[float]:
+    """Time the keys of names of files, from the first one on: the directory is read meanwhile."""
+    tree = home / "tree"
+    for number in range(count):
+        folder = tree / f"PART{number % 97}" / f"MODULE{number % 31}"
+        if number < 97 * 31:
+            folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"SOURCE-{number}.PY").touch()
+    (tree / ".gitignore").write_text("\n".join(f"*.O{number}" for number in range(30)))
+    took: list[float] = []
+    for _ in range(rounds):
+        terminal = _Terminal([sys.executable, str(_SCRIPTED)], home, tree)
+        terminal.wait_for("test:model")
+        terminal.drain(1.5)
+        terminal.type("see @")
+        for letter in "module3source42py":
+            # What is offered is written in capitals.
+            took.append(-terminal.type(letter) + terminal.wait_for(letter))
+            terminal.drain(0.12)
+        terminal.close()
+    return took
+
+
 def main() -> int:
     """Measure, print, and end with 1 where a target is missed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.conversation", description=__doc__)
@@ -137,6 +167,9 @@ def main() -> int:
             took = keys(5 if quick else 20, home, kind)
             print(f"a key while {kind} streams: {_milliseconds(took)}")
             slow = slow or 1000 * median(took) > _KEY_TARGET
+        took = names(100_000, home, 2 if quick else 5)
+        print(f"a key of a name among 100,000 files: {_milliseconds(took)}")
+        slow = slow or 1000 * max(took) > _NAME_TARGET
     return int(after > _PROMPT_TARGET or slow)
 
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.completion import ThreadedCompleter
 from prompt_toolkit.filters import Condition
 
 from deepagents_cli.project.state import state_dir
-from deepagents_cli.views.chat.completion import ChatCompleter, FileIndex
+from deepagents_cli.views.chat.completion import ChatCompleter
 from deepagents_cli.views.chat.composer import Composer
+from deepagents_cli.views.chat.files import FileIndex
 from deepagents_cli.views.chat.keyboard import open_history
 
 
@@ -28,13 +28,19 @@ class InputLine(Buffer):
         self._composer = Composer(directory, changeable)
         super().__init__(
             history=open_history(state_dir(), lambda text: self._composer.expand(text)[0]),
-            completer=ThreadedCompleter(ChatCompleter(commands, FileIndex(directory), directory)),
+            completer=ChatCompleter(commands, FileIndex(directory), directory, self._complete_again),
             # Each completion is drawn anew, so that only what can be completed is tried.
             complete_while_typing=Condition(lambda: "@" in self.text or self.text[:1] == "/"),
             multiline=True,
             name="input",
             on_text_changed=lambda _: changed(),
         )
+
+    def _complete_again(self) -> None:
+        state = self.complete_state
+        # What the person has begun to choose from stays.
+        if "@" in self.text and (state is None or state.complete_index is None):
+            self.start_completion()
 
     def take(self) -> tuple[str, list[str]]:
         """Empty the line into the history; return the message that stood in it, and its attachments."""

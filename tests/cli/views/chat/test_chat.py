@@ -586,3 +586,17 @@ def test_several_lines_are_written_and_sent(talk: Tmux) -> None:
     talk.keys("Enter")
 
     talk.wait_for("^one two three four")
+
+
+@needs_tmux
+def test_more_files_are_offered_once_the_directory_is_read(start: Start, directory: Path) -> None:
+    for number in range(3_000):
+        (directory / f"part{number % 7}" / f"part{number % 11}").mkdir(parents=True, exist_ok=True)
+        (directory / f"part{number % 7}" / f"part{number % 11}" / f"file{number}.txt").touch()
+    with start() as terminal:
+        terminal.wait_for(READY)
+        terminal.type("say @pt5fl2777")
+
+        terminal.wait_for("^  part5/part5/file2777.txt")
+        terminal.keys("Tab")
+        terminal.wait_for(r"^› say @part5/part5/file2777.txt")

@@ -6,6 +6,7 @@ import asyncio
 import io
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 
 import pytest
 from hypothesis import given
@@ -17,9 +18,9 @@ from prompt_toolkit.input import DummyInput
 from deepagents import events
 from deepagents_cli import protocol
 from deepagents_cli.views.chat.chat import Chat
-from deepagents_cli.views.chat.completion import walk
 from deepagents_cli.views.chat.composer import Composer
 from deepagents_cli.views.chat.drawing import Drawing
+from deepagents_cli.views.chat.files import FileIndex, walk
 from deepagents_cli.views.chat.keyboard import HeldOutput
 from deepagents_cli.views.chat.live import draw_live
 from deepagents_cli.views.chat.render import Renderer
@@ -137,21 +138,48 @@ def test_files_are_listed_without_what_is_ignored_and_never_outside(tmp_path: Pa
     assert sorted(walk(root)) == [".gitignore", "out", "src/", "src/a.py", "src/keep.log", "two words"]
 
 
-def test_a_huge_tree_is_not_walked_for_long(tmp_path: Path) -> None:
+def test_a_tree_is_not_walked_for_ever(tmp_path: Path) -> None:
     for number in range(20):
         (tmp_path / f"{number}").touch()
     seconds = iter(range(100))
 
-    assert len(list(walk(tmp_path, clock=lambda: next(seconds) / 10))) < 12
+    assert len(list(walk(tmp_path, clock=lambda: next(seconds) * 6))) < 12
 
 
-def test_a_huge_list_of_what_is_ignored_is_not_read_for_long(tmp_path: Path) -> None:
+def test_a_huge_list_of_what_is_ignored_is_read_in_part(tmp_path: Path) -> None:
     (tmp_path / ".gitignore").write_text("\n".join(f"*{number}*" for number in range(10_000)))
-    (tmp_path / "a").touch()
-    seconds = iter(range(10_000))
+    for name in ("a42", "a9999", "b"):
+        (tmp_path / name).touch()
 
-    assert list(walk(tmp_path, clock=lambda: next(seconds) / 10)) == []
-    assert next(seconds) < 20
+    assert sorted(walk(tmp_path)) == [".gitignore", "b"]
+
+
+def test_a_file_is_found_by_letters_in_their_order_the_likeliest_first(tmp_path: Path) -> None:
+    names = ("src/views/chat/screen.py", "src/score.py", "docs/screen.md", "tests/test_screen.py", "sc.txt")
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    index = FileIndex(tmp_path)
+    index.search("")
+    index.wait()
+
+    assert index.search("scr") == [
+        "docs/screen.md", "src/views/chat/screen.py", "tests/test_screen.py", "src/score.py"
+    ]  # fmt: skip
+    assert set(index.search("scrpy")) == {"src/views/chat/screen.py", "tests/test_screen.py", "src/score.py"}
+    assert index.search("SVC") == ["src/views/chat/", "src/views/chat/screen.py"]
+    assert index.search("xyz") == []
+    assert len(index.search("", most=3)) == 3
+
+
+def test_what_is_searched_while_the_files_are_read_is_told_of_once_they_are(tmp_path: Path) -> None:
+    (tmp_path / "notes.md").touch()
+    told = Event()
+    index = FileIndex(tmp_path)
+    index.search("notes", done=told.set)
+
+    assert told.wait(10)
+    assert index.search("nts") == ["notes.md"]
 
 
 @pytest.mark.parametrize("pasted", ["'{}'", "file://{}", "{}\n"])
