@@ -297,6 +297,25 @@ class BackgroundCode:
 
         return IOCall(lambda: not self._is_stopped.wait(seconds), wait)
 
+    def wait(self, seconds: float) -> IOCall[None]:
+        """Make a call that waits for the end of the code, at most so many seconds."""
+
+        def block() -> None:
+            if isinstance(self._running, Future):
+                wait_for_futures([self._running], seconds)
+
+        async def wait() -> None:
+            if isinstance(self._running, asyncio.Task):
+                await asyncio.wait({self._running}, timeout=seconds)
+
+        return IOCall(block, wait)
+
+    def drop(self) -> None:
+        """Cancel code that is awaited, without waiting for that; a thread goes on."""
+        task = self._running
+        if isinstance(task, asyncio.Task) and not task.get_loop().is_closed():
+            task.get_loop().call_soon_threadsafe(task.cancel)
+
     def stop(self) -> IOCall[None]:
         """Make a call that stops the code, and waits for that a while: it may wait for something itself."""
 

@@ -18,6 +18,7 @@ from deepagents.errors import ConfigError
 from deepagents.middleware import EditCheck, EditCheckMiddleware
 from deepagents.testing import Asked, ScriptedModel, assert_prefix_kept, call, calls
 from deepagents.undo import FileHistory
+from tests.backends.sandboxes import rooted
 from tests.conftest import CallMode
 from tests.middleware.checked import LOOK, THREAD, Work, write
 
@@ -193,6 +194,46 @@ def test_with_patience_the_model_goes_on_where_its_last_change_broke_something(w
 
     worse = [write("/a.txt", "bad\n" * each) for each in (2, 3, 4)]
     assert len(work.turn(worse[0], "1", worse[1], "2", worse[2], "3", text="More.")) == 2
+
+
+def test_a_backend_whose_commands_block_is_checked_too(work: Work) -> None:
+    work.backend, work.patience = rooted(work.directory), 60
+    with ScriptedModel(write("/a.txt", "bad\n"), "Done.", write("/a.txt", "good\n"), "Mended.") as model:
+        work.run(model, {"messages": [HumanMessage("Go on.")]})
+    assert [each.splitlines()[-1] for each in work.shown()] == ["  ./a.txt:1: error: bad"]
+
+
+def test_a_backend_whose_commands_block_ends_what_takes_too_long(work: Work) -> None:
+    work.backend, work.patience = rooted(work.directory), 60
+    work.checks["words"] = EditCheck("sleep 1000", seconds=1)
+    with ScriptedModel(write("/a.txt", "bad\n"), "Done.") as model:
+        work.run(model, {"messages": [HumanMessage("Go on.")]})
+    assert ["the check words is off until the next message" in each for each in work.warned] == [True]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "new"),
+    [
+        ("/p/a.py\n  /p/a.py:1:5 - error: Old", "/p/a.py\n  /p/a.py:7:5 - error: Old", []),
+        ("a.ts(1,2): error TS1: Old", "a.ts(9,9): error TS1: Old\na.ts(1,2): error TS2: New",
+         ["  a.ts(1,2): error TS2: New"]),
+        ("", "b.py:3: note: Hint\nb.py:3:1: W1 Odd\nb.py:2:1: error: Bad\n    why\n    how\n    and so on",
+         ["  b.py:2:1: error: Bad", "    why", "    how", "  b.py:3:1: W1 Odd", "  b.py:3: note: Hint"]),
+        ("a.py:9:1: F811 `x` from line 3 again", "a.py:12:1: F811 `x` from line 6 again", []),
+        ("", "/p/a.js\n  3:5   error  'x' is not used  no-unused\n\n1 problem (1 error)",
+         ["  /p/a.js:3:5: error  'x' is not used  no-unused"]),
+        ("", "src/a file.rs:2:5: error[E0425]: nothing of that name\nFound 1 error in 0:01:12: bad",
+         ["  src/a file.rs:2:5: error[E0425]: nothing of that name"]),
+        ("", "\x1b[31ma.go:3:5: \x1b[0mundefined: \x07x", ["  a.go:3:5: undefined: \\x07x"]),
+    ],
+)  # fmt: skip
+def test_complaints_of_many_programs_are_read(
+    tmp_path: Path, call_mode: CallMode, before: str, after: str, new: list[str]
+) -> None:
+    work = Work(tmp_path, call_mode, program="cat output.log; exit 1")
+    (tmp_path / "output.log").write_text(before or "a.md:1:1: Old")
+    shown = work.turn(LOOK, write("/output.log", f"{after}\n"), LOOK, "Done.")
+    assert [line for each in shown for line in each.splitlines()[2:]] == new
 
 
 def test_news_that_the_model_did_not_get_comes_again(work: Work) -> None:
@@ -371,10 +412,13 @@ def test_a_check_is_bound_by_the_rules_of_the_agent(tmp_path: Path, call_mode: C
         (lambda: EditCheck("ruff check", files="*.py"), r"write \['\*\.py'\]"),
         (lambda: EditCheck("ruff check", files=["../*.py"]), "'ruff check': "),
         (lambda: EditCheckMiddleware({"a": "a"}, patience=-1), "must not be negative"),
-        (lambda: EditCheckMiddleware({"a": "a"}, backend=StateBackend()), "runs commands in the background"),
+        (
+            lambda: EditCheckMiddleware({"a": "a"}, backend=StateBackend()),
+            "runs commands, and this backend runs none",
+        ),
         (
             lambda: create_deep_agent(ScriptedModel(), middleware=[EditCheckMiddleware({"a": "a"})]),
-            "runs commands in the background",
+            "runs commands, and this backend runs none",
         ),
     ],
 )

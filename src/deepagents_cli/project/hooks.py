@@ -124,7 +124,8 @@ class TurnHooks(AgentMiddleware[Any, Any, Any]):
 def _count_sent_by_hooks(messages: list[Any]) -> int:
     count = 0
     for message in reversed(messages):
-        if isinstance(message, HumanMessage):
+        # What the library adds in between is not of a person.
+        if isinstance(message, HumanMessage) and "lc_source" not in message.additional_kwargs:
             if message.name != _BY_HOOK:
                 break
             count += 1

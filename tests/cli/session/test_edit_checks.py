@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from itertools import count
 from pathlib import Path
 
 import pytest
+from langchain_core.messages import AIMessage
 
-from deepagents.testing import ScriptedModel, call
+from deepagents.testing import Asked, ScriptedModel, call
 from tests.cli.approval.test_sandbox import needs_sandbox
 from tests.cli.conftest import Command
 
@@ -101,3 +103,24 @@ def test_a_project_s_checks_run_when_they_are_trusted(cli: Command, directory: P
     assert "check proof: touch ran (for *.md, *.txt, at most 60 s)" in shown
     cli.run("go", "--yes", model=ScriptedModel(GOOD, "Done."))
     assert (directory / "ran").exists()
+
+
+def test_news_between_the_messages_of_a_hook_do_not_make_it_go_on_forever(
+    cli: Command, directory: Path, settings: Path
+) -> None:
+    hook = "hooks.end_of_turn = ['echo again; exit 2']"
+    settings.write_text(f"{hook}\n[checks]\nwords = {json.dumps(WORDS)}")
+    written = count(1)
+
+    def work(asked: Asked) -> AIMessage:
+        """Write something worse for each message, then answer."""
+        if asked.messages[-1].type == "tool":
+            return AIMessage("Done.")
+        return call("write_file", file_path="new.txt", content="bad\n" * next(written))
+
+    model = ScriptedModel(always=work)
+    ended = cli.run("go", "--yes", "--max-model-calls", "40", model=model)
+
+    assert ended.code == 0
+    assert news(model)
+    assert [each.name for each in model.asked[-1].messages].count("hook") == 3

@@ -8,14 +8,16 @@ from math import ceil, inf
 from shlex import quote
 from typing import Final
 
-from deepagents._async import run, start_thread
+from deepagents._async import BackgroundCode, run, start_thread
 from deepagents._globs import InvalidGlobPatternError, compile_glob
-from deepagents._text import escape_controls, truncate
+from deepagents._text import escape_controls, split_lines, truncate
 from deepagents.backends.handle import FileCalls
 from deepagents.errors import ConfigError, ToolFailure
 from deepagents.middleware.edit_checks.complaints import Complaint, read_complaints
 
 FILES: Final = "{files}"
+GRACE: Final = 5.0
+"""Seconds beyond the time of a command in which a backend may still answer."""
 _SECONDS, _FORMAT_SECONDS = 60.0, 5.0
 _MOST_PRINTED: Final = 90_000
 """Bytes: what more is, backends leave out, and lists with holes cannot be compared."""
@@ -103,7 +105,7 @@ class Outcome:
 
 def read_outcome(exit_code: int, output: str, *, is_cut: bool) -> Outcome:
     """Read how a check ended: exit codes differ, so one that complains of something has done its work."""
-    last = next((each for each in reversed(output.splitlines()) if each.strip()), "")
+    last = next((each for each in reversed(split_lines(output)) if each.strip()), "")
     detail = truncate(escape_controls(last.strip()), _LONGEST)
     if is_cut or len(output.encode()) >= _MOST_PRINTED:
         return Outcome(problem=f"it printed more than {_MOST_PRINTED:,} bytes")
@@ -116,12 +118,14 @@ def read_outcome(exit_code: int, output: str, *, is_cut: bool) -> Outcome:
 
 
 class CheckRun:
-    """One run of a check in the background, begun after so many changes; nothing waits for it."""
+    """One run of a check beside the agent, begun after so many changes; no step waits for it."""
 
     def __init__(self, files: FileCalls, check: EditCheck, changes: int) -> None:
         self.changes = changes
         self._files, self._check = files, check
         self._id = ""
+        self._code = BackgroundCode()
+        self._outcome: Outcome | None = None
 
     async def start(self) -> None:
         """Start the command.
@@ -129,10 +133,30 @@ class CheckRun:
         Raises:
             ToolFailure: where the backend does not run it.
         """
-        self._id = await self._files.start_command(self._check.script(), ceil(self._check.time_limit))
+        if self._files.capabilities().background:
+            # It can be ended at any moment, and ends with this process.
+            self._id = await self._files.start_command(self._check.script(), ceil(self._check.time_limit))
+        else:
+            await self._code.start(self._execute)
+
+    async def _execute(self) -> None:
+        limit = self._check.time_limit
+        # Without an end it would be waited for: one that is cancelled is over too.
+        outcome = Outcome(problem="it was cancelled")
+        try:
+            ended = (await self._files.execute(self._check.script(), ceil(limit), limit + GRACE)).response
+            outcome = read_outcome(ended.exit_code or 0, ended.output, is_cut=ended.truncated)
+        except ToolFailure as failure:
+            outcome = Outcome(problem=failure.text)
+        finally:
+            self._outcome = outcome
 
     async def look(self, wait: float = 0) -> Outcome | None:
         """Return how it ended, `None` while it runs; wait so many seconds for that."""
+        if not self._id:
+            if wait and self._outcome is None:
+                await self._code.wait(wait)
+            return self._outcome
         try:
             status = await self._files.poll_command(self._id, 0, wait)
         except ToolFailure as failure:
@@ -143,4 +167,7 @@ class CheckRun:
 
     def drop(self) -> None:
         """End the command, without waiting for that: it may resist for a second."""
-        start_thread(lambda: run(self._files.stop_command(self._id)))
+        if self._id:
+            start_thread(lambda: run(self._files.stop_command(self._id)))
+        else:
+            self._code.drop()

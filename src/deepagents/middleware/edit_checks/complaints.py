@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from deepagents._text import escape_controls, truncate
+from deepagents._text import escape_controls, split_lines, truncate
 
 Key: TypeAlias = tuple[str, str]
 
@@ -17,6 +17,8 @@ _COMPLAINT: Final = re.compile(
     r"(?::(?P<line>\d+)(?::\d+)?(?:-\d+(?::\d+)?)?\s*(?::|\s-)|\((?P<at>\d+)(?:,\d+)?\)\s*:)\s*(?P<text>\S.*)"
 )
 """`path:12:5: text`, `path:12:5 - text` and `path(12,5): text`, of which most programs print one."""
+_BELOW_PATH: Final = re.compile(r"\s+(\d+:\d+)\s+((?:error|warning)\s.*)")
+"""As eslint has it, below a line with the path alone."""
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
 _PLACES: Final = re.compile(r"(?:(?<=\bline )|(?<=\blines )|(?<=\w:))\d+\b")
 _SEVERITY: Final = re.compile(r"(fatal |syntax )?(error|warning|information|info|note|hint)\b", re.IGNORECASE)
@@ -38,18 +40,22 @@ class Complaint:
 def read_complaints(output: str) -> list[Complaint]:
     """Find the complaints in an output; lines that are indented further belong to the one above them."""
     found: list[Complaint] = []
-    indent, details = 0, list[str]()
-    for line in _COLOURS.sub("", output).splitlines():
+    indent, details, heading = 0, list[str](), ""
+    for line in split_lines(_COLOURS.sub("", output)):
+        own = len(line) - len(line.lstrip())
+        below = _BELOW_PATH.fullmatch(line)
+        if below and heading:
+            line = f"{heading}:{below[1]}: {below[2]}"
         match = _COMPLAINT.fullmatch(line)
-        if match and re.search(r"[./]", match["path"]) and not (found and len(match["indent"]) > indent):
-            indent, details = len(match["indent"]), [line.strip()]
+        if match and re.search(r"[./]", match["path"]) and not (details and own > indent):
+            indent, details = own, [line.strip()]
             found.append(_complaint(match["path"], match["text"], details))
-        elif found and details and len(line) - len(line.lstrip()) > indent:
+        elif details and own > indent:
             if len(details) <= _MOST_DETAILS:
                 details.append(f"  {line.strip()}")
                 found[-1] = _complaint(found[-1].path, found[-1].key[1], details)
         else:
-            details = []
+            details, heading = [], line.strip()
     return found
 
 

@@ -23,7 +23,7 @@ from deepagents.errors import ConfigError, ToolFailure
 from deepagents.middleware._base import BaseMiddleware, inner
 from deepagents.middleware._history import ends_at_limit
 from deepagents.middleware._requests import Request, Response, ToolResult, with_changes
-from deepagents.middleware.edit_checks.commands import EditCheck
+from deepagents.middleware.edit_checks.commands import GRACE, EditCheck
 from deepagents.middleware.edit_checks.turn import Turn
 from deepagents.permissions import Rules
 from deepagents.tools import ToolSpec
@@ -36,7 +36,6 @@ _MOST_TURNS: Final = 256
 _MOST_SENT_BACK: Final = 2
 _MOST_LOOKED_AT: Final = 50
 _TIMED_OUT, _NOT_FOUND = 124, 127
-_GRACE: Final = 5.0
 
 
 class EditCheckState(AgentState[Any]):
@@ -114,11 +113,10 @@ class EditCheckMiddleware(BaseMiddleware):
 
     def _require_commands(self) -> None:
         shell = self._shell
-        if shell is None or shell.is_factory or shell.capabilities().background:
+        if shell is None or shell.is_factory or shell.capabilities().execute:
             return
         raise ConfigError(
-            "EditCheckMiddleware runs commands in the background, which this backend does not; use "
-            "LocalSandbox or LocalShellBackend"
+            "EditCheckMiddleware runs commands, and this backend runs none; use one such as LocalSandbox"
         )
 
     def _files(self, runtime: Any) -> FileCalls:
@@ -208,7 +206,10 @@ class EditCheckMiddleware(BaseMiddleware):
         if spec.shows_delegated_work:
             turn.delegated = True
             return True
-        # A command may change any file. Those on which the agent works are looked at.
+        can = files.capabilities()
+        # A command may change any file. Those on which the agent works are looked at, where that is cheap.
+        if not (can.host or can.in_process):
+            return False
         known = list(turn.files)[-_MOST_LOOKED_AT:]
         now = {path: await _version(files, path) for path in known}
         changed = any(now[path] != turn.files[path] for path in known)
@@ -237,7 +238,7 @@ class EditCheckMiddleware(BaseMiddleware):
         before = {path: await _version(files, path) for path in paths}
         script, limit = check.script(map(self._shown(runtime), paths)), check.time_limit
         try:
-            done = await self._commands(runtime).execute(script, ceil(limit), limit + _GRACE)
+            done = await self._commands(runtime).execute(script, ceil(limit), limit + GRACE)
         except ToolFailure as failure:
             turn.switch_off(name, failure.text)
             return []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import Final
 
 from deepagents.backends.handle import FileCalls
@@ -81,11 +82,12 @@ class Turn:
         return any(check.covers(path, root) for path in self.files)
 
     async def settle(self, wait: float = 0) -> None:
-        """Take what has ended; a run during which something changed has seen neither before nor after."""
+        """Take what has ended, or ends within so many seconds; not while a change is under way."""
         if self._under_way:
             return
+        deadline = monotonic() + wait
         for name, each in self._progress.items():
-            outcome = await each.run.look(wait) if each.run else None
+            outcome = await each.run.look(max(deadline - monotonic(), 0.0)) if each.run else None
             if each.run is None or outcome is None:
                 continue
             each.checked, each.run = each.run.changes, None
