@@ -118,7 +118,7 @@ def read_outcome(exit_code: int, output: str, *, is_cut: bool) -> Outcome:
 
 
 class CheckRun:
-    """One run of a check beside the agent, begun after so many changes; no step waits for it."""
+    """One run of a check in the background, begun after so many changes; no step waits for it."""
 
     def __init__(self, files: FileCalls, check: EditCheck, changes: int) -> None:
         self.changes = changes
