@@ -10,11 +10,12 @@ from pathlib import Path
 from shlex import quote
 from shutil import which
 from threading import Condition
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.filesystem import Buffers, FilesystemBackend
 from deepagents.backends.local_shell import LocalShellBackend
+from deepagents.backends.local_shell.process import Control, Ended
 from deepagents.backends.protocol import OnOutput
 from deepagents.backends.results import ExecuteResponse
 from deepagents.errors import BackendError
@@ -24,6 +25,8 @@ from deepagents_sandbox import LocalSandbox
 ARTIFACTS: Final = ".deepagents/artifacts"
 """Where large results and the archive lie, below the directory: commands find them there too."""
 
+Terminals: TypeAlias = Callable[[str, float, Control], Ended | None]
+"""Run a command elsewhere, for so many seconds or until it is cancelled; `None` where that cannot be."""
 _SECONDS: Final = 10
 """How long it may take to look up a program."""
 
@@ -225,11 +228,20 @@ class AskedShell(LocalShellBackend):
     """A shell without a sandbox, for an agent whose policy decides about each command.
 
     Rules cannot hold in its commands. They hold for the file tools, and a person who lets a command run lets
-    it do whatever it does.
+    it do whatever it does. Those that are waited for run in `terminals`, where an editor has some.
     """
 
     artifacts_folder = ARTIFACTS
+    terminals: Terminals | None = None
 
     def capabilities(self, path: str = "/") -> Capabilities:
         """Return what this backend can do."""
         return replace(super().capabilities(path), exposed=False)
+
+    def _start(
+        self, command: str, seconds: float, control: Control, *, leaves_nothing: bool = False
+    ) -> Ended:
+        ended = (
+            None if leaves_nothing or self.terminals is None else self.terminals(command, seconds, control)
+        )
+        return ended or super()._start(command, seconds, control, leaves_nothing=leaves_nothing)

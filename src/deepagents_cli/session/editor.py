@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from deepagents.backends.filesystem import Buffers
+from deepagents_cli.approval.backends import Terminals
 from deepagents_cli.project.servers import Server
 from deepagents_cli.session.sessions import Sessions
 
@@ -14,9 +15,11 @@ from deepagents_cli.session.sessions import Sessions
 class Editor:
     """An editor: its sessions are in one process, so they share the register, with its locks.
 
-    `servers` are the MCP servers that it names, which its person has chosen. `files` are its buffers.
+    `servers` are the MCP servers that it names, which its person has chosen. `files` are its buffers, and
+    `terminals` run commands without the sandbox.
     """
 
     sessions: Sessions
     servers: Sequence[Server] = ()
     files: Buffers | None = None
+    terminals: Terminals | None = None

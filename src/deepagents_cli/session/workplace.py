@@ -23,6 +23,7 @@ from deepagents.limits import Limits
 from deepagents.middleware import EditCheckMiddleware
 from deepagents.middleware.finish_check import FinishCheckMiddleware
 from deepagents.undo import FileHistory
+from deepagents_cli.approval.backends import AskedShell
 from deepagents_cli.approval.policy import Policy
 from deepagents_cli.errors import CommandError
 from deepagents_cli.project.agents import choose_other_model
@@ -281,6 +282,9 @@ class Workplace:
         # A server in the sandbox could lead an editor to any file, as a command could.
         if self.editor and self.editor.files and not self.servers.has_confined:
             backend.use_buffers(self.editor.files)
+        if self.editor and isinstance(backend, AskedShell):
+            # An editor's terminal has no sandbox.
+            backend.terminals = self.editor.terminals
 
 
 class _NoModel(BaseChatModel):

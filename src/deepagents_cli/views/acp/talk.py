@@ -21,12 +21,14 @@ from deepagents_cli.errors import CommandError
 from deepagents_cli.session.editor import Editor
 from deepagents_cli.session.steering import present_plan
 from deepagents_cli.session.worker import Worker
+from deepagents_cli.text import clean
 from deepagents_cli.values import Mode
 from deepagents_cli.views.acp import updates
 from deepagents_cli.views.acp.files import ClientFiles
 from deepagents_cli.views.acp.outbox import Outbox
 from deepagents_cli.views.acp.prompts import Block, PromptReader
 from deepagents_cli.views.acp.questions import Pending, ask_client
+from deepagents_cli.views.acp.terminals import ClientTerminals
 
 FAILED: Final = -32603
 _HIDDEN: Final = frozenset({"new", "sessions", "resume", "fork", "clear", "theme", "worktree"})
@@ -50,6 +52,11 @@ class Talk:
             # One that is only written could hold what was not saved, and would lose it.
             shown = ClientFiles(client, self._session, writes=bool(files.write_text_file))
             editor = replace(editor, files=shown)
+        if offers.terminal:
+            runs = ClientTerminals(
+                client, self._session, opening.directory, self._find_call, self._show_terminal
+            )
+            editor = replace(editor, terminals=runs)
         self._worker = Worker(self._take, lambda code: None, editor)
         self._ready: Future[protocol.Ready] = asyncio.get_running_loop().create_future()
         self._results: dict[int, Future[protocol.Result]] = {}
@@ -65,7 +72,9 @@ class Talk:
         self._question: protocol.Question | None = None
         """What was asked in words: the next prompt answers it."""
         self._plan_call: str | None = None
-        self._calls: set[str] = set()
+        self._calls: dict[str, str | None] = {}
+        """The calls that are under way, and the commands that they run."""
+        self._in_terminals: set[str] = set()
         self._printed: dict[str, str] = {}
         self._written = ""
         self._stop_reason: schema.StopReason = "end_turn"
@@ -170,7 +179,8 @@ class Talk:
         if result.draft is not None:
             saved = await self._propose(result.draft)
             result = saved or protocol.Result(text="It was not written.")
-        self._outbox.put(updates.notice(_describe(name, result)))
+        shown = updates.notice(result.error) if result.error else updates.answer(_describe(name, result))
+        self._outbox.put(shown)
         self._end_prompt("end_turn")
 
     async def _propose(self, draft: protocol.Draft) -> protocol.Result | None:
@@ -260,15 +270,27 @@ class Talk:
         self._note_call(message.event)
         self._note_answer(message.event)
         if update := updates.update_for(message):
+            if isinstance(update, schema.ToolCallProgress) and update.tool_call_id in self._in_terminals:
+                # The terminal shows all of it.
+                update = update.model_copy(update={"content": None})
             self._outbox.put(update)
+
+    def _find_call(self, command: str) -> str | None:
+        """Return a call whose command this is, and is in no terminal yet."""
+        found = (call_id for call_id, known in self._calls.items() if known == command)
+        return next((each for each in found if each not in self._in_terminals), None)
+
+    def _show_terminal(self, call_id: str, terminal: str) -> None:
+        self._in_terminals.add(call_id)
+        self._outbox.put(updates.in_terminal(call_id, terminal))
 
     def _note_call(self, event: events.Event) -> None:
         match event:
-            case events.ToolCalled(name=name, call_id=call_id) if updates.is_shown(name):
-                self._calls.add(call_id)
+            case events.ToolCalled(name=name, args=args, call_id=call_id) if updates.is_shown(name):
+                self._calls[call_id] = args.get("command")
                 self._plan_call = call_id if name == present_plan.name else self._plan_call
             case events.ToolFinished(call_id=call_id):
-                self._calls.discard(call_id)
+                self._calls.pop(call_id, None)
                 self._printed.pop(call_id, None)
             case events.CommandOutput(command_id=None, call_id=call_id, text=text):
                 self._printed[call_id] = (self._printed.get(call_id, "") + text)[-_LONGEST_OUTPUT:]
@@ -361,14 +383,10 @@ _REASONS: Final[dict[str, schema.StopReason]] = {"length": "max_tokens", "filter
 
 
 def _describe(name: str, result: protocol.Result) -> str:
-    """Return what a command gave, as text."""
-    lines = [result.error, result.text, _STYLE.sub("", result.ansi)]
-    lines += [
-        " ".join(
-            filter(
-                None, [f"/{name} {each.value}", f"({each.label})" * (each.label != each.value), each.detail]
-            )
-        )
-        for each in result.choices
-    ]
-    return "\n".join(filter(None, lines)) or "Done."
+    """Return what a command gave, as Markdown."""
+    drawn = _STYLE.sub("", result.ansi).strip("\n")
+    parts = [result.text, f"```\n{drawn}\n```" if drawn else ""]
+    for each in result.choices:
+        words = [f"- `/{name} {each.value}`", each.label if each.label != each.value else "", each.detail]
+        parts.append(" ".join(filter(None, words)))
+    return clean("\n".join(filter(None, parts)) or "Done.")

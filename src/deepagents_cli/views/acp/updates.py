@@ -150,6 +150,12 @@ def printed(call_id: str, text: str) -> schema.ToolCallProgress:
     return helpers.update_tool_call(call_id, status="in_progress", content=[fenced(text)])
 
 
+def in_terminal(call_id: str, terminal: str) -> schema.ToolCallProgress:
+    """Return that a command runs in a terminal of the client."""
+    content = [helpers.tool_terminal_ref(terminal)]
+    return helpers.update_tool_call(call_id, status="in_progress", content=content)
+
+
 def is_shown(name: str) -> bool:
     """Return whether calls of a tool are shown as such."""
     return name not in _SHOWN_OTHERWISE

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import gettempdir
-from typing import Any
+from typing import Any, cast
 
 import acp
 import pytest
@@ -91,7 +91,7 @@ async def test_the_client_of_the_python_package_drives_a_session(
         )
         stops.append(done.stop_reason)
 
-    async with acp.spawn_agent_process(first, *AGENT, env=environment) as (agent, process):
+    async with acp.spawn_agent_process(cast("Any", first), *AGENT, env=environment) as (agent, process):
         await asyncio.wait_for(agent.initialize(protocol_version=acp.PROTOCOL_VERSION), PATIENCE)
         session = (await agent.new_session(cwd=str(directory), mcp_servers=[])).session_id
         await ask(agent, session, "Change the notes.")
@@ -103,7 +103,7 @@ async def test_the_client_of_the_python_package_drives_a_session(
         await turn
         process.kill()
         await process.wait()
-    async with acp.spawn_agent_process(second, *AGENT, env=environment) as (agent, process):
+    async with acp.spawn_agent_process(cast("Any", second), *AGENT, env=environment) as (agent, process):
         await asyncio.wait_for(agent.initialize(protocol_version=acp.PROTOCOL_VERSION), PATIENCE)
         await agent.load_session(session_id=session, cwd=str(directory), mcp_servers=[])
         replayed = second.texts(schema.AgentMessageChunk)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.openai_server import OpenAIServer, Request, call
+from tests.cli.openai_server import OpenAIServer, Reply, Request, call
 from tests.cli.views.acp.conftest import Message, RawEditor, Start, choose
 
 
@@ -93,7 +93,7 @@ def test_the_question_about_an_edit_shows_it_in_the_buffer(start: Start, server:
 def test_what_the_person_types_meanwhile_is_not_overwritten(editor: RawEditor, server: OpenAIServer) -> None:
     buffers, path = Buffers(editor), editor.directory / "notes.md"
 
-    def type_meanwhile(request: Request) -> object:
+    def type_meanwhile(request: Request) -> Reply:
         buffers.unsaved[str(path)] = "what the person types\n"
         return call("write_file", file_path=str(path), content="all anew\n")
 

@@ -1,0 +1,244 @@
+"""Several sessions of one editor, what an editor brings to them, and what is typed as a command."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.openai_server import OpenAIServer, Reply, call
+from tests.cli.views.acp.conftest import Failure, Message, RawEditor, Start, choose
+from tests.mcp.servers import crooked
+
+
+def _as_editor_has_it(name: str, entry: Any, **variables: str) -> Message:
+    env = [{"name": each, "value": value} for each, value in variables.items()]
+    return {"name": name, "command": entry["command"], "args": entry["args"], "env": env}
+
+
+def test_two_sessions_work_at_once_and_each_has_its_own(
+    editor: RawEditor, server: OpenAIServer, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    first = editor.new()
+    second = editor.call("session/new", cwd=str(other), mcpServers=[])["sessionId"]
+    editor.on["session/request_permission"] = choose("allow", "allow")
+    for place in ("one", "two"):
+        server.then(call("write_file", file_path="new.md", content=f"{place}\n"), "Done.")
+
+    assert editor.prompt(first, "Write.") == "end_turn"
+    assert editor.prompt(second, "Write.") == "end_turn"
+
+    assert (editor.directory / "new.md").read_text() == "one\n"
+    assert (other / "new.md").read_text() == "two\n"
+    told = {each["params"]["sessionId"] for each in editor.seen if each.get("method") == "session/update"}
+    assert told == {first, second}
+
+
+def test_a_session_is_for_one_process_also_after_another_was_closed(
+    start: Start, server: OpenAIServer, state: Path
+) -> None:
+    editor = start()
+    editor.initialize()
+    first, second = editor.new(), editor.new()
+    server.then("One.", "Two.", "Three.")
+    editor.prompt(first, "Begin.")
+    editor.prompt(second, "Begin.")
+
+    assert editor.call("session/close", sessionId=second) == {}
+    with pytest.raises(Failure, match="is not open"):
+        editor.prompt(second, "More.")
+    with pytest.raises(Failure, match="is not open"):
+        editor.call("session/close", sessionId=second)
+
+    assert _is_held(state, first)
+    assert not _is_held(state, second)
+    editor.call("session/resume", sessionId=second, cwd=str(editor.directory), mcpServers=[])
+    assert editor.updates("user_message_chunk") == []
+    assert editor.prompt(second, "More.") == "end_turn"
+    # What is open is opened anew.
+    editor.call("session/load", sessionId=first, cwd=str(editor.directory), mcpServers=[])
+    assert editor.said("user_message_chunk") == "Begin."
+
+
+def _is_held(state: Path, session: str) -> bool:
+    """Ask in another process."""
+    program = (
+        "import sys; from pathlib import Path\n"
+        "from deepagents_cli.session.sessions import InUse, Sessions\n"
+        "try:\n    with Sessions(Path(sys.argv[1])).hold(sys.argv[2]): print('free')\n"
+        "except InUse: print('held')\n"
+    )
+    words = [sys.executable, "-c", program, str(state), session]
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout == "held\n"
+
+
+def test_a_session_of_another_directory_is_not_loaded_here(
+    editor: RawEditor, server: OpenAIServer, tmp_path: Path
+) -> None:
+    server.then("Hello.")
+    session = editor.new()
+    editor.prompt(session, "Hi.")
+    editor.call("session/close", sessionId=session)
+
+    with pytest.raises(Failure, match="belongs to"):
+        editor.call("session/load", sessionId=session, cwd=str(tmp_path), mcpServers=[])
+
+
+def test_servers_of_the_editor_are_there_and_asked_about(editor: RawEditor, server: OpenAIServer) -> None:
+    server.then(call("mcp__hotel__book"), "Booked.")
+    hotel = _as_editor_has_it("hotel", crooked("book", call="environment"), CITY="Saint-Malo")
+    editor.on["session/request_permission"] = choose("allow")
+
+    made = editor.call("session/new", cwd=str(editor.directory), mcpServers=[hotel])
+    assert editor.prompt(made["sessionId"], "Book.") == "end_turn"
+
+    assert "mcp__hotel__book" in server.requests[0].tools
+    assert editor.asked("session/request_permission")[0]["toolCall"]["title"] == "mcp__hotel__book"
+
+
+def test_a_server_that_cannot_be_used_is_named_and_the_session_opens(
+    editor: RawEditor, server: OpenAIServer
+) -> None:
+    server.then("Hello.")
+    gone = {"name": "gone", "command": "/nowhere/server", "args": [], "env": []}
+    remote = {"type": "http", "name": "remote", "url": "ftp://x", "headers": []}
+
+    made = editor.call("session/new", cwd=str(editor.directory), mcpServers=[gone, remote])
+
+    assert editor.prompt(made["sessionId"], "Hi.") == "end_turn"
+    assert "'gone' is not there" in editor.said()
+    assert "'url' must be an address" in editor.said()
+
+
+def test_a_question_with_answers_is_asked_and_cancelling_it_stops(
+    editor: RawEditor, server: OpenAIServer
+) -> None:
+    server.then(call("mcp__hotel__book"), lambda request: Reply(request.last))
+    hotel = _as_editor_has_it("hotel", crooked("book", call="ask"))
+    made = editor.call("session/new", cwd=str(editor.directory), mcpServers=[hotel])
+    editor.call("session/set_mode", sessionId=made["sessionId"], modeId="full")
+
+    def answer(params: Message) -> Message:
+        yes = next(each for each in params["options"] if each["name"] == "Yes")
+        return {"outcome": {"outcome": "selected", "optionId": yes["optionId"]}}
+
+    editor.on["session/request_permission"] = answer
+    assert editor.prompt(made["sessionId"], "Book.") == "end_turn"
+
+    asked = editor.asked("session/request_permission")[0]
+    assert "Sure, the 1. time?" in asked["toolCall"]["content"][0]["content"]["text"]
+    assert json.loads(editor.said().rpartition("\n")[2])["answers"][0]["content"] == {"sure": True}
+
+
+def test_slash_commands_are_carried_out(editor: RawEditor, server: OpenAIServer) -> None:
+    session = editor.new()
+    server.then("Hello.")
+    editor.prompt(session, "Hi.")
+
+    for text, shown in (
+        ("/rename A better name", "This session is now called A better name."),
+        ("/mode", "- `/mode auto` edits and confined commands go through"),
+        ("/mode auto", "Mode auto: "),
+        ("/mode godly", "> 'godly' is not a mode"),
+        ("/cost", "| main | scripted |"),
+    ):
+        before = len(editor.said())
+        assert editor.prompt(session, text) == "end_turn"
+        assert shown in editor.said()[before:], text
+    assert editor.updates("current_mode_update")[-1]["currentModeId"] == "auto"
+    assert len(server.requests) == 1, "no model was asked"
+    # What is no command is a text, as a path may be.
+    server.then("A directory.")
+    assert editor.prompt(session, "/usr is what?") == "end_turn"
+    assert server.requests[-1].last == "/usr is what?"
+
+
+def test_a_file_that_a_command_proposes_is_written_once_allowed(
+    editor: RawEditor, server: OpenAIServer
+) -> None:
+    session = editor.new()
+    server.then("Hello.")
+    editor.prompt(session, "Hi.")
+    editor.on["session/request_permission"] = choose("reject", "allow")
+
+    assert editor.prompt(session, "/export talk.md") == "end_turn"
+    assert "It was not written." in editor.said()
+    assert not (editor.directory / "talk.md").exists()
+    assert editor.prompt(session, "/export talk.md") == "end_turn"
+
+    change = editor.asked("session/request_permission")[1]["toolCall"]["content"][1]
+    assert change["path"] == str(editor.directory / "talk.md")
+    assert "Hello." in (editor.directory / "talk.md").read_text()
+
+
+def test_a_command_from_a_file_becomes_a_prompt(start: Start, server: OpenAIServer, tmp_path: Path) -> None:
+    editor = start()
+    commands = tmp_path / "home" / ".deepagents" / "commands"
+    commands.mkdir(parents=True)
+    (commands / "greet.md").write_text("---\ndescription: greet somebody\n---\nGreet $ARGUMENTS.\n")
+    editor.initialize()
+    session = editor.new()
+    server.then("Hello, Ada.")
+
+    assert editor.prompt(session, "/greet Ada") == "end_turn"
+
+    assert server.requests[-1].last.strip() == "Greet Ada."
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [(("--max-model-calls", "1"), "max_turn_requests"), (("--max-tokens", "10"), "max_tokens")],
+)
+def test_a_turn_that_ends_at_a_limit_says_so(
+    start: Start, server: OpenAIServer, options: tuple[str, ...], reason: str
+) -> None:
+    editor = start(*options)
+    editor.initialize()
+    server.then(call("read_file", file_path="notes.md"), "More.")
+
+    assert editor.prompt(editor.new(), "Read.") == reason
+    assert "is reached" in editor.said()
+
+
+def test_an_answer_that_breaks_off_is_not_a_whole_one(editor: RawEditor, server: OpenAIServer) -> None:
+    server.then(Reply("Half an ans", finish="length"))
+
+    assert editor.prompt(editor.new(), "Write.") == "max_tokens"
+
+
+def test_a_model_that_fails_is_an_error_with_its_reason_and_the_next_prompt_works(
+    editor: RawEditor, server: OpenAIServer
+) -> None:
+    server.then(Reply("The model has gone fishing.", status=400), "Back again.")
+    session = editor.new()
+
+    with pytest.raises(Failure, match="gone fishing"):
+        editor.prompt(session, "Hi.")
+    assert editor.prompt(session, "Hi again.") == "end_turn"
+
+
+def test_how_full_the_window_is_and_what_it_cost_is_told(start: Start, server: OpenAIServer) -> None:
+    editor = start("--price", "1/1")
+    editor.initialize()
+    server.then(Reply("Hello.", usage=(1_000, 100)))
+
+    editor.prompt(editor.new(), "Hi.")
+
+    known = editor.updates("usage_update")
+    assert all(each["used"] <= each["size"] for each in known)
+
+
+def test_what_a_directory_brings_is_left_out_and_named(editor: RawEditor, server: OpenAIServer) -> None:
+    (editor.directory / ".mcp.json").write_text(json.dumps({"mcpServers": {"hotel": crooked("book")}}))
+    server.then("Hello.")
+
+    assert editor.prompt(editor.new(), "Hi.") == "end_turn"
+
+    assert "not used until you trust this directory" in editor.said()
+    assert "mcp__hotel__book" not in server.requests[-1].tools
