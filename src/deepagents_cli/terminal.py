@@ -24,8 +24,8 @@ WIDTH_IN_A_PIPE: Final = 120
 READING: Final = 0.3
 """Seconds that a question stands on the screen before a line answers it."""
 
-_AS_FOUND = b"\x1b[?2004l\x1b[?25h\x1b[0m\r\n"
-"""Leaves bracketed paste, and shows the cursor, in no colour, on a line of its own."""
+_AS_FOUND = b"\x1b[?2004l\x1b[?1004l\x1b[?25h\x1b[0m\r\n"
+"""Ends bracketed paste and reports of the focus; shows the cursor, without colour on a line of its own."""
 
 
 def make_console(file: IO[str], environment: Mapping[str, str] = os.environ) -> Console:

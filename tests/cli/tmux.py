@@ -73,6 +73,10 @@ class Tmux:
         subprocess.run([*self._base(), "load-buffer", "-"], input=text.encode(), check=True)
         self._tmux("paste-buffer", "-p", "-r")
 
+    def record(self, file: Path) -> None:
+        """Write into a file what the program writes from now on, as it is."""
+        self._tmux("pipe-pane", "-o", f"cat >> {shlex.quote(str(file))}")
+
     def resize(self, columns: int, rows: int) -> None:
         """Give the terminal another size."""
         self._tmux("resize-window", "-x", str(columns), "-y", str(rows))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from deepagents.middleware import EditCheck
 
 THEMES: Final = ("auto", "light", "dark", "none")
+NOTIFY: Final = ("off", "bell", "desktop")
 REASONING: Final = ("folded", "all", "off")
 FILE: Final = "settings.toml"
 _LONGEST: Final = 1 << 18
@@ -58,6 +59,7 @@ class Settings:
     theme: str = "auto"
     plain: bool = False
     reasoning: str = "folded"
+    notify: str = "bell"
     editor: str | None = None
     network: tuple[str, ...] = ()
     web_search: bool = False
@@ -349,6 +351,7 @@ KEYS: Final[Mapping[str, _Key]] = {
     "mode": _Key(partial(_one_of, choices=MODES), "yes"),
     "theme": _Key(partial(_one_of, choices=THEMES), "never"),
     "plain": _Key(_flag, "never"),
+    "notify": _Key(partial(_one_of, choices=NOTIFY), "never"),
     "reasoning": _Key(partial(_one_of, choices=REASONING), "never"),
     "editor": _Key(_text, "never"),
     "network": _Key(_hosts, "trusted"),

@@ -15,18 +15,23 @@ from prompt_toolkit.input.posix_utils import PosixStdinReader
 from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.output.vt100 import Vt100_Output
 
+from deepagents_cli.views.chat.notify import take_focus
 from deepagents_cli.views.chat.theme import take_answer
 
 _LARGEST_HISTORY: Final = 1 << 20
 
 
-def open_keyboard(found_background: Callable[[bool], None], typed: int) -> Vt100Input:
-    """Read keys from standard input; the terminal's answer about its background is not a key.
+def open_keyboard(
+    found_background: Callable[[bool], None], found_focus: Callable[[bool], None], typed: int
+) -> Vt100Input:
+    """Read keys from standard input; what the terminal says about its background and focus is not a key.
 
     In the first bytes, as many as were `typed` before the terminal was raw, a line feed is the key Enter.
     """
     keyboard = Vt100Input(sys.stdin)
-    keyboard.stdin_reader = _Reader(sys.stdin.fileno(), sys.stdin.encoding, found_background, typed)
+    keyboard.stdin_reader = _Reader(
+        sys.stdin.fileno(), sys.stdin.encoding, found_background, found_focus, typed
+    )
     return keyboard
 
 
@@ -34,6 +39,11 @@ class HeldOutput(Vt100_Output):
     """Keeps what is written while it is held, so that removing and drawing anew is one step for the eye."""
 
     held = False
+
+    def write_now(self, sequence: str) -> None:
+        """Write what is not drawn, such as a bell."""
+        self.write_raw(sequence)
+        self.flush()
 
     def flush(self) -> None:
         """Write what was kept, unless more belongs to it."""
@@ -92,12 +102,20 @@ def _shorten(file: Path) -> None:
 
 
 class _Reader(PosixStdinReader):
-    """Reads what is typed; `found` takes whether the background is dark, whenever the terminal says so."""
+    """Reads what is typed, and hands on what the terminal says: whether it is dark, and has the focus."""
 
-    def __init__(self, descriptor: int, encoding: str, found: Callable[[bool], None], typed: int) -> None:
+    def __init__(
+        self,
+        descriptor: int,
+        encoding: str,
+        found: Callable[[bool], None],
+        found_focus: Callable[[bool], None],
+        typed: int,
+    ) -> None:
         # Bytes of another encoding, as a paste may bring, would be half characters that nothing takes.
         super().__init__(descriptor, errors="replace", encoding=encoding)
         self._found = found
+        self._found_focus = found_focus
         self._held = ""
         self._early = typed
 
@@ -111,4 +129,8 @@ class _Reader(PosixStdinReader):
         typed, dark, self._held = take_answer(self._held + more)
         if dark is not None:
             self._found(dark)
+        typed, has_focus, held = take_focus(typed)
+        self._held += held
+        if has_focus is not None:
+            self._found_focus(has_focus)
         return typed

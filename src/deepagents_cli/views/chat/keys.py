@@ -39,6 +39,8 @@ class Keyed(Shown, Protocol):
 
     def look(self) -> None: ...
 
+    def suspend(self) -> None: ...
+
     def paste(self, text: str) -> None: ...
 
     def move_in_picker(self, by: int) -> None: ...
@@ -60,7 +62,7 @@ def _anywhere(screen: Keyed) -> Iterator[_Binding]:
     yield "c-c", Always(), lambda _: screen.interrupt()
     yield "c-d", Condition(lambda: not get_app().current_buffer.text), lambda _: screen.leave(0)
     yield "escape", Always(), lambda _: screen.escape()
-    yield "c-z", Always(), lambda event: event.app.suspend_to_background()
+    yield "c-z", Always(), lambda _: screen.suspend()
     yield "c-o", Always(), lambda _: screen.look()
     yield "c-l", Always(), lambda _: screen.clear()
     yield Keys.BracketedPaste.value, Always(), lambda event: screen.paste(event.data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 import time
@@ -19,6 +20,7 @@ from deepagents_cli.text import one_line
 from deepagents_cli.views.chat.chat import Chat
 from deepagents_cli.views.chat.composer import Composer
 from deepagents_cli.views.chat.link import Link
+from deepagents_cli.views.chat.notify import Notifier
 from deepagents_cli.views.chat.process import WorkerProcess
 from deepagents_cli.views.chat.render import Renderer
 from deepagents_cli.views.chat.theme import find_look
@@ -62,6 +64,9 @@ class _Plain(Lines):
             changeable=changeable,
         )
         self._composer = Composer(directory, changeable)
+        # A screen reader may say what a terminal without a cursor is sent.
+        can_ring = sys.stdout.isatty() and os.environ.get("TERM") not in (None, "", "dumb")
+        self._notifier = Notifier(settings.notify if can_ring else "off", directory.name, self._ring)
         self._interrupted_at = 0.0
         self._ready = False
         self._end: asyncio.Future[int] | None = None
@@ -106,6 +111,7 @@ class _Plain(Lines):
         queued = list(self.talk.queued)
         was_working = self.talk.working
         self.talk.take(message)
+        self._notifier.see(self.talk, message)
         self.show()
         for text in [*self.talk.taken_back, *self.talk.refused]:
             self.print(f"taken back: {one_line(text)}")
@@ -144,6 +150,10 @@ class _Plain(Lines):
     def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         if self._end and not self._end.done():
             self._end.set_exception(context.get("exception") or RuntimeError(str(context.get("message"))))
+
+    def _ring(self, sequence: str) -> None:
+        self.out.write(sequence)
+        self.out.flush()
 
     def _ignore_theme(self, theme: str) -> None:
         self.print("Nothing is coloured here.")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from prompt_toolkit.application import Application, in_terminal
+from prompt_toolkit.application import Application, in_terminal, run_in_terminal
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.output import ColorDepth
 
@@ -27,6 +29,7 @@ from deepagents_cli.views.chat.keys import make_keys
 from deepagents_cli.views.chat.layout import Entry, Focus, View
 from deepagents_cli.views.chat.line import InputLine
 from deepagents_cli.views.chat.link import Link
+from deepagents_cli.views.chat.notify import REPORT_FOCUS, REPORT_NO_FOCUS, Notifier
 from deepagents_cli.views.chat.pager import Pager
 from deepagents_cli.views.chat.patience import Patience
 from deepagents_cli.views.chat.picker import Picker
@@ -69,6 +72,7 @@ class Screen:
         self.renderer = Renderer(find_look(self._settings.theme), 80)
         self._patience = Patience(self._ready_to_answer, lambda: bool(self.input.text))
         self._output = open_output()
+        self._notifier = Notifier(self._settings.notify, directory.name, self._output.write_now)
         self.drawing = Drawing(
             self.talk, self.renderer, self._output, self._draw, lambda: self._patience.is_typing
         )
@@ -76,7 +80,7 @@ class Screen:
         self.app: Application[int] = Application(
             layout=self._view.layout,
             key_bindings=make_keys(self),
-            input=open_keyboard(self._found_background, typed),
+            input=open_keyboard(self._found_background, self._found_focus, typed),
             output=self._output,
             erase_when_done=True,
             color_depth=lambda: None if self.renderer.look.colours else ColorDepth.DEPTH_1_BIT,
@@ -124,13 +128,14 @@ class Screen:
             loop.add_signal_handler(number, self.leave, Exit.STOPPED)
         self._link.attach(loop, self._take, self._ended)
         # What startup has painted is drawn again.
-        self.app.output.write_raw("\r\x1b[J" + ask_background(self.renderer.look))
+        self.app.output.write_raw("\r\x1b[J" + ask_background(self.renderer.look) + self._focus_reports)
         try:
             return await self.app.run_async(pre_run=self._begin, handle_sigint=False)
         finally:
             for number in (signal.SIGTERM, signal.SIGHUP):
                 loop.remove_signal_handler(number)
             self.drawing.stop()
+            self._output.write_now(REPORT_NO_FOCUS)
             self._link.close()
             self._say_goodbye()
 
@@ -309,6 +314,7 @@ class Screen:
             self._show_whole(message)
             return
         self.talk.take(message)
+        self._notifier.see(self.talk, message)
         self.changed()
 
     def _show_whole(self, whole: Whole) -> None:
@@ -384,6 +390,8 @@ class Screen:
         self._away = True
         try:
             async with in_terminal():
+                # The editor would take a report for keys.
+                self._output.write_now(REPORT_NO_FOCUS)
                 edited = await asyncio.to_thread(edit_text, editor, text, suffix, self._changeable)
         except ValueError as error:
             self.talk.transcript.add("error", f"Not taken: {error}")
@@ -391,11 +399,25 @@ class Screen:
             self.talk.edit(edited)
         finally:
             self._away = False
+            self._output.write_now(self._focus_reports)
             self.changed()
+
+    def suspend(self) -> None:
+        """Give the shell the terminal, until the person comes back."""
+        self._output.write_now(REPORT_NO_FOCUS)
+        stopped = asyncio.ensure_future(run_in_terminal(partial(os.kill, 0, signal.SIGTSTP)))
+        stopped.add_done_callback(lambda _: self._output.write_now(self._focus_reports))
+
+    @property
+    def _focus_reports(self) -> str:
+        return "" if self._settings.notify == "off" else REPORT_FOCUS
 
     def _set_theme(self, theme: str) -> None:
         self.renderer.look = self.renderer.look.themed(theme)
         self.changed()
+
+    def _found_focus(self, has_focus: bool) -> None:
+        self._notifier.has_focus = has_focus
 
     def _found_background(self, dark: bool) -> None:
         if self.renderer.look.colours and self._settings.theme == "auto":
