@@ -37,8 +37,7 @@ async def run_with_input(backend: Any, command: str, given: str, timeout: int) -
     line = f"{{\n{command}\n}} <<'END_OF_INPUT'\n{given}\nEND_OF_INPUT"
     if isinstance(backend, GuardedSandbox):
         # The line may hold what a model wrote, and names there give no rights.
-        access = backend.access_of(command)
-        return await LocalSandbox.aexecute(backend, line, timeout=timeout, allowed=access)
+        return await backend.run_with(backend.access_of(command), line, timeout=timeout)
     return await backend.aexecute(line, timeout=timeout)
 
 
@@ -47,9 +46,7 @@ async def run_for_person(
 ) -> ExecuteResponse:
     """Run a command that a person typed; in a sandbox, with this access; cancelling this ends it."""
     if isinstance(backend, GuardedSandbox):
-        return await LocalSandbox.aexecute(
-            backend, command, timeout=timeout, on_output=on_output, allowed=access
-        )
+        return await backend.run_with(access, command, timeout=timeout, on_output=on_output)
     return await backend.aexecute(command, timeout=timeout, on_output=on_output)
 
 
@@ -206,7 +203,17 @@ class GuardedSandbox(LocalSandbox):
         allowed: CommandAccess | None = None,
     ) -> ExecuteResponse:
         """Run a command; cancelling this ends it."""
-        access = self.access_of(command)
+        return await self.run_with(self.access_of(command), command, timeout=timeout, on_output=on_output)
+
+    async def run_with(
+        self,
+        access: CommandAccess | None,
+        command: str,
+        *,
+        timeout: int | None = None,
+        on_output: OnOutput | None = None,
+    ) -> ExecuteResponse:
+        """Run a command with these rights; cancelling this ends it."""
         with ExitStack() as running:
             if self._quiet is not None:
                 # What it waits for needs the loop.

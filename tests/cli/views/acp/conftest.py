@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import os
 import select
+import stat
+import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from multiprocessing.connection import Connection
 from pathlib import Path
+from threading import Thread
 from typing import Any, Protocol, TypeAlias
 
 import pytest
@@ -128,6 +131,13 @@ class RawEditor:
             self._answer(message)
         return message
 
+    def read_rest(self) -> bytes:
+        """Read what an agent that has ended wrote last."""
+        rest = self._rest
+        while piece := os.read(self.process.reading.fileno(), 1 << 16):
+            rest += piece
+        return rest
+
     def initialize(self, **capabilities: Any) -> Message:
         """Say what this editor offers."""
         return self.call("initialize", protocolVersion=1, clientCapabilities=capabilities)
@@ -215,13 +225,26 @@ def _serve(
     given.close()
     written.close()
     sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w")
+    if "NOISE" in environment:
+        Thread(target=_make_noise, daemon=True).start()
     sys.exit(main(["acp", "--model", f"local-server:{MODEL}", *options]))
+
+
+def _make_noise() -> None:
+    """Print, as other code and programs do, once the agent serves."""
+    while stat.S_ISFIFO(os.fstat(0).st_mode) or stat.S_ISSOCK(os.fstat(0).st_mode):
+        continue
+    for _ in range(100):
+        sys.stdout.write("noise\n")
+        sys.stdout.flush()
+        os.write(1, b"noise\n")
+        subprocess.run(["/bin/echo", "noise"], check=True)
 
 
 class Start(Protocol):
     """Starts `deepagents acp` with options."""
 
-    def __call__(self, *options: str) -> RawEditor: ...
+    def __call__(self, *options: str, noise: bool = False) -> RawEditor: ...
 
 
 @pytest.fixture
@@ -245,8 +268,9 @@ def start(server: OpenAIServer, directory: Path, state: Path, tmp_path: Path) ->
     (tmp_path / "home").mkdir()
     with ExitStack() as stack:
 
-        def begin(*options: str) -> RawEditor:
-            process = Process(environment, tmp_path / "acp.log", options)
+        def begin(*options: str, noise: bool = False) -> RawEditor:
+            given = {**environment, **({"NOISE": "1"} if noise else {})}
+            process = Process(given, tmp_path / "acp.log", options)
             stack.callback(process.close)
             return RawEditor(process, directory)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -237,17 +238,54 @@ def test_what_cannot_be_opened_is_named(editor: RawEditor) -> None:
         editor.prompt("lost", "Hi.")
 
 
-def test_an_editor_that_dies_ends_the_agent_and_what_it_runs(start: Start, server: OpenAIServer) -> None:
+@pytest.mark.parametrize("background", [False, True])
+@pytest.mark.parametrize("how", ["the editor dies", "the agent is killed"])
+def test_who_dies_leaves_no_processes(
+    start: Start, server: OpenAIServer, tmp_path: Path, how: str, background: bool
+) -> None:
+    mark = f"mark-{tmp_path.name}"
     editor = start("--mode", "auto")
     editor.initialize()
-    server.then(call("execute", command="echo begun; sleep 300 # a mark"))
+    server.then(
+        call("execute", command=f"echo begun; sleep 300 # {mark}", background=background),
+        call("execute", command=f"echo begun; sleep 301 # {mark}"),
+    )
     editor.begin_prompt(editor.new(), "Run.")
     editor.wait_for_update("tool_call_update", status="in_progress", content=_fenced("begun"))
+    assert _processes(mark)
 
-    assert _processes("# a mark")
+    if how == "the editor dies":
+        assert editor.process.end() == 0
+    else:
+        editor.process.kill()
 
-    assert editor.process.end() == 0
-    assert not _processes("# a mark")
+    end = time.monotonic() + 30
+    while _processes(mark) and time.monotonic() < end:
+        continue
+    assert not _processes(mark)
+
+
+def test_an_editor_that_dies_at_a_question_leaves_it_for_later(start: Start, server: OpenAIServer) -> None:
+    first = start()
+    first.initialize()
+    server.then(call("write_file", file_path="new.md", content="hello\n"), "Written.")
+    session = first.new()
+    first.on["session/request_permission"] = lambda params: None
+    first.begin_prompt(session, "Write.")
+    while not first.asked("session/request_permission"):
+        first.take()
+    assert first.process.end() == 0
+    assert "Traceback" not in first.process.log
+
+    second = start()
+    second.initialize()
+    second.on["session/request_permission"] = choose("reject")
+    server.forget()
+    server.then("Then not.")
+    second.call("session/load", sessionId=session, cwd=str(second.directory), mcpServers=[])
+    assert second.prompt(session, "Well?") == "end_turn"
+    assert len(second.asked("session/request_permission")) == 1
+    assert not (second.directory / "new.md").exists()
 
 
 def _processes(mark: str) -> list[Path]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from deepagents_cli.views.acp.wire import LONGEST
-from tests.cli.openai_server import OpenAIServer
-from tests.cli.views.acp.conftest import Failure, Message, RawEditor
+from tests.cli.openai_server import OpenAIServer, Reply, call
+from tests.cli.views.acp.conftest import Failure, Message, RawEditor, Start
 
 
 @pytest.mark.parametrize(
@@ -70,10 +74,74 @@ def test_unknown_methods_and_wrong_parameters_are_named(editor: RawEditor) -> No
     editor.send({"jsonrpc": "2.0", "id": 77, "result": {"never": "asked"}})
 
 
-def test_what_other_code_prints_does_not_reach_the_client(editor: RawEditor, server: OpenAIServer) -> None:
+def test_what_other_code_prints_does_not_reach_the_client(start: Start, server: OpenAIServer) -> None:
+    editor = start(noise=True)
+    editor.initialize()
     server.then("Hello.")
-    session = editor.new()
 
-    # A warning of the standard library, and a line of a log.
-    assert editor.prompt(session, "Hi.") == "end_turn"
-    assert all(each["jsonrpc"] == "2.0" for each in editor.seen)
+    # Each line that it reads has to be a message.
+    assert editor.prompt(editor.new(), "Hi.") == "end_turn"
+    assert editor.process.end() == 0
+    assert editor.process.log.count("noise") == 300
+    assert editor.read_rest() == b""
+
+
+@pytest.mark.parametrize("stream", ["stdin", "stdout"])
+def test_a_person_who_starts_it_is_told_what_it_is_for(stream: str, tmp_path: Path) -> None:
+    with (tmp_path / "file").open("w+") as file:
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "deepagents_cli", "acp"],
+            stdin=file if stream == "stdin" else subprocess.PIPE,
+            stdout=file if stream == "stdout" else subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+
+    assert done.returncode == 2
+    assert "an editor starts this command" in done.stderr
+
+
+def test_a_missing_package_is_named(tmp_path: Path) -> None:
+    hides = (
+        "import sys; sys.modules['acp'] = None; from deepagents_cli.__main__ import main; sys.exit(main())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", hides, "acp"],
+        stdin=subprocess.PIPE,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 1
+    assert "acp is missing" in done.stderr
+    assert "pip install '.[acp]'" in done.stderr
+
+
+def test_nothing_of_the_protocol_is_imported_before_it_is_spoken() -> None:
+    asks = (
+        "import sys; from deepagents_cli.__main__ import main\n"
+        "try: main(['acp', '--help'])\n"
+        "except SystemExit: pass\n"
+        "sys.exit('acp' in sys.modules or 'pydantic' in sys.modules)"
+    )
+
+    done = subprocess.run([sys.executable, "-c", asks], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr
+    assert "Agent Client Protocol" in done.stdout
+
+
+def test_a_turn_goes_on_while_the_client_reads_nothing(start: Start, server: OpenAIServer) -> None:
+    editor = start("--mode", "auto")
+    editor.initialize()
+    printed = "seq 1000000 | tr '\\\\n' ' '"
+    server.then(call("execute", command=printed), Reply(" ".join(["word"] * 2_000)))
+    number = editor.begin_prompt(editor.new(), "Print much.")
+
+    # The turn does not wait for the client, and the client then reads all of it.
+    while len(server.requests) < 2:
+        server.wait_for_request()
+    assert editor.wait_for(number)["stopReason"] == "end_turn"
+    assert editor.said().count("word") == 2_000
