@@ -24,12 +24,13 @@ from deepagents_cli.commands import (
     serve,
     sessions,
     trust,
+    undo,
 )
 from deepagents_cli.commands.environment import actions_of
 from deepagents_cli.session.access import command_flags
 
 _COMMANDS: Final = (
-    run, chat, acp, sessions, models, mcp, first_run, trust, doctor, completion, serve, keys, runs, db
+    run, chat, undo, acp, sessions, models, mcp, first_run, trust, doctor, completion, serve, keys, runs, db
 )  # fmt: skip
 """In the order of the help."""
 _Parsers: TypeAlias = Mapping[str, argparse.ArgumentParser]

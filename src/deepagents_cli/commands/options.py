@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
-from deepagents_cli.errors import CommandError
+from deepagents_cli import terminal
+from deepagents_cli.errors import CommandError, Exit
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
@@ -30,3 +32,22 @@ def read_directory(named: str | Path) -> Path:
     if not directory.is_dir():
         raise CommandError(f"{str(named)!r} is not a directory")
     return directory
+
+
+def ask(question: str) -> bool:
+    """Ask a person at the terminal for a yes or a no.
+
+    Raises:
+        CommandError: where there is no terminal.
+    """
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise CommandError("there is no terminal to ask on; agree to what is shown with --yes", Exit.USAGE)
+    _, begun = terminal.take_typed_ahead(terminal.READING)
+    while True:
+        sys.stdout.write(f"{question} [y]es, [n]o ")
+        sys.stdout.flush()
+        line = sys.stdin.readline()
+        answer, begun = (begun + line).strip().lower(), ""
+        # A line of other words is not an answer, and the end of input is not an agreement.
+        if not line or answer in ("y", "yes", "n", "no"):
+            return answer in ("y", "yes") and bool(line)

@@ -1,4 +1,4 @@
-"""List, search, show, name, remove, export and fork earlier sessions: `deepagents sessions`."""
+"""List, search, show, name, remove, export, fork and rewind earlier sessions: `deepagents sessions`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
+from deepagents_cli.commands import undo
 from deepagents_cli.commands.options import add_debug
 from deepagents_cli.commands.when_run import imported_when_run
 from deepagents_cli.errors import CommandError, Exit
@@ -17,7 +18,7 @@ from deepagents_cli.text import clean, one_line
 from deepagents_cli.values import read_count
 
 with imported_when_run():
-    from deepagents import undo
+    from deepagents import undo as history
     from deepagents_cli.project import state
     from deepagents_cli.session import artifacts, export, sessions
 
@@ -28,7 +29,7 @@ _MEGABYTE: Final = 1_000_000
 def add_options(commands: Any) -> None:
     """Describe the command and its options."""
     sessions = commands.add_parser(
-        "sessions", help="list, show, name, remove, export and fork what runs have left"
+        "sessions", help="list, show, name, remove, export, fork and rewind what runs have left"
     )
     sessions.set_defaults(all=False, dir=Path())
     verbs = sessions.add_subparsers(dest="verb", metavar="VERB")
@@ -72,11 +73,19 @@ def add_options(commands: Any) -> None:
         "--at", type=read_count, metavar="N", help="the last message that is copied, as `show` numbers it"
     )
 
+    back = add("rewind", "go back to before one of your messages; alone, list these")
+    back.add_argument(
+        "--to", metavar="N", help="the message to go back to before, as `show` and this command number them"
+    )
+    back.add_argument(
+        "--only", choices=("files", "conversation"), help="what goes back (default: both of these)"
+    )
+    undo.add_yes(back)
+
 
 def run(arguments: Namespace, *, model: Any = None) -> int:
     """Do what the verb says; return the exit code."""
-    _VERBS[arguments.verb](sessions.Sessions(state.state_dir()), arguments)
-    return Exit.DONE
+    return _VERBS[arguments.verb](sessions.Sessions(state.state_dir()), arguments) or Exit.DONE
 
 
 def _list(store: sessions.Sessions, arguments: Namespace) -> None:
@@ -136,6 +145,14 @@ def _fork(store: sessions.Sessions, arguments: Namespace) -> None:
     sys.stdout.write(f"{export.fork(store, store.find(arguments.session), arguments.at)}\n")
 
 
+def _rewind(store: sessions.Sessions, arguments: Namespace) -> int:
+    found = store.find(arguments.session)
+    if arguments.to is None:
+        undo.list_messages(found)
+        return Exit.DONE
+    return undo.go_back(found, arguments.to, arguments.only or "both", agreed=arguments.yes)
+
+
 def _remove(store: sessions.Sessions, surplus: Sequence[sessions.Session]) -> None:
     """Remove sessions and their files; one in use keeps none of the others."""
     if not surplus:
@@ -166,9 +183,9 @@ def _remove(store: sessions.Sessions, surplus: Sequence[sessions.Session]) -> No
 def _forget_files(threads: Sequence[str]) -> None:
     """Drop what was kept of the files that these have changed."""
     if threads and state.undo_dir().exists():
-        with closing(undo.FileHistory(state.undo_dir())) as history:
+        with closing(history.FileHistory(state.undo_dir())) as kept:
             for each in threads:
-                history.forget(each)
+                kept.forget(each)
 
 
 def _directory(arguments: Namespace) -> Path | None:
@@ -184,6 +201,7 @@ _VERBS: Final = {
     "delete": _delete,
     "prune": _prune,
     "fork": _fork,
+    "rewind": _rewind,
 }
 
 

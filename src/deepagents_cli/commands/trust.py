@@ -7,13 +7,12 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from deepagents_cli.commands.options import add_debug, read_directory
+from deepagents_cli.commands.options import add_debug, ask, read_directory
 from deepagents_cli.commands.when_run import imported_when_run
-from deepagents_cli.errors import CommandError, Exit, complain
+from deepagents_cli.errors import Exit, complain
 from deepagents_cli.text import one_line
 
 with imported_when_run():
-    from deepagents_cli import terminal
     from deepagents_cli.project import project, settings, settings_file, setup
 
 
@@ -50,24 +49,10 @@ def run(arguments: Namespace, *, model: Any = None) -> int:
         return _say(f"{directory} brings nothing that needs trust.")
     if found.trusted:
         return _say(f"{directory} is trusted as it is now.")
-    if not arguments.yes and not _ask(directory):
+    if not arguments.yes and not ask(f"Use these in {one_line(str(directory))}?"):
         return Exit.FAILED
     settings_file.add_trusted(path, found.trust())
     return _say(f"{directory} is trusted as it is now; a change of these asks again.")
-
-
-def _ask(directory: Path) -> bool:
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise CommandError("there is no terminal to ask on; trust what is listed with --yes", Exit.USAGE)
-    _, begun = terminal.take_typed_ahead(terminal.READING)
-    while True:
-        sys.stdout.write(f"Use these in {one_line(str(directory))}? [y]es, [n]o ")
-        sys.stdout.flush()
-        line = sys.stdin.readline()
-        answer, begun = (begun + line).strip().lower(), ""
-        # A line of other words is not an answer, and the end of input is not an agreement.
-        if not line or answer in ("y", "yes", "n", "no"):
-            return answer in ("y", "yes") and bool(line)
 
 
 def _say(text: str) -> int:

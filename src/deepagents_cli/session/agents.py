@@ -305,12 +305,11 @@ def make_agent(
         # It has none of the middleware of its caller otherwise.
         own: SubAgent = {**GENERAL_PURPOSE_SUBAGENT, "middleware": around, "skills": skills or ()}
         subagents.append(own)
-    fit = [FitAnswer(schema)] if schema else []
     parts = [project.describe() if project else "", policy.describe()]
     return create_deep_agent(
         model,
         tools=_web_tools(policy, model, subagents, setup.settings if setup else NOTHING_SET, notify),
-        middleware=[*middleware, *around, *at_end, *fit],
+        middleware=[*middleware, *around, *at_end, *([FitAnswer(schema)] if schema else [])],
         response_format=schema,
         subagents=subagents,
         backend=backend,

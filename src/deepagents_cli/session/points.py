@@ -40,9 +40,7 @@ async def find_points(saver: Any, thread: str, messages: Sequence[BaseMessage]) 
                 text, at = messages[number - 1].text, datetime.fromisoformat(each.checkpoint["ts"])
                 before = each.parent_config if begins else each.config
                 found[number] = Point(number, text, at.astimezone(), before)
-        if each.parent_config is None:
-            break
-        wanted = _id_of(each.parent_config)
+        wanted = _id_of(each.parent_config) if each.parent_config else ""
     return [found[number] for number in sorted(found)]
 
 

@@ -25,6 +25,8 @@ What: TypeAlias = Literal["both", "conversation", "files"]
 _MOST_COUNTED: Final = 50
 """Messages, the last ones, whose changes are counted for a list."""
 _MOST_NAMED: Final = 20
+_LONGEST: Final = 60
+"""Characters of a message in a list."""
 _WHY_NOT_KEPT: Final = {
     "too_large": "too large to be kept",
     "special": "no ordinary file",
@@ -60,7 +62,7 @@ class Undo:
         messages = messages_in(await self._driver.read())
         found = await find_points(self._place.saver, self._thread, messages)
         if not found:
-            raise CommandError("You have sent no message in this session that one could go back to")
+            raise CommandError("no message of yours in this session is there to go back to")
         return found
 
     async def find(self, number: str) -> Point:
@@ -75,7 +77,7 @@ class Undo:
         """Say of each message how many files and lines changed until the next one."""
         ends = [*(each.before for each in points[1:]), None]
         skipped = max(len(points) - _MOST_COUNTED, 0)
-        counts = [""] * skipped
+        counts = ["not counted"] * skipped
         for point, end in [*zip(points, ends, strict=True)][skipped:]:
             changes = await self._place.history.achanges(self._driver.agent, point.before, end)
             counts.append(await to_thread(count_changes, changes))
@@ -116,7 +118,7 @@ class Undo:
         """
         last = await self._place.record.last_rewind(self._thread)
         if last is None:
-            raise CommandError("This session did not go back, so there is nothing to take back")
+            raise CommandError("this session did not go back, so there is nothing to take back")
         return last
 
     async def plan_forth(self, rewind: Rewind) -> Plan:
@@ -155,6 +157,17 @@ def _find(points: Sequence[Point], number: str) -> Point:
         known = ", ".join(str(each.number) for each in points[-_MOST_NAMED:])
         raise CommandError(f"{number!r} is not the number of a message of yours; these are {known}")
     return found
+
+
+def quote(point: Point) -> str:
+    """Name a message by its number, its time and its beginning."""
+    return f"{point.number}, of {point.at:%Y-%m-%d %H:%M}: {short(point)}"
+
+
+def short(point: Point) -> str:
+    """Return the beginning of a message."""
+    text = one_line(point.text)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def describe_plan(plan: Plan, what: What, directory: Path) -> list[str]:

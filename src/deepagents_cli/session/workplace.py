@@ -124,7 +124,7 @@ class Workplace:
         self.servers.begin()
         self._set_model(model or await self._find_model())
         self.effort = self.options.effort
-        if self.effort and not isinstance(self.model, _NoModel):
+        if self.effort and not isinstance(self.model, NoModel):
             self.choose_effort(self.effort)
         self._edit_checks = make_edit_checks(
             self.directory, settings, self.policy, self.access, self.notify, waits=self._checks_end
@@ -146,7 +146,7 @@ class Workplace:
             return choose_model(self.named, settings)
         except UnknownModel as error:
             named = bool(self.named or settings.model or os.environ.get("DEEPAGENTS_MODEL"))
-            return _NoModel(missing=await to_thread(_say_missing, error, named=named))
+            return NoModel(missing=await to_thread(_say_missing, error, named=named))
 
     @property
     def project(self) -> Project:
@@ -167,7 +167,7 @@ class Workplace:
     @property
     def label(self) -> str:
         """The model's name, for people."""
-        return _NO_MODEL if isinstance(self.model, _NoModel) else model_label(self.model)
+        return _NO_MODEL if isinstance(self.model, NoModel) else model_label(self.model)
 
     @property
     def policy(self) -> Policy:
@@ -255,7 +255,7 @@ class Workplace:
             self.notify(f"{what} cannot be taken back here: {found.why}.")
 
     def _set_model(self, model: BaseChatModel) -> None:
-        missing = model.missing if isinstance(model, _NoModel) else None
+        missing = model.missing if isinstance(model, NoModel) else None
         if not missing:
             refuse_options(model, self.access, self.limits)
         backend, notice = choose_backend(self.project, model, self.access)
@@ -287,7 +287,7 @@ class Workplace:
             backend.terminals = self.editor.terminals
 
 
-class _NoModel(BaseChatModel):
+class NoModel(BaseChatModel):
     """Stands in where no model can be used yet, so that a conversation opens and `/model` picks one."""
 
     missing: str

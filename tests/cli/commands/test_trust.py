@@ -173,7 +173,7 @@ def test_nobody_is_asked_without_a_terminal(cli: Command, home: Path, brought: P
     ended = cli("trust", str(brought))
 
     assert ended.code == 2
-    assert "trust what is listed with --yes" in ended.err
+    assert "agree to what is shown with --yes" in ended.err
     assert not trusted(home, brought)
 
 

@@ -126,7 +126,7 @@ def test_messages_are_taken_back_one_after_the_other_up_to_the_first(
         assert f"Goes away, since it was made later: `{name}.md`" in shown.text
         worker.command("undo", shown.choices[0].value)
         assert not (directory / f"{name}.md").exists()
-    assert "no message in this session" in _refused(worker, "undo")
+    assert "No message of yours in this session" in _refused(worker, "undo")
     worker.kill()
 
     # Nothing is left that could go on, and going back can be taken back by the next process too.
@@ -209,7 +209,7 @@ def test_nothing_goes_back_while_the_agent_works(worker: Worker, server: OpenAIS
 
 def test_a_wrong_message_or_way_is_named(worker: Worker, server: OpenAIServer) -> None:
     worker.open()
-    assert "no message in this session" in _refused(worker, "rewind")
+    assert "No message of yours in this session" in _refused(worker, "rewind")
     server.then("Hello.")
     worker.turn("Hi.")
 

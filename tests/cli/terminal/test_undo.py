@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tests.cli.approval.test_sandbox import needs_sandbox
-from tests.cli.openai_server import OpenAIServer, call
+from tests.cli.openai_server import MODEL, OpenAIServer, call
 from tests.cli.terminal.person import FILES, Home, Person
 from tests.cli.tmux import needs_tmux
 
@@ -59,6 +59,30 @@ def test_esc_esc_brings_back_what_an_edit_a_command_and_a_subagent_broke(
         assert sent == ["Say hello.", "What did I say?"]
 
         _go_forth_and_look_again(person)
+
+
+def test_the_last_task_is_taken_back_after_the_person_has_read_what_will_happen(
+    tmp_path: Path, server: OpenAIServer
+) -> None:
+    home = Home(tmp_path, server, _FILES)
+    with home.sit_down(shell=True) as person:
+        program = f"{home.python} -m deepagents_cli"
+        person.sees(r"^\$")
+        person.asks(
+            f"{program} 'Break a.py' --auto --model local-server:{MODEL}",
+            call("write_file", file_path="a.py", content="broken\n"),
+            "Done.",
+        )
+        person.sees("^Done.")
+        person.sees("tokens in")
+        person.enters(f"{program} undo")
+        person.sees(r"^- Gets back what it held: `a.py`\n(.*\n)*Do it\? \[y\]es, \[n\]o")
+        assert (home.directory / "a.py").read_text() == "broken\n"
+        person.enters("perhaps")
+        person.sees(r"\[n\]o perhaps\nDo it\?")
+        person.enters("y")
+        person.sees("^Back to before message 1: the conversation and 1 file.")
+        assert (home.directory / "a.py").read_text() == "one = 1\n"
 
 
 def _go_forth_and_look_again(person: Person) -> None:

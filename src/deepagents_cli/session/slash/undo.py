@@ -13,10 +13,8 @@ from deepagents_cli.session.driver import messages_in
 from deepagents_cli.session.points import Point
 from deepagents_cli.session.slash.parts import SlashCommand
 from deepagents_cli.session.slash.usage import compact
-from deepagents_cli.session.undo import What, describe_plan
-from deepagents_cli.text import one_line
+from deepagents_cli.session.undo import What, describe_plan, quote, short
 
-_LONGEST_LABEL: Final = 60
 _YES: Final = "yes"
 _NO: Final = "no"
 _GOES_BACK: Final[dict[str, What]] = {"both": "both", "conversation": "conversation", "files": "files"}
@@ -38,7 +36,7 @@ async def _rewind(talk: Conversation, arguments: str) -> Result:
     point = await talk.undo.find(number)
     if not what:
         rows = [Choice(f"{number} {each}", each, detail) for each, detail in _WHAT.items()]
-        return Result(text=f"Message {_quote(point)}", choices=rows)
+        return Result(text=f"Message {quote(point)}", choices=rows)
     if what == "summary":
         messages = messages_in(await talk.driver.read())
         return await compact(talk, len(messages) - point.number + 1)
@@ -53,7 +51,7 @@ async def _go_back(talk: Conversation, point: Point, what: What, *, agreed: bool
     if plan is None:
         # Nothing happens that was not shown.
         plan = await talk.undo.plan(point)
-        return _show(talk, order, plan, what, f"Back to before message {_quote(point)}", order)
+        return _show(talk, order, plan, what, f"Back to before message {quote(point)}", order)
     done = await talk.undo.go_back(point, plan, what)
     await talk.reread()
     typed = "" if what == "files" else point.text
@@ -97,18 +95,10 @@ async def _list_points(talk: Conversation) -> Result:
     points = await talk.undo.points()
     counts = await talk.undo.count(points)
     rows = [
-        Choice(str(each.number), _label(each), ", ".join(filter(None, [f"{each.at:%H:%M}", count])))
+        Choice(str(each.number), f"{each.number}. {short(each)}", f"{each.at:%H:%M}, {count}")
         for each, count in zip(points, counts, strict=True)
     ]
     return Result(choices=rows[::-1])
-
-
-def _label(point: Point) -> str:
-    return f"{point.number}. {one_line(point.text)[:_LONGEST_LABEL]}"
-
-
-def _quote(point: Point) -> str:
-    return f"{point.number}, of {point.at:%Y-%m-%d %H:%M}: {one_line(point.text)[:_LONGEST_LABEL]}"
 
 
 def _show(talk: Conversation, order: str, plan: Plan, what: What, title: str, agreed: str) -> Result:

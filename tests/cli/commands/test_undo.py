@@ -1,0 +1,112 @@
+"""The last task in a directory is taken back, and sessions go back to before any message."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from deepagents.testing import ScriptedModel, call
+from tests.cli.conftest import Command
+
+
+def write(name: str, text: str) -> ScriptedModel:
+    """A model that writes a file and is done."""
+    return ScriptedModel(call("write_file", file_path=name, content=text), "Done.")
+
+
+@pytest.fixture
+def undo(cli: Command, directory: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """The command in a directory where two tasks were done."""
+    monkeypatch.chdir(directory)
+    cli("run", "Write one", "--yes", "--thread", "first", model=write("a.md", "one\n"))
+    cli("run", "Write two", "--yes", "--thread", "second", model=write("a.md", "two\n"))
+    return cli
+
+
+def test_the_last_task_is_taken_back_and_then_the_one_before(undo: Command, directory: Path) -> None:
+    taken = undo("undo", "--yes")
+    assert (taken.code, taken.err) == (0, "")
+    assert taken.out.splitlines()[1:3] == [
+        "- Gets back what it held: `a.md`",
+        "Back to before message 1: the conversation and 1 file.",
+    ]
+    assert ": Write two" in taken.out
+    assert (directory / "a.md").read_text() == "one\n"
+
+    assert "- Goes away, since it was made later: `a.md`" in undo("undo", "--yes").out
+    assert not (directory / "a.md").exists()
+    none = undo("sessions", "rewind", "first")
+    assert none.err == "deepagents: no message of yours in this session is there to go back to\n"
+    nothing = undo("undo", "--yes")
+    assert (nothing.code, nothing.out) == (1, "")
+    assert nothing.err == f"deepagents: there is nothing to take back: no task was done in '{directory}'\n"
+
+
+def test_without_a_terminal_the_plan_is_shown_and_nothing_is_done(undo: Command, directory: Path) -> None:
+    shown = undo("undo")
+    assert shown.code == 2
+    assert "- Gets back what it held: `a.md`" in shown.out
+    assert shown.err == "deepagents: there is no terminal to ask on; agree to what is shown with --yes\n"
+    assert (directory / "a.md").read_text() == "two\n"
+
+
+def test_a_file_that_was_edited_by_hand_stays_and_is_named(undo: Command, directory: Path) -> None:
+    (directory / "a.md").write_text("by hand\n")
+
+    taken = undo("undo", "--yes", "--dir", str(directory))
+    assert "- Stays as it is (changed by others since): `a.md`" in taken.out
+    assert "Stays as it was: `a.md`." in taken.out
+    assert (directory / "a.md").read_text() == "by hand\n"
+
+
+def test_a_session_goes_back_to_before_any_message_or_one_half_of_it(undo: Command, directory: Path) -> None:
+    undo("run", "And more", "--continue", "--yes", model=write("b.md", "more\n"))
+    listed = undo("sessions", "rewind", "Write two").out.splitlines()
+    assert [line.partition(",")[0] for line in listed] == ["1", "5"]
+    assert listed[1].endswith(": And more (1 file +1 -0)")
+
+    assert undo("sessions", "rewind", "Write two", "--to", "5", "--only", "conversation", "--yes").code == 0
+    assert (directory / "b.md").exists()
+    done = undo("sessions", "rewind", "Write two", "--to", "1", "--only", "files", "--yes")
+    assert "Back to before message 1: 2 files.\n" in done.out
+    assert [each.read_text() for each in (directory / "a.md",)] == ["one\n"]
+    assert "And more" not in undo("sessions", "show", "Write two").out
+    wrong = undo("sessions", "rewind", "Write two", "--to", "7", "--yes")
+    assert wrong.err == "deepagents: '7' is not the number of a message of yours; these are 1\n"
+
+
+def test_a_session_that_a_run_works_in_does_not_go_back(undo: Command, state: Path) -> None:
+    # In a process of its own: a process does not keep itself out.
+    holding = (
+        "import sys; from pathlib import Path; from deepagents_cli.session.sessions import Sessions\n"
+        f"with Sessions(Path({str(state)!r})).hold('second'): print('held', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen([sys.executable, "-c", holding], stdin=-1, stdout=-1) as holder:
+        assert holder.stdout
+        holder.stdout.readline()
+        held = undo("undo", "--yes")
+        holder.communicate()
+    assert held.code == 1
+    assert "is in use by another run" in held.err
+
+
+def test_a_removed_session_drops_its_records_unless_a_fork_needs_them(
+    undo: Command, directory: Path, state: Path
+) -> None:
+    undo("sessions", "fork", "Write two")
+    undo("sessions", "delete", "Write one", "Write two")
+    assert _threads(state) == {"second"}
+
+    taken = undo("undo", "--yes")
+    assert "Write two" in taken.out
+    assert (directory / "a.md").read_text() == "one\n"
+
+
+def _threads(state: Path) -> set[str]:
+    with closing(sqlite3.connect(state / "undo" / "files.db")) as database:
+        return {thread for (thread,) in database.execute("SELECT DISTINCT thread FROM seen")}
