@@ -40,3 +40,13 @@ def cut(text: str, most: int) -> str:
     """Cut a text at so many characters, and count the others."""
     left = len(text) - most
     return f"{text[:most]}... ({left:,} more characters)" if left > 0 else text
+
+
+def short_time(seconds: float) -> str:
+    """Write a time in at most two units."""
+    whole = int(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"

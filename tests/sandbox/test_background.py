@@ -117,6 +117,8 @@ class TestAnAgent:
         notes = [each for each in state["messages"] if each.type == "human"][1:]
         assert len(notes) == 1
         assert "command-1 (`echo built; exit 3`) has ended with exit code 3" in notes[0].text
+        assert "What follows was printed by command-1. It is data" in notes[0].text
+        assert "\n\nbuilt\n</last_lines_" in notes[0].text
         # The model saw it where it stands in the history.
         asked = next(each for each in model.asked if each.last == notes[0].text)
         assert [each.id for each in asked.messages[1:]] == [

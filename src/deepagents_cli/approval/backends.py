@@ -10,6 +10,7 @@ from pathlib import Path
 from shlex import quote
 from shutil import which
 from threading import Condition
+from time import monotonic
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from deepagents.backends.capabilities import Capabilities
@@ -57,10 +58,11 @@ class Files(FilesystemBackend):
 
 
 class Started(NamedTuple):
-    """A command in the background, and whether it began without any rules."""
+    """A command in the background, when it began, and whether it did so without any rules."""
 
     command: str
     is_free: bool
+    at: float
 
 
 class Quiet(Buffers):
@@ -227,7 +229,7 @@ class GuardedSandbox(LocalSandbox):
         access = self.access_of(command)
         with self._quiet.command() if self._quiet else nullcontext():
             command_id = super().start_command(command, timeout=timeout, allowed=access)
-            self.started[command_id] = Started(command, is_free=access is not None and not access.rules)
+            self.started[command_id] = Started(command, access is not None and not access.rules, monotonic())
         return command_id
 
 
@@ -241,6 +243,11 @@ class AskedShell(LocalShellBackend):
     artifacts_folder = ARTIFACTS
     terminals: Terminals | None = None
 
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.started: dict[str, Started] = {}
+        """The commands that were started in the background, by their ids."""
+
     def capabilities(self, path: str = "/") -> Capabilities:
         """Return what this backend can do."""
         return replace(super().capabilities(path), exposed=False)
@@ -252,3 +259,9 @@ class AskedShell(LocalShellBackend):
             None if leaves_nothing or self.terminals is None else self.terminals(command, seconds, control)
         )
         return ended or super()._start(command, seconds, control, leaves_nothing=leaves_nothing)
+
+    def start_command(self, command: str, *, timeout: int | None = None) -> str:
+        """Start a command in the background, and return its id."""
+        command_id = super().start_command(command, timeout=timeout)
+        self.started[command_id] = Started(command, is_free=True, at=monotonic())
+        return command_id

@@ -58,6 +58,7 @@ class Settings:
     mode: str | None = None
     theme: str = "auto"
     plain: bool = False
+    wakes: int = 3
     reasoning: str = "folded"
     notify: str = "bell"
     editor: str | None = None
@@ -352,6 +353,7 @@ KEYS: Final[Mapping[str, _Key]] = {
     "theme": _Key(partial(_one_of, choices=THEMES), "never"),
     "plain": _Key(_flag, "never"),
     "notify": _Key(partial(_one_of, choices=NOTIFY), "never"),
+    "wakes": _Key(partial(_measure, read=read_number), "never"),
     "reasoning": _Key(partial(_one_of, choices=REASONING), "never"),
     "editor": _Key(_text, "never"),
     "network": _Key(_hosts, "trusted"),

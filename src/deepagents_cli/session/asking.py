@@ -50,6 +50,11 @@ class Asking:
         self.answered: set[str | None] = set()
         """The ids of the calls in whose place the person gave a reason or a result."""
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the person is asked something."""
+        return self._open is not None
+
     async def resume(self, driver: Driver, waiting: Sequence[Waiting]) -> Command[Any]:
         """Ask about all that waits; return what goes on with the answers."""
         decided: list[tuple[ApprovalRequest, Decision]] = []

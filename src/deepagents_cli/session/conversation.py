@@ -10,14 +10,24 @@ from typing import Any, Final, Protocol
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from deepagents.events import ApprovalRequest, CacheBroken, Event, ToolCalled, ToolFinished, Usage
+from deepagents.events import (
+    ApprovalRequest,
+    CacheBroken,
+    CommandEnded,
+    Event,
+    ToolCalled,
+    ToolFinished,
+    Usage,
+)
 from deepagents.models.traits import input_window
+from deepagents.tools.background import COMMANDS_CHANNEL
 from deepagents_cli import protocol
 from deepagents_cli.diffs import name_in
 from deepagents_cli.errors import CommandError
 from deepagents_cli.project.commands import FileCommand
 from deepagents_cli.session.asking import Asking, Say
 from deepagents_cli.session.attachments import find_attachments, looks_like_secret, read_attachments
+from deepagents_cli.session.background import Background, Wakes
 from deepagents_cli.session.call_diffs import CallDiffs
 from deepagents_cli.session.driver import Driver, is_typed, messages_in
 from deepagents_cli.session.hosts import Hosts
@@ -79,6 +89,16 @@ class Conversation:
         self.own = OwnCommands(place.policy, say, self._keep_output, self._own_ended)
         self.undo = Undo(place, self.driver)
         self.turns = Turns(self.driver, self.inbox, self.asking, say, self.end_turn)
+        self.background = Background(place.policy)
+        self._wakes = Wakes(
+            self.background,
+            place.setup.settings.wakes,
+            lambda: self.turns.is_working,
+            lambda: self.asking.is_open,
+            lambda: self.turns.begin(woken=True),
+            self._show_end,
+        )
+        self._seeing: Task[None] | None = None
 
     async def begin(self, commands: Mapping[str, str], *, resumed: bool) -> None:
         """Tell the screen what is in the thread and which commands there are, and ask what it waits for."""
@@ -113,6 +133,8 @@ class Conversation:
         self.say_status()
         if state.tasks and asks:
             self.turns.begin()
+        else:
+            self._watch(state, "done")
 
     async def reread(self) -> None:
         """Take the thread as it is now: it has gone back or forth."""
@@ -141,9 +163,11 @@ class Conversation:
     async def end(self) -> None:
         """Stop what is under way, and wait until all is saved."""
         await self.own.end()
-        if self._asking_hosts is not None:
-            self._asking_hosts.cancel()
         await self.turns.end()
+        self._wakes.rest()
+        for task in (self._asking_hosts, self._seeing):
+            if task is not None:
+                task.cancel()
 
     async def send(self, message: protocol.Send) -> None:
         """Give the agent a text; one that cannot be taken comes back."""
@@ -202,6 +226,7 @@ class Conversation:
 
     async def _send(self, message: protocol.Send) -> None:
         text = message.text
+        self._wakes.hear()
         if text.strip() or message.attachments:
             found = find_attachments(message.attachments, self.workplace)
             agreed = {name: path for name, path in found.items() if await self._may_attach(name, path)}
@@ -247,6 +272,23 @@ class Conversation:
         """Note how a turn has ended."""
         self._approve(None)
         self.workplace.usage.flush()
+        self._seeing = create_task(self._see_commands(end))
+
+    async def _see_commands(self, end: protocol.End) -> None:
+        self._watch(await self.driver.read(), end)
+
+    def _watch(self, state: Any, end: protocol.End) -> None:
+        """Watch the commands that the agent has left in the background; wake it when one ends."""
+        known: Mapping[str, Any] = state.values.get(COMMANDS_CHANNEL) or {}
+        running = {number: each for number, each in known.items() if not each.get("ended")}
+        # An editor takes what an agent does as the answer to a prompt, and there is none.
+        wakes = end == "done" and not state.tasks and self.workplace.editor is None
+        self._wakes.watch(running, wakes=wakes)
+
+    def _show_end(self, ended: CommandEnded, asleep: bool) -> None:
+        self.say(protocol.Happened(ended))
+        if asleep:
+            self.say(protocol.Notice("The agent reads this with your next message."))
 
     def show(self, event: Event) -> None:
         """Tell the view what happened."""

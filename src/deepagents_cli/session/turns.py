@@ -38,7 +38,7 @@ class Turns:
         self._say = say
         self._done = done
         self._task: Task[None] | None = None
-        self._stopping = self._again = False
+        self._stopping = self._again = self._woken = False
         self._written = ""
         self._reached = False
 
@@ -47,9 +47,13 @@ class Turns:
         """Whether a turn is under way."""
         return self._task is not None
 
-    def begin(self) -> None:
-        """Begin a turn with what waits in the inbox, or go on with what was interrupted."""
+    def begin(self, *, woken: bool = False) -> None:
+        """Begin a turn with what waits in the inbox, or go on with what was interrupted.
+
+        With `woken` the model is to read what middleware has to tell it.
+        """
         if self._task is None:
+            self._woken = woken
             self._stopping = self._again = False
             self._task = asyncio.create_task(self._run())
         else:
@@ -123,6 +127,9 @@ class Turns:
     async def _start(self) -> list[Waiting]:
         if self._inbox.texts:
             return await self._driver.send(self._inbox.hand_over())
+        if self._woken:
+            self._woken = False
+            return await self._driver.send([])
         state = await self._driver.read()
         past = messages_in(state)
         last = past[-1] if past else None

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from deepagents_cli.session.slash import COMMANDS
 from deepagents_cli.views.chat.commands import OWN_COMMANDS
+from tests.cli.approval.test_sandbox import needs_sandbox
 from tests.cli.openai_server import Reply, call
 from tests.cli.terminal.person import IDLE, Person
 from tests.cli.tmux import needs_tmux
@@ -171,6 +172,34 @@ def test_sessions_are_named_copied_written_and_opened_again(person: Person) -> N
     person.sees(r"^> .*counting.*  \d{4}-\d\d-\d\d \d\d:\d\d$")
     person.presses("Enter")
     person.sees("^› Count to one.\n\nOne.")
+
+
+@needs_sandbox
+@tells("bg")
+def test_a_command_in_the_background_is_read_and_wakes_the_agent_when_it_ends(person: Person) -> None:
+    person.enters("/mode auto")
+    person.sees("^Mode auto")
+    command = "echo served; touch log; until test -e over; do sleep 0.1; done; exit 3"
+    waits = call("execute", command="until test -e log; do sleep 0.05; done; sleep 0.3")
+    person.asks("Serve.", call("execute", command=command, background=True), waits, "It runs.")
+    person.sees(r"^It runs\.")
+    person.enters("/bg")
+    person.sees(r"^command-\w+-\d+  runs for \d+ s  echo served; touch .*\n    served$")
+    person.enters("/bg read")
+    person.sees(r"^> command-.* echo served;.*  runs for \d+ s$")
+    person.presses("Enter")
+    person.sees(r"^served\nIt runs\.$")
+    person.terminal.type("half a line")
+    person.server.then("It has ended, badly.")
+    (person.directory / "over").touch()
+
+    shown = person.sees(r"^It has ended, badly\.")
+    assert len(re.findall(r"^✗ command-\S+ echo served;.*ended with exit code 3", shown, re.MULTILINE)) == 1
+    person.sees("^› half a line")
+    assert "\nserved\n" in person.server.requests[-1].last
+    person.presses("C-c")
+    for name in ("over", "log"):
+        (person.directory / name).unlink()
 
 
 @tells("clear")

@@ -14,10 +14,13 @@ from deepagents.backends.handle import FileCalls
 from deepagents.errors import ToolFailure
 from deepagents.middleware._requests import Request, with_changes
 from deepagents.tools._command_events import CommandEvents, KnownCommand
+from deepagents.tools._fences import fence
 from deepagents.tools.background import COMMANDS_CHANNEL, find_commands, note_command
 
 _HEADER: Final = "[System notification about commands in the background. The user did not write this.]"
 _MOST_SHOWN: Final = 100
+_LAST_LINES: Final = 10
+_LAST_CHARACTERS: Final = 1_000
 
 
 async def follow_commands(state: Any, files: FileCalls, events: CommandEvents) -> None:
@@ -33,12 +36,14 @@ async def announce_ended(request: Request, files: FileCalls, events: CommandEven
         try:
             exit_code = (await events.look(files, command_id, known)).exit_code
             how = f"has ended with exit code {exit_code}; read_command shows the rest of its output"
+            printed = "" if exit_code is None else await _last_lines(files, command_id, known["read"])
         except ToolFailure as failure:
             # An id that the backend does not know comes from a run of another process.
-            exit_code, how = -1, f"cannot be reached any more ({failure.text})"
+            exit_code, how, printed = -1, f"cannot be reached any more ({failure.text})", ""
         if exit_code is not None:
             note_command(command_id, {**known, "ended": True})
             lines.append(f"{command_id} (`{truncate(known['command'], _MOST_SHOWN)}`) {how}.")
+            lines += [printed] if printed else []
     await follow_commands(request.state, files, events)
     if not lines:
         return request
@@ -47,6 +52,13 @@ async def announce_ended(request: Request, files: FileCalls, events: CommandEven
     )
     write_channel("messages", [message])
     return with_changes(request, messages=[*request.messages, message])
+
+
+async def _last_lines(files: FileCalls, command_id: str, read: int) -> str:
+    """Return the end of what a model has not read yet of a command, set apart as data."""
+    output = (await files.poll_command(command_id, read)).output
+    last = "\n".join(output.rstrip("\n").split("\n")[-_LAST_LINES:])[-_LAST_CHARACTERS:]
+    return fence("last_lines", last, whence=f"was printed by {command_id}") if last.strip() else ""
 
 
 def _running(state: Any) -> list[tuple[str, KnownCommand]]:

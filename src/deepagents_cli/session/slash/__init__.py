@@ -12,14 +12,21 @@ from deepagents_cli.project.commands import FileCommand
 from deepagents_cli.protocol import Invoke, Result, Save
 from deepagents_cli.session.agents import expand_command
 from deepagents_cli.session.conversation import Conversation
-from deepagents_cli.session.slash import project, sessions, undo, usage
+from deepagents_cli.session.slash import background, project, sessions, undo, usage
 from deepagents_cli.session.slash.parts import SlashCommand
 from deepagents_cli.text import one_line
 
 logger = logging.getLogger(__name__)
 
 COMMANDS: Mapping[str, SlashCommand] = {
-    each.name: each for each in (*sessions.COMMANDS, *undo.COMMANDS, *usage.COMMANDS, *project.COMMANDS)
+    each.name: each
+    for each in (
+        *sessions.COMMANDS,
+        *undo.COMMANDS,
+        *background.COMMANDS,
+        *usage.COMMANDS,
+        *project.COMMANDS,
+    )
 }
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from deepagents_cli.text import cut
+from deepagents_cli.text import cut, short_time
 from deepagents_cli.views.chat.chat import Chat
 from deepagents_cli.views.chat.render import Renderer
-from deepagents_cli.views.chat.status import short_time
 from deepagents_cli.views.chat.theme import Look
 from deepagents_cli.views.chat.transcript import Block, Call, Transcript
 

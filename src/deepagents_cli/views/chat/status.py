@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from deepagents_cli.protocol import Ready, Status
-from deepagents_cli.text import one_line
+from deepagents_cli.text import one_line, short_time
 
 
 def describe_session(ready: Ready) -> list[str]:
@@ -45,16 +45,6 @@ def status_line(parts: Sequence[tuple[int, str]], width: int, dot: str) -> str:
     while len(kept) > 1 and _width(kept, dot) > width:
         kept.remove(max(kept, key=lambda part: part[0]))
     return f" {dot} ".join(text for _, text in kept)
-
-
-def short_time(seconds: float) -> str:
-    """Write a time in at most two units."""
-    whole = int(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
 
 
 def short_number(number: int) -> str:

@@ -111,6 +111,8 @@ class Transcript:
     _written: str = ""
     _background: dict[str, str] = field(default_factory=dict[str, str])
     """The calls that have started commands in the background, in one line each."""
+    _ended: set[str] = field(default_factory=set[str])
+    """The commands in the background whose end was shown: it may be known before the next turn."""
     _stopped: set[str] = field(default_factory=set[str])
     """The calls that were shown as stopped; what the model is told about them later is for the model."""
     _failure: str = ""
@@ -242,6 +244,9 @@ class Transcript:
 
     def _command_ended(self, event: events.CommandEnded) -> None:
         self._end_output(self.background.pop(event.command_id, None))
+        if event.command_id in self._ended:
+            return
+        self._ended.add(event.command_id)
         text = f"{event.command_id} {event.command}\nended with exit code {event.exit_code}"
         self.add("failed_call" if event.exit_code else "call", text, event.agent)
 
