@@ -91,7 +91,7 @@ class Wakes:
 
     Args:
         most: how often in a row without a word of the person.
-        is_working: whether a turn is under way, in which the model is told by itself.
+        is_working: whether a turn is under way, in which the model reads of it by itself.
         is_asking: whether the person is asked something.
         wake: begins a turn, in which the model reads how the command has ended.
         show: takes the end of a command, and whether the agent is left asleep.
@@ -115,7 +115,7 @@ class Wakes:
         self._task: Task[None] | None = None
 
     def hear(self) -> None:
-        """Note that the person has said something."""
+        """Note a word of the person."""
         self._left = self._most
 
     def watch(self, running: Mapping[str, Mapping[str, Any]], *, wakes: bool) -> None:
@@ -141,7 +141,7 @@ class Wakes:
                 try:
                     status = await self._background.read(number, _ONLY_THE_END)
                 except CommandError:
-                    # One of an earlier process; the model is told with the next message.
+                    # One of an earlier process; the model reads so with the next message.
                     del running[number]
                     continue
                 if status.exit_code is not None:

@@ -138,9 +138,11 @@ class Conversation:
 
     async def reread(self) -> None:
         """Take the thread as it is now: it has gone back or forth."""
-        messages = messages_in(await self.driver.read())
-        await self.workplace.usage.open(self.thread, last_context(messages))
+        state = await self.driver.read()
+        await self.workplace.usage.open(self.thread, last_context(messages_in(state)))
         self.say_status()
+        # What it now knows of no longer, is not to wake it.
+        self._watch(state, "done")
 
     def take(self, message: protocol.AtOnce) -> None:
         """Take what is done at once, also while the agent works."""
