@@ -49,7 +49,7 @@ HIDDEN: Final = (
     "or git with what it shall change; a person is asked about that. For hooks and settings of git, name "
     ".git/hooks or .git/config in it, or call `git config`."
 )
-_FREER: Final[Sequence[Mode]] = ("plan", "ask", "auto", "full")
+FREER: Final[Sequence[Mode]] = ("plan", "ask", "auto", "full")
 _DECISIONS: Final = ("approve", "edit", "reject", "respond")
 
 
@@ -211,7 +211,7 @@ class Policy(Reach):
         return is_of_server(tool) if spec is None else _is_valid(spec, args)
 
     def _decide(self, tool: str, args: Mapping[str, Any], seen: _Seen) -> tuple[Verdict, Facts]:
-        mode: Mode = min((self.mode, seen.most), key=_FREER.index)
+        mode: Mode = min((self.mode, seen.most), key=FREER.index)
         spec = self.specs.get(tool)
         if spec and spec.effect == "run" and isinstance(command := args.get("command"), str):
             # A command keeps the rights of the mode in which it was let through.

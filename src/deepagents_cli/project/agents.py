@@ -61,6 +61,8 @@ class FileAgent:
     """Patterns of the tools of MCP servers that it has."""
     commands: tuple[str, ...] = ()
     """What its commands begin with, such as `git diff:*`, or are; where this is empty, all."""
+    worktree: bool = False
+    """Whether each call of it works in a tree of its own, whose changes are merged back at its end."""
 
     @property
     def needs_trust(self) -> bool:
@@ -203,7 +205,14 @@ def _parse(file: MarkdownFile) -> tuple[FileAgent, list[str]]:
         mode=_MODES.get(mode, "ask"),
         servers=servers if mode != "plan" else _patterns_in(tools),
         commands=commands_in(tools),
+        worktree=_is_true(file.text("worktree"), problems),
     ), problems
+
+
+def _is_true(given: str, problems: list[str]) -> bool:
+    if given not in ("", "true", "false"):
+        problems.append(f"its worktree {given!r} is not used: write true or false")
+    return given == "true"
 
 
 def _patterns_in(tools: object) -> tuple[str, ...]:

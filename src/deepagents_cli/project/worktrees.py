@@ -184,6 +184,24 @@ def remove_worktree(worktree: Worktree, held: Contents, *, with_changes: bool) -
     return not _ask(worktree.main, "branch", "--quiet", "--delete", held.branch).returncode
 
 
+def list_files(directory: Path) -> list[str]:
+    """Return the files of a directory that git tracks or would track; nothing without a repository."""
+    if not any(os.path.lexists(each / ".git") for each in (directory, *directory.parents)):
+        return []
+    found = _ask(directory, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate")
+    listed = _lines(found.stdout) if not found.returncode else []
+    # A submodule is one entry, and what was removed is still in the index.
+    return [each for each in listed if (directory / each).is_symlink() or (directory / each).is_file()]
+
+
+def list_ignored(directory: Path, paths: Sequence[str]) -> set[str]:
+    """Return which of these paths git ignores in a directory; none where it is in no repository."""
+    if not paths or not any(os.path.lexists(each / ".git") for each in (directory, *directory.parents)):
+        return set()
+    given = "".join(f"{each}\0" for each in paths)
+    return {*_lines(_ask(directory, "check-ignore", "-z", "--stdin", given=given).stdout)}
+
+
 def branch_of(worktree: Worktree) -> str:
     """Return the branch of a worktree, `""` on none."""
     kind, colon, name = _read(worktree.git / "HEAD").partition("ref: refs/heads/")
@@ -231,7 +249,9 @@ def _lines(status: str) -> list[str]:
     return [each for each in status.split("\0") if each]
 
 
-def _ask(place: Path, *arguments: str, git: Path | None = None) -> subprocess.CompletedProcess[str]:
+def _ask(
+    place: Path, *arguments: str, git: Path | None = None, given: str = ""
+) -> subprocess.CompletedProcess[str]:
     """Run git outside of the sandbox, without the programs that the configuration of a repository names.
 
     Those of the person's own configuration run, such as the filter of git-lfs.
@@ -246,7 +266,7 @@ def _ask(place: Path, *arguments: str, git: Path | None = None) -> subprocess.Co
     )
     own = [each.split("\t", 1) for each in listed.stdout.splitlines() if "\t" in each]
     off = [(key, "false" if key.endswith(".required") else "") for scope, key in own if scope in _OWN_SCOPES]
-    return _run(program, place, where, arguments, off)
+    return _run(program, place, where, arguments, off, given)
 
 
 def _run(
@@ -255,6 +275,7 @@ def _run(
     where: Sequence[str],
     arguments: Sequence[str],
     off: Sequence[tuple[str, str]],
+    given: str = "",
 ) -> subprocess.CompletedProcess[str]:
     settings = [("core.hooksPath", os.devnull), ("core.fsmonitor", "false"), *off]
     kept = {each: os.environ[each] for each in ("HOME", "XDG_CONFIG_HOME") if each in os.environ}
@@ -282,7 +303,7 @@ def _run(
             (program, *where, *arguments),
             cwd=place, env=environment, timeout=_SECONDS, check=False, text=True,
             encoding="utf-8", errors="surrogateescape",
-            stdin=subprocess.DEVNULL, capture_output=True,
+            input=given, capture_output=True,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
         raise CommandError(f"git does not run: {error}") from error

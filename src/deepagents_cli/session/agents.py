@@ -21,7 +21,7 @@ from deepagents.backends.filesystem import FilesystemBackend
 from deepagents.errors import ConfigError, UnknownModel
 from deepagents.limits import Limits
 from deepagents.mcp import MCPServers
-from deepagents.middleware.subagents import GENERAL_PURPOSE_SUBAGENT, SubAgent
+from deepagents.middleware.subagents import GENERAL_PURPOSE_SUBAGENT, CompiledSubAgent, SubAgent
 from deepagents.models import default_model, resolve_model
 from deepagents.models.prices import price_of_model
 from deepagents.models.traits import is_served_here, model_identifier, model_provider
@@ -269,6 +269,7 @@ def make_agent(
     around_calls: Sequence[AgentMiddleware[Any, Any, Any]] = (),
     mcp: MCPServers | None = None,
     history: FileHistory | None = None,
+    in_trees: Sequence[CompiledSubAgent] = (),
 ) -> Any:
     """Create the agent; it and its subagents stop at the calls that the policy decides about.
 
@@ -296,9 +297,8 @@ def make_agent(
         hooks = Hooks(setup.settings.hooks, setup.project, partial(find_shell, policy), notify)
         around.append(ToolHooks(hooks))
         at_end += [TurnHooks(hooks)] if hooks.of("end_of_turn") else []
-    subagents, notices = make_subagents(
-        setup.agents.values() if setup else (), model, around, policy.interrupt_on
-    )
+    plain = [each for each in setup.agents.values() if not each.worktree] if setup else ()
+    subagents, notices = make_subagents(plain, model, around, policy.interrupt_on)
     for notice in notices:
         notify(notice)
     if around:
@@ -311,7 +311,7 @@ def make_agent(
         tools=_web_tools(policy, model, subagents, setup.settings if setup else NOTHING_SET, notify),
         middleware=[*middleware, *around, *at_end, *([FitAnswer(schema)] if schema else [])],
         response_format=schema,
-        subagents=subagents,
+        subagents=[*subagents, *in_trees],
         backend=backend,
         system_prompt="\n\n".join(filter(None, parts)) or None,
         memory=show_reached(memory) if project else None,

@@ -22,6 +22,7 @@ from deepagents.errors import UnknownModel
 from deepagents.limits import Limits
 from deepagents.middleware import EditCheckMiddleware
 from deepagents.middleware.finish_check import FinishCheckMiddleware
+from deepagents.middleware.subagents import CompiledSubAgent
 from deepagents.undo import FileHistory
 from deepagents_cli.approval.backends import AskedShell
 from deepagents_cli.approval.policy import Policy
@@ -55,6 +56,7 @@ from deepagents_cli.session.record import Record
 from deepagents_cli.session.repository import Repository
 from deepagents_cli.session.servers import Servers
 from deepagents_cli.session.sessions import Sessions
+from deepagents_cli.session.trees import TreeAgents
 from deepagents_cli.session.usage import UsageCounter
 
 _NO_MODEL: Final = "no model"
@@ -235,8 +237,22 @@ class Workplace:
             around_calls=around_calls,
             schema=schema,
             mcp=self.servers.opened,
+            in_trees=self._make_tree_agents(),
             history=self.history,
         )
+
+    def _make_tree_agents(self) -> list[CompiledSubAgent]:
+        # One that needs watching works where each of its changes is seen.
+        if is_local(self.model):
+            return []
+
+        def open_backend(path: Path) -> FilesystemBackend:
+            return choose_backend(Project(path, Path.home()), self.model, replace(self.access, shell=False))[
+                0
+            ]
+
+        agents = self.setup.agents.values()
+        return TreeAgents(self.policy, open_backend, self.notify).make(agents, self.project, self.model)
 
     def _take_effort(self, level: str) -> None:
         try:

@@ -1,0 +1,176 @@
+"""Merge what was changed in a copy of a directory back into it, path by path.
+
+`merge_entries` decides about three states of a path, and `put_entry` writes one.
+Nothing is reached through a link, and what is no longer as it was found stays.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from deepagents._text import merge3
+from deepagents.backends._bytes import is_binary, temporary_name, write_all
+from deepagents.backends._directory import Directory, open_directory
+from deepagents.backends.filesystem.pages import read_all
+
+_OURS: Final = "ours, of this merge: 5f0c1d3e"
+_THEIRS: Final = "theirs, of this merge: 5f0c1d3e"
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """A file: its bytes and its mode."""
+
+    content: bytes
+    mode: int
+
+
+@dataclass(frozen=True, slots=True)
+class LinkEntry:
+    """A symbolic link."""
+
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class OtherEntry:
+    """What is merged with nothing: a directory, a pipe, a device."""
+
+
+Entry: TypeAlias = FileEntry | LinkEntry | OtherEntry | None
+"""What is at a path; `None` where nothing is."""
+
+
+def merge_entries(base: Entry, ours: Entry, theirs: Entry) -> tuple[Entry, bool]:
+    """Return what both sides made of a path together, and whether that was possible; else it is `ours`.
+
+    Text is merged by lines, modes by themselves. Of a link, of bytes that are no text and of what one side
+    removed, one side alone may have changed it.
+    """
+    if theirs in (base, ours):
+        return ours, True
+    if ours == base:
+        return theirs, not isinstance(theirs, OtherEntry)
+    if not (isinstance(base, FileEntry) and isinstance(ours, FileEntry) and isinstance(theirs, FileEntry)):
+        return ours, False
+    mode = theirs.mode if ours.mode == base.mode else ours.mode
+    content = _merge_bytes(base.content, ours.content, theirs.content)
+    return (ours, False) if content is None else (FileEntry(content, mode), True)
+
+
+def _merge_bytes(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
+    if theirs in (base, ours):
+        return ours
+    if ours == base:
+        return theirs
+    if any(map(is_binary, (base, ours, theirs))):
+        return None
+    try:
+        merged = merge3(base.decode(), ours.decode(), theirs.decode(), (_OURS, _THEIRS))
+    except UnicodeDecodeError:
+        return None
+    return None if _OURS in merged or _THEIRS in merged else merged.encode()
+
+
+def read_entry(root: Path, path: str) -> Entry:
+    """Return what is at a path below a directory; nothing behind a link counts as there."""
+    *parents, name = path.split("/")
+    try:
+        with _open(root, parents) as directory:
+            return _read(directory, name)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def put_entry(root: Path, path: str, entry: Entry, *, found: Entry) -> bool:
+    """Put an entry at a path in one step, if it is still as it was found; return whether it was.
+
+    Directories are made where they are missing; one that a removal leaves empty is removed.
+
+    Raises:
+        OSError: where it cannot be written; nothing has changed then.
+    """
+    *parents, name = path.split("/")
+    try:
+        with _open(root, parents, makes=entry is not None) as directory:
+            if _read(directory, name) != found:
+                return False
+            if entry is None:
+                directory.unlink(name)
+            else:
+                _replace(directory, name, entry)
+            directory.sync()
+    except NotADirectoryError:
+        return False
+    if entry is None:
+        _remove_empty(root, parents)
+    return True
+
+
+def _replace(directory: Directory, name: str, entry: Entry) -> None:
+    temporary = temporary_name()
+    try:
+        if isinstance(entry, LinkEntry):
+            directory.symlink(entry.target, temporary)
+        elif isinstance(entry, FileEntry):
+            fd = directory.open(temporary, _NEW, 0o600)
+            try:
+                write_all(fd, entry.content)
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+            directory.chmod(temporary, entry.mode)
+        directory.rename(temporary, name)
+    except OSError:
+        with suppress(OSError):
+            directory.unlink(temporary)
+        raise
+
+
+def _read(directory: Directory, name: str) -> Entry:
+    try:
+        about = directory.stat(name)
+    except FileNotFoundError:
+        return None
+    if stat.S_ISLNK(about.st_mode):
+        return LinkEntry(directory.readlink(name) or "")
+    if not stat.S_ISREG(about.st_mode):
+        return OtherEntry()
+    fd = directory.open(name)
+    try:
+        return FileEntry(read_all(fd), about.st_mode & 0o777)
+    finally:
+        os.close(fd)
+
+
+@contextmanager
+def _open(root: Path, parts: Sequence[str], *, makes: bool = False) -> Generator[Directory]:
+    with ExitStack() as stack:
+        directory = stack.enter_context(open_directory(root))
+        for name in parts:
+            directory = _enter(directory, name, makes=makes)
+            stack.callback(directory.close)
+        yield directory
+
+
+def _enter(directory: Directory, name: str, *, makes: bool) -> Directory:
+    if makes:
+        with suppress(FileExistsError):
+            directory.mkdir(name)
+    return directory.child(name)
+
+
+def _remove_empty(root: Path, parts: Sequence[str]) -> None:
+    for count in range(len(parts), 0, -1):
+        try:
+            with _open(root, parts[: count - 1]) as above:
+                above.rmdir(parts[count - 1])
+        except OSError:
+            return
