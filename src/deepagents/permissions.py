@@ -23,6 +23,8 @@ from deepagents.errors import ConfigError
 FilesystemOperation: TypeAlias = Literal["read", "write"]
 Mode: TypeAlias = Literal["allow", "deny", "interrupt"]
 
+_LONG: Final = 500
+"""Characters of a pattern, as a regular expression, from which on it is tested apart from the others."""
 # Their usual file systems take `/Secrets` and `/secrets` for one name, so rules must as well.
 _BLIND_TO_CASE: Final = sys.platform in ("darwin", "win32")
 _SEPARATOR = re.compile(r"[/\\]")
@@ -86,7 +88,7 @@ class Rules:
         }
         patterns = {text: _compile(text, fold).glob for rule in self.given for text in rule.paths}
         self._globs = [*patterns.values()]
-        self._tests: dict[str, Callable[[str], object]] = {}
+        self._tests: dict[str, Sequence[Callable[[str], object]]] = {}
         restricting = [rule for rule in self.given if rule.mode != "allow"]
         self._restricting: dict[str | None, frozenset[int]] = {
             operation: frozenset(
@@ -101,11 +103,14 @@ class Rules:
     def _places(self) -> Places:
         return Places(self._globs)
 
-    def _may_match(self, operation: FilesystemOperation, name: str) -> object:
+    def _may_match(self, operation: FilesystemOperation, name: str) -> bool:
         # At the first path: many agents change nothing before their first answer, and this takes long.
         if operation not in self._tests:
-            self._tests[operation] = _any_of(self._compiled[operation])
-        return self._tests[operation](name)
+            every = [each.glob.expression for _, patterns in self._compiled[operation] for each in patterns]
+            short = "|".join(f"(?:{each})" for each in every if len(each) < _LONG)
+            long = (each for each in every if len(each) >= _LONG)
+            self._tests[operation] = [_test(each) for each in (short, *long) if each]
+        return any(test(name) for test in self._tests[operation])
 
     def __bool__(self) -> bool:
         return bool(self.given)
@@ -327,13 +332,13 @@ class _Pattern(NamedTuple):
         )
 
 
-def _any_of(rules: Sequence[tuple[Mode, Sequence[_Pattern]]]) -> Callable[[str], object]:
-    """Return one fast test of whether any pattern matches a name."""
-    expressions = [f"(?:{pattern.glob.expression})" for _, patterns in rules for pattern in patterns]
-    return re.compile("|".join(expressions), re.DOTALL).fullmatch
+# Kept, because agents are often made anew for each request with the same rules, and because most that is long
+# is for reading as well as for writing.
+@lru_cache(maxsize=1024)
+def _test(expression: str) -> Callable[[str], object]:
+    return re.compile(expression, re.DOTALL).fullmatch
 
 
-# Kept, because agents are often made anew for each request with the same rules.
 @lru_cache(maxsize=1024)
 def _compile(text: str, fold: bool) -> _Pattern:
     bare = text
