@@ -18,5 +18,9 @@ served: Any = import_module("tests.server.serving")
 load: Any = import_module("deepagents_server.graphs")
 for place in served.GRAPHS.values():
     load.load_object(place, Path())
+# The patterns of what is guarded are compiled at the first path.
+guarded: Any = import_module("deepagents_cli.approval.guarded")
+for writes in (False, True):
+    guarded.kind_of("/notes.md", writes=writes)
 gc.freeze()
 gc.enable()

@@ -24,12 +24,25 @@ PRELOADED = (
     "deepagents_server.serve",
     "deepagents.testing",
     "langchain_openai",
+    # What its client imports for the first request.
+    "anyio._backends._asyncio",
+    "httpcore2",
+    "openai.resources.chat.chat",
+    "truststore",
     "langgraph.checkpoint.postgres",
     "langgraph.checkpoint.sqlite",
     "dbos._sys_db_sqlite",
     "uvicorn.protocols.websockets.websockets_sansio_impl",
+    # What is looked up late: for a command, a connection, an answer, a language in it.
+    "langchain_core.messages.block_translators.langchain_v0",
+    "langchain_core.tracers.stdout",
+    "prompt_toolkit.key_binding.bindings.search",
+    "pygments.lexers.javascript",
+    "pygments.lexers.sql",
+    "uvicorn.lifespan.off",
     # The workers of conversations come from a module of fixtures.
-    "pytest",
+    "tests.cli.session.conftest",
+    "tests.cli.views.chat.start",
 )
 FORKING = get_context("forkserver")
 # The first imports the others with less work. It is not found where a test has left the project's directory.
