@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 import pytest
@@ -115,7 +116,7 @@ def test_a_first_change_before_the_check_has_looked_shows_what_the_changed_file_
 @pytest.mark.parametrize(
     ("command", "why"),
     [
-        ("sleep 1000", "it ended with exit code 124: Error: Command timed out after 1 seconds"),
+        ("sleep 1000", "it ended with exit code 124: Error: Command timed out after 2 seconds"),
         ("yes 'a.txt:1:1: error: flood'", "it printed more than 90,000 bytes"),
         ("sh -c 'kill -9 $$'", "it ended with exit code 137"),
         ("kill -9 $$", "it ended with exit code"),
@@ -126,7 +127,10 @@ def test_a_first_change_before_the_check_has_looked_shows_what_the_changed_file_
 def test_a_broken_check_is_named_once_and_off_for_the_turn(
     tmp_path: Path, call_mode: CallMode, command: str, why: str
 ) -> None:
-    work = Work(tmp_path, call_mode, broken=EditCheck(f"echo run >> runs; {command}", seconds=1), words=BAD)
+    seconds = 2 if "sleep" in command else 60
+    work = Work(
+        tmp_path, call_mode, broken=EditCheck(f"echo run >> runs; {command}", seconds=seconds), words=BAD
+    )
 
     shown = work.turn(LOOK, write("/a.txt", "bad\n"), LOOK, write("/b.txt", "bad\n"), LOOK, "Done.")
 
@@ -140,6 +144,22 @@ def test_a_broken_check_is_named_once_and_off_for_the_turn(
     assert work.turn(LOOK, "Done.", text="More.") == []
     assert (tmp_path / "runs").read_text() == "run\nrun\n"
     assert [why in each for each in work.warned] == [True]
+
+
+def test_no_step_waits_for_a_check_that_hangs_and_the_end_of_the_turn_ends_it(
+    tmp_path: Path, call_mode: CallMode
+) -> None:
+    work = Work(tmp_path, call_mode, hanging=EditCheck("echo $$ >> pids; exec sleep 1000", seconds=900))
+    steps = [write(f"/{each}.txt", "text") for each in range(5)]
+
+    begun = monotonic()
+    with ScriptedModel(*steps, "Done.") as model:
+        work.run(model, {"messages": [HumanMessage("Go on.")]})
+
+    assert monotonic() - begun < 60
+    assert work.shown() == []
+    ended = [work.backend.poll_command(f"command-{each}", wait=60).exit_code for each in (1, 2)]
+    assert None not in ended
 
 
 def test_a_check_whose_program_is_not_there_is_no_news_for_the_model(
@@ -279,7 +299,7 @@ def test_a_check_that_a_change_made_worthless_is_ended(work: Work) -> None:
 
     def write_meanwhile(_: Asked) -> AIMessage:
         while len((work.directory / "begun").read_text().split()) < 2:
-            pass
+            sleep(0.01)
         return write("/b.txt", "bad\n")
 
     script = [*map(work.thinks, (LOOK, write("/a.txt", "good\n"))), write_meanwhile]
@@ -374,10 +394,10 @@ def test_undo_takes_an_edit_back_with_what_the_formatter_did(formatted: Work, tm
 
 
 def test_a_formatter_that_hangs_is_ended_and_off_for_the_turn(formatted: Work) -> None:
-    formatted.checks["format"] = EditCheck("echo x >> runs; sleep 1000; {files}", formats=True, seconds=1)
+    formatted.checks["format"] = EditCheck("echo x >> runs; sleep 1000; {files}", formats=True, seconds=2)
     formatted.turn(write("/a.py", "x = 1\n"), write("/b.py", "x = 1\n"), "Done.")
     assert (formatted.directory / "runs").read_text() == "x\n"
-    assert "it took longer than 1 seconds" in formatted.warned[0]
+    assert "it took longer than 2 seconds" in formatted.warned[0]
     assert "format is off for now" in formatted.shown()[0]
 
 

@@ -121,6 +121,8 @@ def _sent_back_line(data: object) -> str | None:
             return f"graded: {_words(result)}"
         case {"type": "finish_check", "why": str(why)}:
             return f"asked whether this is the end: {one_line(why)}"
+        case {"type": "edit_checks", "new": str(new)}:
+            return f"checked after the edit: {one_line(new)}"
         case _:
             return None
 

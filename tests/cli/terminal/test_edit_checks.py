@@ -50,7 +50,8 @@ def test_an_import_that_nothing_uses_is_shown_to_the_model_and_mended(person: Pe
     wrong = call("write_file", file_path="new.py", content="import sys\n")
     person.asks("Write new.py.", call("ls", path="."), wrong, *[work] * 100)
 
-    person.sees("^It is mended.")
+    shown = person.sees("^It is mended.")
+    assert "checked after the edit: ruff: 1 new" in shown
     assert mended[0].endswith("  new.py:1:8: F401 [*] `sys` imported but unused")
     assert "old.py" not in mended[0]
     assert (person.directory / "new.py").read_text() == "print(1)\n"

@@ -24,7 +24,7 @@ from deepagents.middleware._base import BaseMiddleware, inner
 from deepagents.middleware._history import ends_at_limit
 from deepagents.middleware._requests import Request, Response, ToolResult, with_changes
 from deepagents.middleware.edit_checks.commands import GRACE, EditCheck
-from deepagents.middleware.edit_checks.turn import Turn
+from deepagents.middleware.edit_checks.turn import News, Turn
 from deepagents.permissions import Rules
 from deepagents.tools import ToolSpec
 from deepagents.tools._tool import SpecTool
@@ -172,7 +172,7 @@ class EditCheckMiddleware(BaseMiddleware):
         await turn.start(self._commands(request.runtime))
         if news is None:
             return await inner(handler, request)
-        message = _message(news.text)
+        message = _make_message(news, request.runtime)
         # If the call fails, the message is taken back, and a resumed run shows it.
         with writes_undone_on_failure():
             write_channel("messages", [message])
@@ -262,10 +262,10 @@ class EditCheckMiddleware(BaseMiddleware):
         if turn and turn.has_changes and turn.sent_back < _MOST_SENT_BACK and not ends_at_limit(messages):
             await turn.settle(self.patience)
             news = turn.find_news(self._shown(runtime))
-            if news and news.complains:
+            if news and news.summary:
                 turn.sent_back += 1
                 news.keep()
-                return {"messages": [_message(news.text)], "jump_to": "model"}
+                return {"messages": [_make_message(news, runtime)], "jump_to": "model"}
         self._close_turn(state)
         return None
 
@@ -282,8 +282,10 @@ def _may_change(spec: ToolSpec) -> bool:
     )
 
 
-def _message(text: str) -> HumanMessage:
-    return HumanMessage(text, id=str(uuid4()), additional_kwargs={"lc_source": _SOURCE})
+def _make_message(news: News, runtime: Any) -> HumanMessage:
+    if news.summary:
+        runtime.stream_writer({"type": _SOURCE, "new": news.summary})
+    return HumanMessage(news.text, id=str(uuid4()), additional_kwargs={"lc_source": _SOURCE})
 
 
 def _with_line(result: ToolMessage, line: str) -> ToolMessage:

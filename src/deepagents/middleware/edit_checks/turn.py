@@ -36,10 +36,10 @@ class _Progress:
 
 @dataclass(slots=True)
 class News:
-    """What the model is to read, and what is known once it has."""
+    """What the model is to read, a summary for people, and what keeps that it was read."""
 
     text: str
-    complains: bool
+    summary: str
     keep: Callable[[], None]
 
 
@@ -150,7 +150,8 @@ class Turn:
         if not lines:
             keep()
             return None
-        return News("\n".join([_HEADER, *lines]), any(fresh.values()), keep)
+        summary = ", ".join(f"{name}: {len(new)} new" for name, new in fresh.items() if new)
+        return News("\n".join([_HEADER, *lines]), summary, keep)
 
     def _describe(self, fresh: Mapping[str, Sequence[Complaint]]) -> Iterable[str]:
         left = _MOST_LINES
