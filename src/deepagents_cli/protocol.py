@@ -281,7 +281,10 @@ class Whole(Value):
 
 
 class Status(Value):
-    """Tell what the status line shows; `context` is the share of the window that `in_context` tokens fill."""
+    """Tell what the status line shows; `context` is the share of the window that `in_context` tokens fill.
+
+    `own` is a line of the person's own, which may hold colours.
+    """
 
     model: str
     mode: Mode
@@ -291,6 +294,7 @@ class Status(Value):
     input_tokens: int = 0
     output_tokens: int = 0
     cost: float | None = None
+    own: str = ""
 
 
 class Notice(Value):

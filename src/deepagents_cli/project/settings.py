@@ -60,6 +60,7 @@ class Settings:
     plain: bool = False
     wakes: int = 3
     reasoning: str = "folded"
+    status_line: str | None = None
     notify: str = "bell"
     editor: str | None = None
     network: tuple[str, ...] = ()
@@ -352,6 +353,7 @@ KEYS: Final[Mapping[str, _Key]] = {
     "mode": _Key(partial(_one_of, choices=MODES), "yes"),
     "theme": _Key(partial(_one_of, choices=THEMES), "never"),
     "plain": _Key(_flag, "never"),
+    "status_line": _Key(_text, "trusted"),
     "notify": _Key(partial(_one_of, choices=NOTIFY), "never"),
     "wakes": _Key(partial(_measure, read=read_number), "never"),
     "reasoning": _Key(partial(_one_of, choices=REASONING), "never"),

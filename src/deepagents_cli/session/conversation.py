@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 
 from langchain_core.messages import AIMessage, BaseMessage
 
+from deepagents import __version__
 from deepagents.events import (
     ApprovalRequest,
     CacheBroken,
@@ -19,7 +20,7 @@ from deepagents.events import (
     ToolFinished,
     Usage,
 )
-from deepagents.models.traits import input_window
+from deepagents.models.traits import input_window, model_identifier
 from deepagents.tools.background import COMMANDS_CHANNEL
 from deepagents_cli import protocol
 from deepagents_cli.diffs import name_in
@@ -213,18 +214,43 @@ class Conversation:
         tokens, cost = sum_used(place.usage.used)
         window = input_window(place.model)
         in_context = place.usage.in_context
-        self.say(
-            protocol.Status(
-                model=f"{place.label} ({place.effort})" if place.effort else place.label,
-                mode=self.mode,
-                branch=place.project.branch(),
-                context=min(in_context / window, 1.0) if window and in_context else None,
-                in_context=in_context,
-                input_tokens=tokens.input,
-                output_tokens=tokens.output,
-                cost=cost,
-            )
+        status = protocol.Status(
+            model=f"{place.label} ({place.effort})" if place.effort else place.label,
+            mode=self.mode,
+            branch=place.project.branch(),
+            context=min(in_context / window, 1.0) if window and in_context else None,
+            in_context=in_context,
+            input_tokens=tokens.input,
+            output_tokens=tokens.output,
+            cost=cost,
+            own=place.own_line.text if place.own_line else "",
         )
+        self.say(status)
+        if place.own_line is not None:
+            place.own_line.see(self._facts(status, window))
+
+    def _facts(self, status: protocol.Status, window: int | None) -> dict[str, Any]:
+        """Return what the command of a status line gets, in the names of Claude Code where it has them."""
+        place = self.workplace
+        directory = str(place.directory)
+        return {
+            "session_id": self.thread,
+            "session_name": self.name,
+            "cwd": directory,
+            "workspace": {"current_dir": directory, "project_dir": str(place.project.root)},
+            "model": {"id": model_identifier(place.model) or place.label, "display_name": place.label},
+            "effort": {"level": place.effort},
+            "mode": status.mode,
+            "branch": status.branch,
+            "version": __version__,
+            "cost": {"total_cost_usd": status.cost},
+            "context_window": {
+                "total_input_tokens": status.input_tokens,
+                "total_output_tokens": status.output_tokens,
+                "context_window_size": window,
+                "used_percentage": None if status.context is None else round(100 * status.context),
+            },
+        }
 
     async def _send(self, message: protocol.Send) -> None:
         text = message.text

@@ -8,6 +8,7 @@ from asyncio import Task, create_task, to_thread
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,6 +41,7 @@ from deepagents_cli.session.access import Access, limits_of
 from deepagents_cli.session.agents import (
     choose_backend,
     choose_model,
+    find_shell,
     is_local,
     make_agent,
     make_policy,
@@ -51,6 +53,7 @@ from deepagents_cli.session.driver import open_saver
 from deepagents_cli.session.edit_checks import make_edit_checks
 from deepagents_cli.session.editor import Editor
 from deepagents_cli.session.effort import set_effort
+from deepagents_cli.session.own_line import OwnLine
 from deepagents_cli.session.proposal import Proposal
 from deepagents_cli.session.record import Record
 from deepagents_cli.session.repository import Repository
@@ -91,6 +94,8 @@ class Workplace:
         self.history = FileHistory(undo_dir())
         self.usage = UsageCounter(self.record, changed)
         self.repository = Repository()
+        self.own_line: OwnLine | None = None
+        self._changed = changed
         self.proposed: dict[str, Proposal] = {}
         """The files that were shown before they are written."""
         self.notices: list[str] = []
@@ -128,6 +133,10 @@ class Workplace:
         self.effort = self.options.effort
         if self.effort and not isinstance(self.model, NoModel):
             self.choose_effort(self.effort)
+        # An editor has no place for it, and a task ends at once.
+        if settings.status_line and not (self._checks_end or self.editor):
+            find = partial(find_shell, self.policy)
+            self.own_line = OwnLine(settings.status_line, find, self._changed, self.notify)
         self._edit_checks = make_edit_checks(
             self.directory, settings, self.policy, self.access, self.notify, waits=self._checks_end
         )
@@ -162,6 +171,8 @@ class Workplace:
         await self.servers.close()
         await self.usage.finish()
         await self.repository.close()
+        if self.own_line is not None:
+            await self.own_line.close()
         self._resources.close()
         if self.saver is not None:
             await self.saver.conn.close()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.filters import Condition
-from prompt_toolkit.formatted_text import AnyFormattedText, StyleAndTextTuples
+from prompt_toolkit.formatted_text import ANSI, AnyFormattedText, StyleAndTextTuples
 from prompt_toolkit.layout import (
     BufferControl,
     ConditionalContainer,
@@ -29,6 +29,7 @@ from prompt_toolkit.layout.processors import (
 
 from deepagents_cli.views.chat.render import Renderer, fit
 from deepagents_cli.views.chat.status import status_line, status_parts
+from deepagents_cli.views.chat.transcript import Block
 
 if TYPE_CHECKING:
     from deepagents_cli.views.chat.chat import Chat
@@ -101,6 +102,10 @@ class View:
             ),
             self._shown(self._menu, lambda: bool(screen.input.complete_state)),
             Window(FormattedTextControl(self._status), height=1),
+            ConditionalContainer(
+                Window(FormattedTextControl(self._own), height=1),
+                Condition(lambda: bool(screen.talk.status and screen.talk.status.own)),
+            ),
         ]
         self.layout = Layout(HSplit(parts, align=VerticalAlign.TOP), focused_element=screen.input)
 
@@ -188,6 +193,11 @@ class View:
         parts: Sequence[tuple[int, str]] = status_parts(screen.talk.status, screen.talk.clock.worked)
         # Grey colours are black on black in some terminals.
         return [("dim", fit(status_line(parts, self._width, screen.renderer.look.dot), self._width))]
+
+    def _own(self) -> AnyFormattedText:
+        status = self._screen.talk.status
+        line = Block("preformatted", status.own) if status else None
+        return ANSI(self._screen.renderer.block(line)[0]) if line else ""
 
     @property
     def _width(self) -> int:

@@ -26,7 +26,7 @@ _TAKE_OSC_9: Final = frozenset(
 def take_focus(text: str) -> tuple[str, bool | None, str]:
     """Take out of what was typed whether the window has the focus, whenever the terminal says so.
 
-    Returns the rest, the focus (`None` where nothing was said), and the beginning of a report.
+    Returns the rest, the focus (`None` where there was no report), and the beginning of a report.
     """
     found = _FOCUS.findall(text)
     text = _FOCUS.sub("", text)
@@ -45,7 +45,7 @@ class Notifier:
         environment: Mapping[str, str] = os.environ,
     ) -> None:
         self.has_focus: bool | None = None
-        """Whether the window has the focus, where the terminal has said so."""
+        """Whether the window has the focus, where the terminal has reported it."""
         self._how = how
         self._place = place
         self._write = write
