@@ -1,12 +1,12 @@
 """Keep contents, the index of each root and the records of changes in one SQLite file, within bounds.
 
-Several processes may use it at once. Each holds a lock on a file of its own while it lives, by which others
-know whether a step that it noted is still under way.
+Several processes may use it at once, and know of each other whether a step that one noted is still under way.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import sqlite3
 import sys
@@ -14,16 +14,14 @@ import time
 import zlib
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from threading import RLock
 from typing import Any, Final, TypeAlias
 from uuid import uuid4
+from weakref import ref
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None
-
+from deepagents.undo.processes import IS_POSSIBLE, Processes
 from deepagents.undo.states import FILE, PathReading, State, key_of
 
 Rows: TypeAlias = list[Any]
@@ -31,7 +29,8 @@ _FILE: Final = "files.db"
 _VERSION: Final = 1
 _BUSY_SECONDS: Final = 30.0
 _AIR: Final = 1 << 16
-_DAY: Final = 86_400.0
+_HOUR: Final = 3_600.0
+_DAY: Final = 24 * _HOUR
 _SCHEMA: Final = """
 CREATE TABLE contents(id INTEGER PRIMARY KEY, digest BLOB UNIQUE NOT NULL, size INTEGER NOT NULL,
   data BLOB NOT NULL);
@@ -76,14 +75,15 @@ class Store:
 
     def __init__(self, directory: Path, max_bytes: int, max_age_days: float) -> None:
         self.directory = directory
-        self.process = uuid4().hex
+        self._processes = Processes(directory)
         self._most = max_bytes
         self._days = max_age_days
         self._lock = RLock()
         self._database: sqlite3.Connection | None = None
         self._depth = 0
-        self._held = -1
-        self._opened_by = 0
+        self._of_parent: sqlite3.Connection | None = None
+        self._next_drop = 0.0
+        self._is_watching_forks = False
         self._name = ""
         # Contents up to this one are dropped when nothing refers to them; those of a look that is under way
         # are not referred to yet.
@@ -94,6 +94,11 @@ class Store:
         """The name of this store, which the state of threads refers to."""
         with self._using():
             return self._name
+
+    @property
+    def process(self) -> str:
+        """The name by which others know this process."""
+        return self._processes.own
 
     # -- transactions
 
@@ -139,26 +144,31 @@ class Store:
         return StoreOff(f"the history of files in {self.directory} cannot be used: {error}")
 
     def _open(self) -> sqlite3.Connection:
-        # A forked child must not use the connection of its parent.
-        if self._database is not None and self._opened_by == os.getpid():
+        if self._database is not None:
             return self._database
-        if fcntl is None:
+        if not IS_POSSIBLE:
             raise StoreOff("a history of files needs Linux or macOS")
         # One that was there is another's: its mode stays, and what lies in it is closed to others by itself.
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._depth = 0
-        if self._held < 0 or self._opened_by != os.getpid():
-            self.process, self._opened_by = uuid4().hex, os.getpid()
-            (self.directory / "processes").mkdir(mode=0o700, exist_ok=True)
-            self._held = os.open(self._lock_file(self.process), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            fcntl.flock(self._held, fcntl.LOCK_EX)
+        self._processes.join()
+        if not self._is_watching_forks:
+            self._is_watching_forks = True
+            os.register_at_fork(after_in_child=partial(_begin_anew, ref(self)))
         try:
             self._database = self._connect()
         except BaseException:
-            self._let_go()
+            self._processes.leave()
             raise
         self._drop_old()
         return self._database
+
+    def begin_anew(self) -> None:
+        """Leave to its parent, in a forked child, what this process has inherited."""
+        self._processes.leave_to_parent()
+        # Not closed: that would roll back what the parent is writing.
+        self._of_parent, self._database = self._database, None
+        # Whoever held it is not in the child.
+        self._lock, self._depth, self._settled = RLock(), 0, sys.maxsize
 
     def _connect(self) -> sqlite3.Connection:
         os.close(os.open(self.directory / _FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
@@ -195,7 +205,7 @@ class Store:
     def close(self) -> None:
         """Let go of the file; the next use opens it again."""
         with self._lock:
-            if self._database is None or self._opened_by != os.getpid():
+            if self._database is None:
                 return
             is_at_work = False
             with contextlib.suppress(sqlite3.Error):
@@ -204,35 +214,13 @@ class Store:
             self._database = None
             # Others take a step for dead once this process has let go.
             if not is_at_work:
-                self._let_go()
-
-    def _let_go(self) -> None:
-        with contextlib.suppress(OSError):
-            self._lock_file(self.process).unlink()
-        os.close(self._held)
-        self._held = -1
+                self._processes.leave()
 
     # -- processes
 
-    def _lock_file(self, process: str) -> Path:
-        return self.directory / "processes" / f"{process}.lock"
-
     def is_alive(self, process: str) -> bool:
         """Return whether the process that wrote this name still runs."""
-        if process == self.process or fcntl is None:
-            return True
-        try:
-            fd = os.open(self._lock_file(process), os.O_RDWR | os.O_CLOEXEC)
-        except OSError:
-            return False
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._lock_file(process).unlink()
-            return False
-        except OSError:
-            return True
-        finally:
-            os.close(fd)
+        return self._processes.is_alive(process)
 
     # -- contents
 
@@ -295,6 +283,8 @@ class Store:
         """
         if self._depth:
             return
+        if time.monotonic() >= self._next_drop:
+            self._drop_old()
         # In the write-ahead file and in the other one, until the former is written back.
         needed = 2 * coming + _AIR
         if self.size() + needed <= self._most:
@@ -322,7 +312,8 @@ class Store:
         return bool(unused)
 
     def _drop_old(self) -> None:
-        """Drop what is too old, once a process."""
+        """Drop what is too old; it is looked for when the store is opened, and then once an hour."""
+        self._next_drop = time.monotonic() + _HOUR
         long_ago = time.time() - self._days * _DAY
         newest = "SELECT max(step) FROM seen WHERE path IS NOT NULL GROUP BY thread"
         old = self.read(f"SELECT id FROM seen WHERE at < ? AND step NOT IN ({newest}) ORDER BY id", long_ago)
@@ -331,6 +322,8 @@ class Store:
             self._drop_root(each[0])
         if old:
             self._drop(old)
+            with self._using() as database:
+                _vacuum(database)
 
     def _drop(self, rows: Sequence[Any]) -> None:
         with self.write() as database:
@@ -341,13 +334,25 @@ class Store:
                     [number],
                 )
                 database.execute("DELETE FROM seen WHERE id = ?", [number])
+            database.execute(
+                "DELETE FROM steps WHERE ended IS NOT NULL AND id NOT IN (SELECT step FROM seen)"
+            )
             database.execute(_REFERRED, [self._settled])
 
     def _drop_root(self, path: bytes) -> None:
         with self.write() as database:
             database.execute("DELETE FROM roots WHERE path = ?", [path])
             database.execute("DELETE FROM entries WHERE path >= ? AND path < ?", [path + b"/", path + b"0"])
+            # Nobody comes any more who would end what died there.
+            for number, process in self._find_steps_in(database, os.fsdecode(path)):
+                if not self.is_alive(process):
+                    database.execute("DELETE FROM steps WHERE id = ?", [number])
             database.execute(_REFERRED, [self._settled])
+
+    def _find_steps_in(self, database: sqlite3.Connection, root: str) -> list[tuple[int, str]]:
+        """Return the steps that may change nothing outside of a root, with their processes."""
+        rows = database.execute("SELECT id, process, places FROM steps WHERE ended IS NULL").fetchall()
+        return [(number, process) for number, process, places in rows if json.loads(places) == [root]]
 
     def forget(self, thread: str) -> None:
         """Drop all records of a thread, but what threads that were copied from it go on from."""
@@ -359,6 +364,11 @@ class Store:
             database.execute(_REFERRED, [self._settled])
         with self._using() as database:
             _vacuum(database)
+
+
+def _begin_anew(store: ref[Store]) -> None:
+    if found := store():
+        found.begin_anew()
 
 
 def _vacuum(database: sqlite3.Connection) -> None:

@@ -11,14 +11,13 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.channels.binop import BinaryOperatorAggregate
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple, get_checkpoint_id
 
-from deepagents._async import IOCall
+from deepagents._async import IOCall, in_thread
 from deepagents._state.schema import NOT_SHARED
 from deepagents.errors import UndoError
 from deepagents.undo.plans import Seen
 from deepagents.undo.store import Store
 
 KEY: Final = "file_history"
-_MOST_ANCESTORS: Final = 10_000
 
 
 class FileMark(TypedDict):
@@ -180,15 +179,18 @@ async def find_mark(saver: BaseCheckpointSaver[Any], found: CheckpointTuple, lin
     mark = mark_of(found, store)
     known = mark["seen"] if mark else 0
     marks = ", ".join("?" * len(line.members))
-    # An ancestor has a lower id, or it would be the newest of its thread.
     query = f"SELECT id, seen FROM checkpoints WHERE seen > ? AND id <= ? AND thread IN ({marks})"
-    threads = (thread for thread, _ in line.members)
-    later = dict(store.read(query, known, checkpoint_id(found), *threads))
-    at: CheckpointTuple | None = found
-    for _ in range(_MOST_ANCESTORS if later else 0):
-        if at is None or checkpoint_id(at) in later:
-            return later[checkpoint_id(at)] if at else known
-        at = await read_checkpoint(saver, at.parent_config) if at.parent_config else None
+    values = [known, checkpoint_id(found), *(thread for thread, _ in line.members)]
+    later = dict(await in_thread(lambda: store.read(query, *values)))
+    # Ids grow, so what is above the last of them is none of these; and to read a checkpoint costs.
+    first, at = min(later, default=""), found
+    while later and checkpoint_id(at) >= first:
+        if checkpoint_id(at) in later:
+            return later[checkpoint_id(at)]
+        above = await read_checkpoint(saver, at.parent_config) if at.parent_config else None
+        if above is None:
+            break
+        at = above
     return known
 
 
