@@ -228,9 +228,9 @@ class FileHistory:
             UndoError: where there is no such checkpoint, no checkpointer, or no history of this agent.
         """
         files = self._find(agent)
-        config = target.left if isinstance(target, RewindResult) else target
         # What went back without the conversation goes forth without it.
-        moved = target.moved if isinstance(target, RewindResult) else True
+        done = target if isinstance(target, RewindResult) else RewindResult(target, target, moved=True)
+        config = done.left
         with self._reporting():
             await self._recover(agent, config)
             found, head, thread = await self._read(agent, config)
@@ -242,9 +242,10 @@ class FileHistory:
                 threads.checkpoint_id(head),
                 threads.checkpoint_id(found),
                 threads.parent_id(found),
-                moved and (not is_head or threads.is_half_done(found)),
+                done.moved and (not is_head or threads.is_half_done(found)),
                 mark,
-                target.rewind if isinstance(target, RewindResult) else "",
+                done.rewind,
+                tuple(map(str, done.changed)),
             )
             return await in_thread(lambda: self._planner.plan(files, where, self))
 

@@ -106,6 +106,8 @@ class IndexWalk:
     changed: list[str] = field(default_factory=list[str])
     gone: set[str] = field(default_factory=set[str])
     old_rules: Ignores | None = None
+    lost: set[str] = field(default_factory=set[str])
+    """Directories in which git had its own, and has no more."""
     _seen: set[str] = field(default_factory=set[str])
     _closed: list[str] = field(default_factory=list[str])
     _bytes: int = 0
@@ -119,6 +121,7 @@ class IndexWalk:
         self.tree.has_git = self.tree.has_ignored = False
         if self.tree.generation is None:
             self.tree.ignores = read_above(self.tree.root)
+        tops = set(self.tree.ignores.tops)
         with reaching() as reach:
             # The name of the root itself is not part of the tree: whoever removes it removes what is in it.
             try:
@@ -130,6 +133,11 @@ class IndexWalk:
                 self._closed.append(f"{self.tree.root}/")
         gone = self.tree.entries.keys() - self._seen
         self.gone = {path for path in gone if not any(path.startswith(each) for each in self._closed)}
+        for top in tops & self.gone:
+            self._read_rules(top, None, is_top=False)
+        if self.tree.root in tops and not mode_at(Path(self.tree.root)):
+            self._read_rules(self.tree.root, None, is_top=False)
+        self.lost = tops - self.tree.ignores.tops
 
     def _enter(self, above: Directory, name: str, path: str, depth: int) -> None:
         try:
@@ -281,8 +289,8 @@ def is_unchanged(reach: FilesBelow, path: str, found: PathReading | None) -> boo
     return found.signature == signature_of(about)
 
 
-def _list_below(path: str, bounds: Bounds) -> list[str]:
-    """List a path with all that is below it, if it is a directory, whatever git ignores.
+def _list_below(path: str, bounds: Bounds) -> tuple[list[str], set[str]]:
+    """List a path with all that is below it, whatever git ignores, and the directories with a `.git`.
 
     Raises:
         TooMuch: for more than the bounds allow.
@@ -291,19 +299,23 @@ def _list_below(path: str, bounds: Bounds) -> list[str]:
     everything = Bounds(bounds.max_file_bytes, bounds.max_files, bounds.max_tree_bytes, ignored=True)
     walk = IndexWalk(tree, everything)
     walk.go()
-    return [path, *walk.new]
+    return [path, *walk.new], tree.ignores.tops
 
 
-def list_whole(paths: Iterable[str], bounds: Bounds) -> tuple[list[str], list[str]]:
+def list_whole(paths: Iterable[str], bounds: Bounds) -> tuple[list[str], list[str], list[str]]:
     """List paths with all below them, and with the directories above that are not there.
 
-    What lies below a directory above the bounds is not listed; these directories are returned besides.
+    What lies below a directory above the bounds is not listed; these directories are returned besides, and
+    those in which git has its own.
     """
     found: list[str] = []
     too_large: list[str] = []
+    tops: set[str] = set()
     for path in paths:
         try:
-            found += _list_below(path, bounds)
+            below, inner = _list_below(path, bounds)
+            found += below
+            tops |= inner
         except TooMuch:
             found.append(path)
             too_large.append(path)
@@ -311,7 +323,7 @@ def list_whole(paths: Iterable[str], bounds: Bounds) -> tuple[list[str], list[st
             if mode_at(above):
                 break
             found.append(str(above))
-    return [*dict.fromkeys(found)], too_large
+    return [*dict.fromkeys(found)], too_large, sorted(tops.intersection(found))
 
 
 def mode_at(path: Path) -> int:

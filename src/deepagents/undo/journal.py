@@ -25,6 +25,8 @@ class Target:
     moves: bool
     mark: int
     rewind: str = ""
+    paths: tuple[str, ...] = ()
+    """What the going back has changed that is taken back, as far as that is known."""
 
 
 @dataclass(frozen=True, slots=True)

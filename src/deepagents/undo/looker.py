@@ -18,7 +18,7 @@ from sqlite3 import Connection
 from threading import Lock
 from typing import Any, Final, TypeAlias
 
-from deepagents.undo.ignores import Ignores
+from deepagents.undo.ignores import GIT, Ignores
 from deepagents.undo.index import (
     Bounds,
     IndexWalk,
@@ -40,6 +40,7 @@ from deepagents.undo.store import Store
 _BATCH: Final = 4_000_000
 
 GIT_STAYS: Final = "what git keeps for itself (commits, branches, its index) stays as it is"
+GIT_IS_GONE: Final = "the .git of {top} is gone, and does not come back with the files"
 IGNORED_STAYS: Final = "what git ignores is covered only where a file tool wrote it; the rest stays as it is"
 ELSEWHERE_STAYS: Final = "what commands and other tools did outside of {roots} stays as it is"
 
@@ -88,6 +89,10 @@ class Looker:
     def look_at_all(self, places: Directories, *, once: bool = False) -> list[str]:
         """Look at all directories of an agent; return in a sentence each why that is not possible."""
         return [why for root in places.roots if (why := self.look(root, places.passed_over, once=once))]
+
+    def is_refused(self, root: str) -> bool:
+        """Return whether a directory is not looked at whole."""
+        return root in self._refused or describe_refused(root) is not None
 
     def look_at(self, paths: Iterable[str]) -> dict[str, State | None]:
         """Return what each of these paths holds now, with what the index knows brought up to date."""
@@ -151,6 +156,9 @@ class Looker:
                 before = UNKNOWN
             owners = find_owners(path, steps, self.store.is_alive, is_new=is_first and known is None)
             self._compare(changes, path, now, known, owners, before)
+        for top in walk.lost:
+            for step in find_owners(f"{top}/{GIT}", steps, self.store.is_alive, is_new=False):
+                _add_note(database, step, GIT_IS_GONE.format(top=top))
         if is_first or walk.old_rules is not None:
             values = [os.fsencode(tree.root), tree.ignores.dump(), time.time()]
             database.execute(
@@ -172,10 +180,10 @@ class Looker:
         notes += [GIT_STAYS] if any(tree.has_git for tree in trees) else []
         notes += [IGNORED_STAYS] if any(tree.has_ignored for tree in trees) else []
         notes += [ELSEWHERE_STAYS.format(roots=" and ".join(roots))]
-        begun = database.execute("SELECT notes FROM steps WHERE id = ?", [step.number]).fetchone()
+        begun = json.loads(read_notes(database, step))
         database.execute(
             "UPDATE steps SET ended = ?, notes = ? WHERE id = ?",
-            [row.lastrowid, json.dumps([*json.loads(begun[0] if begun else "[]"), *notes]), step.number],
+            [row.lastrowid, json.dumps([*begun, *notes]), step.number],
         )
         return row.lastrowid or 0
 
@@ -341,6 +349,17 @@ class Looker:
         """Return the steps that may change anything, those of processes that died included."""
         rows = database.execute("SELECT id, thread, kind, places, process FROM steps WHERE ended IS NULL")
         return [read_step(row) for row in rows]
+
+
+def _add_note(database: Connection, step: RecordedStep, note: str) -> None:
+    known = json.loads(read_notes(database, step))
+    database.execute("UPDATE steps SET notes = ? WHERE id = ?", [json.dumps([*known, note]), step.number])
+
+
+def read_notes(database: Connection, step: RecordedStep) -> str:
+    """Return the notes of a step, as JSON."""
+    row = database.execute("SELECT notes FROM steps WHERE id = ?", [step.number]).fetchone()
+    return row[0] if row else "[]"
 
 
 def last_seen(database: Connection) -> int:

@@ -44,15 +44,17 @@ class Planner:
         recorder.look_at({each.path for each in self._select(target)})
         # Once more: the look may have found changes of commands that are still under way.
         changed = by_path(self._select(target))
-        now = recorder.look_at(changed)
-        rows = self._store.read("SELECT thread, path, until FROM dropped")
-        members = dict(target.line.members)
-        dropped = {
-            os.fsdecode(path)
-            for thread, path, until in rows
-            if thread in members and until > target.mark and not target.rewind
-        }
+        dropped = self._find_dropped(target, changed)
+        now = recorder.look_at({*changed, *dropped})
         return decide(changed, now, self._store.has, dropped, lambda path: not files.may_restore(path))
+
+    def _find_dropped(self, target: Target, changed: Collection[str]) -> list[str]:
+        """List the paths of which a record is not there any more that going back would need."""
+        if target.rewind:
+            return sorted({*target.paths}.difference(changed))
+        query = "SELECT path FROM dropped WHERE thread = ? AND until > ?"
+        found = [self._store.read(query, thread, target.mark) for thread, _ in target.line.members]
+        return sorted({os.fsdecode(path) for rows in found for (path,) in rows})
 
     def _select(self, target: Target) -> list[Any]:
         if not target.rewind:

@@ -139,13 +139,14 @@ def decide(
     forbids: Callable[[str], bool],
 ) -> list[Item]:
     """Decide about each path by itself."""
-    items: list[Item] = []
+    # What a path held at the target, only a record knew that is not there any more.
+    items = [Item(path, UNKNOWN, now.get(path), "not_kept", DROPPED, may_take=False) for path in dropped]
     for path, seen in changed.items():
         target, held = seen[0].before, now.get(path)
-        if held == target:
+        if held == target or path in dropped:
             continue
         verdict: Verdict = "removed" if target is None else "restored"
-        if reason := _why_not_kept(target, held, has, path in dropped):
+        if reason := _why_not_kept(target, held, has):
             items.append(Item(path, target, held, "not_kept", reason, may_take=False))
         elif forbids(path):
             items.append(Item(path, target, held, "conflict", FORBIDDEN, may_take=False))
@@ -156,13 +157,9 @@ def decide(
     return items
 
 
-def _why_not_kept(
-    target: State | None, held: State | None, has: Callable[[State], bool], is_dropped: bool
-) -> str:
+def _why_not_kept(target: State | None, held: State | None, has: Callable[[State], bool]) -> str:
     if target == UNKNOWN:
         return BEFORE_UNDO
-    if is_dropped:
-        return DROPPED
     for state in filter(None, (target, held)):
         if not is_kept(state):
             return TOO_LARGE if state[:1] == LARGE else SPECIAL

@@ -6,10 +6,13 @@ import json
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
+from sqlite3 import Connection
 from typing import Final
 
-from deepagents.undo.index import KnownPath, is_own, list_whole
-from deepagents.undo.looker import Looker, last_seen
+from deepagents.undo.ignores import GIT
+from deepagents.undo.index import KnownPath, is_own, list_whole, mode_at
+from deepagents.undo.looker import GIT_IS_GONE, Looker, last_seen, read_notes
 from deepagents.undo.states import UNKNOWN
 from deepagents.undo.steps import Directories, RecordedStep, StepKind, are_near, read_step
 
@@ -46,7 +49,7 @@ class Recorder(Looker):
         while True:
             is_free = self.wait_for_rewind(paths)
             self.close_dead_files()
-            below, too_large = list_whole(paths, self.bounds)
+            below, too_large, tops = list_whole(paths, self.bounds)
             with self._comparing(below) as (changes, found):
                 if is_free and self.find_rewind(paths):
                     continue
@@ -55,16 +58,27 @@ class Recorder(Looker):
                 unknown = KnownPath(UNKNOWN, (0, 0, 0, 0, 0), racy=True)
                 changes.entries.update(dict.fromkeys(too_large, unknown))
                 self._write(changes)
-                return self._note(thread, "files", below)
+                return self._note(thread, "files", below, [GIT_IS_GONE.format(top=top) for top in tops])
 
     def end_files(self, step: RecordedStep) -> int:
         """Record what has become of the paths of a file tool. Return the number of the last change."""
-        below, _ = list_whole(step.places, self.bounds)
+        below, *_ = list_whole(step.places, self.bounds)
         with self._comparing([*{*step.places, *below}]) as (changes, found):
             self._bring_up_to_date(changes, found)
             self._write(changes)
-            changes.database.execute("DELETE FROM steps WHERE id = ?", [step.number])
-            return last_seen(changes.database)
+            return self._close_files(changes.database, step)
+
+    def _close_files(self, database: Connection, step: RecordedStep) -> int:
+        """End a step of a file tool, with a note only where it removed what git had."""
+        notes: list[str] = json.loads(read_notes(database, step))
+        gone = {each for each in step.places if notes and not mode_at(Path(each, GIT))}
+        kept, last = [*{*notes} & {GIT_IS_GONE.format(top=each) for each in gone}], last_seen(database)
+        if kept:
+            values = [last, json.dumps(kept), step.number]
+            database.execute("UPDATE steps SET ended = ?, notes = ? WHERE id = ?", values)
+        else:
+            database.execute("DELETE FROM steps WHERE id = ?", [step.number])
+        return last
 
     def _note(
         self, thread: str, kind: StepKind, places: Sequence[str], notes: Sequence[str] = ()
@@ -97,11 +111,19 @@ class Recorder(Looker):
         return any(are_near(roots, paths) for roots in busy)
 
     def close_dead_files(self) -> None:
-        """Record what file tools changed whose processes died, for their threads."""
+        """Record what file tools changed whose processes died, and end what no look will.
+
+        Where a directory is not looked at whole, what a command that died has changed stays unknown.
+        """
         rows = self.store.read("SELECT id, thread, kind, places, process FROM steps WHERE ended IS NULL")
         for step in map(read_step, rows):
-            if step.kind == "files" and not self.store.is_alive(step.process):
+            if self.store.is_alive(step.process):
+                continue
+            if step.kind == "files":
                 self.end_files(step)
+            elif all(self.is_refused(each) for each in step.places):
+                with self.store.write() as database:
+                    self._end(database, step, sorted(step.places))
 
     def record_rewind(self, thread: str, rewind: str, paths: Sequence[str]) -> int:
         """Record what going back has changed; return the number of the last change."""

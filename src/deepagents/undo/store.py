@@ -58,6 +58,7 @@ DELETE FROM contents WHERE id <= ? AND digest NOT IN (
   UNION SELECT substr(before, 6) FROM seen WHERE substr(before, 1, 1) = x'66'
   UNION SELECT substr(after, 6) FROM seen WHERE substr(after, 1, 1) = x'66')
 """
+_WITHOUT_RECORDS: Final = "DELETE FROM steps WHERE ended IS NOT NULL AND id NOT IN (SELECT step FROM seen)"
 _AT_WORK: Final = """
 SELECT 1 FROM steps WHERE ended IS NULL AND process = ? UNION ALL SELECT 1 FROM journal WHERE process = ?
 """
@@ -334,9 +335,7 @@ class Store:
                     [number],
                 )
                 database.execute("DELETE FROM seen WHERE id = ?", [number])
-            database.execute(
-                "DELETE FROM steps WHERE ended IS NOT NULL AND id NOT IN (SELECT step FROM seen)"
-            )
+            database.execute(_WITHOUT_RECORDS)
             database.execute(_REFERRED, [self._settled])
 
     def _drop_root(self, path: bytes) -> None:
