@@ -65,6 +65,7 @@ TESTED_BY: dict[str, str] = {
     "deepagents_server/runs/stream.py": "server/test_streaming.py",
     "deepagents_server/runs/active.py": "server/test_cancel.py",
     "deepagents_server/runs/usage.py": "server/test_metrics.py",
+    "deepagents_cli/views/acp/calls.py": "cli/views/acp/test_agent.py",
     "deepagents_cli/views/acp/outbox.py": "cli/views/acp/test_agent.py",
     "deepagents_cli/views/acp/questions.py": "cli/views/acp/test_agent.py",
     "deepagents_cli/views/acp/talk.py": "cli/views/acp/test_agent.py",

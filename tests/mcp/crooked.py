@@ -124,7 +124,8 @@ CALLED: list[str] = []
 
 
 def question(number: int) -> dict[str, Any]:
-    properties = {"sure": {"type": "boolean", "description": SAYS}}
+    sure = {"sure": {"type": "boolean", "description": SAYS}}
+    properties = json.loads(os.environ["ASKS"]) if "ASKS" in os.environ else sure
     said = f"Sure, the {number}. time? {SAYS} {os.environ.get('TOKEN')}"
     return {"message": said, "requestedSchema": {"type": "object", "properties": properties}}
 

@@ -65,28 +65,21 @@ class Started(NamedTuple):
     at: float
 
 
-class Quiet(Buffers):
-    """Asks a program that opens files by their names only while no confined command runs.
+class Gate:
+    """Lets a program open files by their names only while no confined command of a process runs.
 
     A command could put a link in the way between the check of a path and its use, and so lead that program,
-    which is not confined, to any file of this person. Otherwise files are used as they are on disk.
+    which is not confined, to any file of this person.
     """
 
-    def __init__(self, buffers: Buffers, is_running: Callable[[], bool]) -> None:
-        self._buffers = buffers
-        self._is_running = is_running
+    def __init__(self) -> None:
         self._changed = Condition()
         self._commands = self._uses = 0
+        self._in_background: list[Callable[[], bool]] = []
 
-    def read(self, path: Path) -> str | None:
-        """Return the text that is shown of a file."""
-        with self._use() as is_quiet:
-            return self._buffers.read(path) if is_quiet else None
-
-    def write(self, path: Path, text: str) -> bool:
-        """Make text the content of a file."""
-        with self._use() as is_quiet:
-            return is_quiet and self._buffers.write(path, text)
+    def watch(self, is_running: Callable[[], bool]) -> None:
+        """Ask this too whether a command runs."""
+        self._in_background.append(is_running)
 
     @contextmanager
     def command(self) -> Generator[None]:
@@ -101,9 +94,10 @@ class Quiet(Buffers):
                 self._commands -= 1
 
     @contextmanager
-    def _use(self) -> Generator[bool]:
+    def use(self) -> Generator[bool]:
+        """Yield whether that program may open files, and let no command begin meanwhile."""
         with self._changed:
-            is_quiet = not (self._commands or self._is_running())
+            is_quiet = not self._commands and not any(runs() for runs in self._in_background)
             self._uses += is_quiet
         try:
             yield is_quiet
@@ -111,6 +105,24 @@ class Quiet(Buffers):
             with self._changed:
                 self._uses -= is_quiet
                 self._changed.notify_all()
+
+
+class GatedBuffers(Buffers):
+    """Files as another program shows them, and as they are on disk while commands run."""
+
+    def __init__(self, buffers: Buffers, gate: Gate) -> None:
+        self._buffers = buffers
+        self.gate = gate
+
+    def read(self, path: Path) -> str | None:
+        """Return the text that is shown of a file."""
+        with self.gate.use() as is_quiet:
+            return self._buffers.read(path) if is_quiet else None
+
+    def write(self, path: Path, text: str) -> bool:
+        """Make text the content of a file."""
+        with self.gate.use() as is_quiet:
+            return is_quiet and self._buffers.write(path, text)
 
 
 class GuardedSandbox(LocalSandbox):
@@ -131,12 +143,12 @@ class GuardedSandbox(LocalSandbox):
         self.access_of, self.reaches = (lambda _: None), (lambda _: False)
         self.started: dict[str, Started] = {}
         """The commands that were started in the background, by their ids."""
-        self._quiet: Quiet | None = None
+        self._gate: Gate | None = None
 
-    def use_buffers(self, buffers: Buffers) -> None:
-        """Read and write text files as another program shows them, while no command runs."""
-        self._quiet = Quiet(buffers, self._runs_in_background)
-        super().use_buffers(self._quiet)
+    def use_gate(self, gate: Gate) -> None:
+        """Keep apart from the commands what opens files outside of the sandbox."""
+        self._gate = gate
+        gate.watch(self._runs_in_background)
 
     def _runs_in_background(self) -> bool:
         for command_id in [*self.started]:
@@ -217,9 +229,9 @@ class GuardedSandbox(LocalSandbox):
     ) -> ExecuteResponse:
         """Run a command with these rights; cancelling this ends it."""
         with ExitStack() as running:
-            if self._quiet is not None:
+            if self._gate is not None:
                 # What it waits for needs the loop.
-                await to_thread(running.enter_context, self._quiet.command())
+                await to_thread(running.enter_context, self._gate.command())
             return await super().aexecute(command, timeout=timeout, on_output=on_output, allowed=access)
 
     def start_command(
@@ -227,7 +239,7 @@ class GuardedSandbox(LocalSandbox):
     ) -> str:
         """Start a command in the background, and return its id."""
         access = self.access_of(command)
-        with self._quiet.command() if self._quiet else nullcontext():
+        with self._gate.command() if self._gate else nullcontext():
             command_id = super().start_command(command, timeout=timeout, allowed=access)
             self.started[command_id] = Started(command, access is not None and not access.rules, monotonic())
         return command_id

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from deepagents.backends.filesystem import Buffers
-from deepagents_cli.approval.backends import Terminals
+from deepagents_cli.approval.backends import GatedBuffers, Terminals
 from deepagents_cli.project.servers import Server
 from deepagents_cli.session.sessions import Sessions
 
@@ -21,5 +20,5 @@ class Editor:
 
     sessions: Sessions
     servers: Sequence[Server] = ()
-    files: Buffers | None = None
+    files: GatedBuffers | None = None
     terminals: Terminals | None = None

@@ -9,11 +9,15 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 
 from deepagents.events import Event, PlanChanged, Reasoning, Todo, Token, ToolCalled, ToolFinished
 from deepagents_cli.protocol import PastMessage
+from deepagents_cli.session.own_commands import read_past
 
 
 def replay(messages: Sequence[BaseMessage], todos: Sequence[Any]) -> Iterator[PastMessage | Event]:
     """Yield what persons wrote and what the main agent did, and its plan as it is now."""
     for message in messages:
+        if command := read_past(message):
+            yield PastMessage("command", command)
+            continue
         match message:
             # What the library adds for the model is marked with where it came from.
             case HumanMessage() if "lc_source" not in message.additional_kwargs:

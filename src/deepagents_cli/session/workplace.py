@@ -25,7 +25,7 @@ from deepagents.middleware import EditCheckMiddleware
 from deepagents.middleware.finish_check import FinishCheckMiddleware
 from deepagents.middleware.subagents import CompiledSubAgent
 from deepagents.undo import FileHistory
-from deepagents_cli.approval.backends import AskedShell
+from deepagents_cli.approval.backends import AskedShell, GuardedSandbox
 from deepagents_cli.approval.policy import Policy
 from deepagents_cli.errors import CommandError
 from deepagents_cli.project.agents import choose_other_model
@@ -309,6 +309,8 @@ class Workplace:
         # A server in the sandbox could lead an editor to any file, as a command could.
         if self.editor and self.editor.files and not self.servers.has_confined:
             backend.use_buffers(self.editor.files)
+            if isinstance(backend, GuardedSandbox):
+                backend.use_gate(self.editor.files.gate)
         if self.editor and isinstance(backend, AskedShell):
             # An editor's terminal has no sandbox.
             backend.terminals = self.editor.terminals

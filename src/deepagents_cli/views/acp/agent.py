@@ -19,6 +19,7 @@ from acp.interfaces import Agent, Client
 from acp.meta import PROTOCOL_VERSION
 
 from deepagents import __version__
+from deepagents_cli.approval.backends import Gate
 from deepagents_cli.errors import CommandError, explain_error
 from deepagents_cli.project.servers import Server
 from deepagents_cli.project.state import state_dir
@@ -52,6 +53,7 @@ class EditorAgent:
         self._talks: dict[str, Talk] = {}
         self._client: Client | None = None
         self._one_by_one = asyncio.Lock()
+        self._gate = Gate()
         self._offers = schema.ClientCapabilities()
 
     def on_connect(self, conn: Client) -> None:
@@ -185,7 +187,9 @@ class EditorAgent:
 
     async def _enter(self, directory: Path, session: str | None, servers: Sequence[Server]) -> Talk:
         opening = replace(self._opening, directory=str(directory), thread=session)
-        talk = Talk(cast("Client", self._client), opening, Editor(self._sessions, servers), self._offers)
+        talk = Talk(
+            cast("Client", self._client), opening, Editor(self._sessions, servers), self._offers, self._gate
+        )
         try:
             self._talks[(await talk.open()).thread] = talk
         except BaseException:

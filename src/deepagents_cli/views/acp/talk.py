@@ -17,13 +17,14 @@ from acp.interfaces import Client
 
 from deepagents import events
 from deepagents_cli import protocol
+from deepagents_cli.approval.backends import Gate, GatedBuffers
 from deepagents_cli.errors import CommandError
 from deepagents_cli.session.editor import Editor
-from deepagents_cli.session.steering import present_plan
 from deepagents_cli.session.worker import Worker
 from deepagents_cli.text import clean
 from deepagents_cli.values import Mode
 from deepagents_cli.views.acp import updates
+from deepagents_cli.views.acp.calls import Calls
 from deepagents_cli.views.acp.files import ClientFiles
 from deepagents_cli.views.acp.outbox import Outbox
 from deepagents_cli.views.acp.prompts import Block, PromptReader
@@ -34,8 +35,6 @@ FAILED: Final = -32603
 _HIDDEN: Final = frozenset({"new", "sessions", "resume", "fork", "clear", "theme", "worktree"})
 """Commands that open another session in the place of this one, which an editor does itself."""
 _STYLE: Final = re.compile(r"\x1b\[[0-9;]*m")
-_LONGEST_OUTPUT: Final = 8_000
-"""Characters at the end of what a command has printed so far."""
 _Text: TypeAlias = Literal["none", "sent", "waits", "read"]
 
 
@@ -43,18 +42,24 @@ class Talk:
     """A session that is open in an editor; at most one prompt is worked on at a time."""
 
     def __init__(
-        self, client: Client, opening: protocol.Open, editor: Editor, offers: schema.ClientCapabilities
+        self,
+        client: Client,
+        opening: protocol.Open,
+        editor: Editor,
+        offers: schema.ClientCapabilities,
+        gate: Gate,
     ) -> None:
         self._client = client
         self._outbox = Outbox(client)
+        self._calls = Calls(self._outbox)
         files = offers.fs or schema.FileSystemCapabilities()
         if files.read_text_file:
             # One that is only written could hold what was not saved, and would lose it.
             shown = ClientFiles(client, self._session, writes=bool(files.write_text_file))
-            editor = replace(editor, files=shown)
+            editor = replace(editor, files=GatedBuffers(shown, gate))
         if offers.terminal:
             runs = ClientTerminals(
-                client, self._session, opening.directory, self._find_call, self._show_terminal
+                client, self._session, opening.directory, self._calls.find, self._calls.show_terminal
             )
             editor = replace(editor, terminals=runs)
         self._worker = Worker(self._take, lambda code: None, editor)
@@ -71,11 +76,7 @@ class Talk:
         self._asking: Task[None] | None = None
         self._question: protocol.Question | None = None
         """What was asked in words: the next prompt answers it."""
-        self._plan_call: str | None = None
-        self._calls: dict[str, str | None] = {}
-        """The calls that are under way, and the commands that they run."""
-        self._in_terminals: set[str] = set()
-        self._printed: dict[str, str] = {}
+        self._is_named = False
         self._written = ""
         self._stop_reason: schema.StopReason = "end_turn"
         self.mode: Mode = "ask"
@@ -102,7 +103,7 @@ class Talk:
     async def replay(self) -> None:
         """Tell the client all that is in the session."""
         await self._carry_out(protocol.Replay(self._next_id()))
-        self._end_calls()
+        self._calls.end()
         await self._outbox.flush()
 
     async def set_mode(self, mode: Mode) -> None:
@@ -130,17 +131,21 @@ class Talk:
     def cancel(self) -> None:
         """Stop what the present prompt does."""
         if self._turn is None:
+            if self._question is not None:
+                self._worker.take(protocol.Stop())
             return
         self._is_cancelled = True
         self._stop_asking()
         self._worker.take(protocol.Stop())
-        if self._text == "none":
+        self._worker.take(protocol.StopRun())
+        if self._text == "none" and not self._calls.is_running:
             self._end_prompt("cancelled")
 
     async def close(self) -> None:
         """Stop the turn, end all that it has started, and finish writing."""
         self._stop_asking()
         await self._worker.close()
+        self._end_prompt("cancelled")
         await self._outbox.close()
         self._scratch.cleanup()
 
@@ -159,13 +164,27 @@ class Talk:
                 question, self._question = self._question, None
                 self._text = "read"
                 self._worker.take(protocol.Answer(question.id, text))
+            elif text.startswith("!") and text[1:].strip():
+                self._worker.take(protocol.Run(text[1:].strip()))
             elif text.startswith("/") and name.strip() in self._commands:
                 await self._command(name.strip(), arguments)
+            elif text.startswith("/") and name.strip() in _HIDDEN:
+                self._outbox.put(
+                    updates.notice(f"/{name.strip()} is for the terminal; the editor does that.")
+                )
+                self._end_prompt("end_turn")
             else:
+                self._name_session(text)
                 self._send(text, attached)
             self._ask_now()
         except CommandError as error:
             self._end_prompt(RequestError(FAILED, str(error)))
+
+    def _name_session(self, text: str) -> None:
+        """Tell the name that the first prompt gives to a session."""
+        if not self._is_named and text.strip():
+            self._is_named = True
+            self._outbox.put(updates.title(text))
 
     def _send(self, text: str, attached: Sequence[str] = ()) -> None:
         self._text = "sent"
@@ -233,6 +252,10 @@ class Talk:
                 self._outbox.put(updates.notice(text))
             case protocol.Status():
                 self._status(message)
+            case protocol.Running() | protocol.Printed() | protocol.Ran():
+                self._calls.take_run(message)
+                if isinstance(message, protocol.Ran):
+                    self._end_prompt("cancelled" if self._is_cancelled else "end_turn")
             case _:
                 self._follow(message)
 
@@ -255,6 +278,7 @@ class Talk:
 
     def _opened(self, message: protocol.Ready) -> None:
         if not self._ready.done():
+            self._is_named = bool(message.name)
             self._ready.set_result(message)
         elif message.thread != self._ready.result().thread:
             self._outbox.put(updates.notice(f"From now on this works in another session: {message.thread}"))
@@ -267,36 +291,8 @@ class Talk:
             self._outbox.put(used)
 
     def _happened(self, message: protocol.Happened) -> None:
-        self._note_call(message.event)
         self._note_answer(message.event)
-        if update := updates.update_for(message):
-            if isinstance(update, schema.ToolCallProgress) and update.tool_call_id in self._in_terminals:
-                # The terminal shows all of it.
-                update = update.model_copy(update={"content": None})
-            self._outbox.put(update)
-
-    def _find_call(self, command: str) -> str | None:
-        """Return a call whose command this is, and is in no terminal yet."""
-        found = (call_id for call_id, known in self._calls.items() if known == command)
-        return next((each for each in found if each not in self._in_terminals), None)
-
-    def _show_terminal(self, call_id: str, terminal: str) -> None:
-        self._in_terminals.add(call_id)
-        self._outbox.put(updates.in_terminal(call_id, terminal))
-
-    def _note_call(self, event: events.Event) -> None:
-        match event:
-            case events.ToolCalled(name=name, args=args, call_id=call_id) if updates.is_shown(name):
-                self._calls[call_id] = args.get("command")
-                self._plan_call = call_id if name == present_plan.name else self._plan_call
-            case events.ToolFinished(call_id=call_id):
-                self._calls.pop(call_id, None)
-                self._printed.pop(call_id, None)
-            case events.CommandOutput(command_id=None, call_id=call_id, text=text):
-                self._printed[call_id] = (self._printed.get(call_id, "") + text)[-_LONGEST_OUTPUT:]
-                self._outbox.put(updates.printed(call_id, self._printed[call_id]))
-            case _:
-                pass
+        self._calls.take(message)
 
     def _note_answer(self, event: events.Event) -> None:
         match event:
@@ -316,26 +312,18 @@ class Talk:
     def _idle(self, message: protocol.Idle) -> None:
         self._written, self._asked, self._question = "", None, None
         self._stop_asking()
-        self._end_calls()
+        self._calls.end()
         # Only a turn that has read the prompt answers it; the next one reads what waits.
-        if self._text in ("sent", "waits") and message.end == "done":
+        if self._text in ("none", "sent") or (self._text == "waits" and message.end == "done"):
+            if message.error:
+                self._outbox.put(updates.notice(message.error))
             return
         if message.end == "stopped":
             self._worker.take(protocol.TakeBack())
-        if self._turn is None:
-            if message.error:
-                self._outbox.put(updates.notice(message.error))
-        elif message.end == "failed":
+        if message.end == "failed":
             self._end_prompt(RequestError(FAILED, message.error or "The turn failed."))
         else:
             self._end_prompt("cancelled" if message.end == "stopped" else self._stop_reason)
-
-    def _end_calls(self) -> None:
-        """Show of calls that were cut off that nothing runs any more."""
-        for call_id in self._calls:
-            self._outbox.put(updates.stopped(call_id))
-        self._calls.clear()
-        self._printed.clear()
 
     def _end_prompt(self, end: schema.StopReason | RequestError) -> None:
         if self._turn is None or self._turn.done():
@@ -367,7 +355,7 @@ class Talk:
 
     async def _ask_client(self, asked: protocol.Ask | protocol.Question) -> Pending:
         await self._outbox.flush()
-        answer, further = await ask_client(self._client, self._session(), asked, self._plan_call)
+        answer, further = await ask_client(self._client, self._session(), asked, self._calls.plan)
         for update in further:
             self._outbox.put(update)
         return answer

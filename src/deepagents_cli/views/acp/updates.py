@@ -12,7 +12,7 @@ from deepagents import events
 from deepagents.tools import specs_by_name
 from deepagents_cli import protocol
 from deepagents_cli.session.steering import present_plan
-from deepagents_cli.text import clean, cut
+from deepagents_cli.text import clean, cut, one_line
 from deepagents_cli.values import MODES, Mode
 
 Update: TypeAlias = (
@@ -47,6 +47,7 @@ _OTHER_KINDS: Final[dict[str, schema.ToolKind]] = {
 }
 _SHOWN_OTHERWISE: Final = frozenset({"write_todos", "read_todos"})
 """Tools whose effect is shown as a plan."""
+_LONGEST_TITLE: Final = 80
 _LONGEST: Final = 20_000
 """Characters of a result that are shown."""
 _ABOUT_MODES: Final[dict[Mode, tuple[str, str]]] = {
@@ -92,6 +93,23 @@ def mode(current: Mode) -> schema.CurrentModeUpdate:
     return helpers.update_current_mode(current)
 
 
+def title(text: str) -> schema.SessionInfoUpdate:
+    """Return the name of a session: the first line of what it began with."""
+    name = cut(one_line(text.strip().partition("\n")[0]), _LONGEST_TITLE)
+    return schema.SessionInfoUpdate(session_update="session_info_update", title=sound(name))
+
+
+def run_begun(number: str, title: str) -> schema.ToolCallStart:
+    """Return that a command of the person runs."""
+    return helpers.start_tool_call(number, sound(title), kind="execute", status="in_progress")
+
+
+def run_ended(number: str, ran: protocol.Ran) -> schema.ToolCallProgress:
+    """Return what a command of the person has printed, and how it has ended."""
+    content = [fenced(f"{ran.output}\n[{ran.how}]".lstrip("\n"))]
+    return helpers.update_tool_call(number, status="failed" if ran.failed else "completed", content=content)
+
+
 def stopped(call_id: str) -> schema.ToolCallProgress:
     """Return that a call was cut off."""
     return helpers.update_tool_call(call_id, status="failed")
@@ -109,10 +127,12 @@ def usage(status: protocol.Status) -> schema.UsageUpdate | None:
 def past(message: protocol.PastMessage) -> Update:
     """Return a message of a session that is loaded."""
     text = sound(message.text)
+    if message.who == "command":
+        text = f"```\n{text}\n```"
     return (
-        helpers.update_user_message_text(text)
-        if message.who == "person"
-        else helpers.update_agent_message_text(text)
+        helpers.update_agent_message_text(text)
+        if message.who == "agent"
+        else helpers.update_user_message_text(text)
     )
 
 

@@ -46,7 +46,11 @@ class Wire:
                 await self._refuse(_PARSE_ERROR, f"a line is not JSON: {error}")
                 continue
             if _is_message(message):
-                return cast("dict[str, Any]", message)
+                given = cast("dict[str, Any]", message)
+                if "id" not in given and str(given["method"]).startswith("$/"):
+                    # A notification that by the protocol may be passed over.
+                    continue
+                return given
             await self._refuse(_INVALID_REQUEST, "a line is JSON, and not a message of JSON-RPC 2.0")
         return None
 

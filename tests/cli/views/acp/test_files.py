@@ -186,3 +186,7 @@ def test_while_a_command_runs_the_editor_opens_nothing(editor: RawEditor, server
 
     assert editor.asked("fs/read_text_file") == []
     assert "second line" in _results(server)[1]
+    # It may be one of another session in the same directory.
+    server.then(call("read_file", file_path=str(path)), "Done.")
+    assert editor.prompt(editor.new(), "Read it.") == "end_turn"
+    assert editor.asked("fs/read_text_file") == []

@@ -136,6 +136,65 @@ def test_a_question_with_answers_is_asked_and_cancelling_it_stops(
     assert json.loads(editor.said().rpartition("\n")[2])["answers"][0]["content"] == {"sure": True}
 
 
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_question_in_words_ends_the_turn_and_the_next_prompt_answers_it(
+    editor: RawEditor, server: OpenAIServer, answers: bool
+) -> None:
+    server.then(call("mcp__hotel__book"))
+    asks = json.dumps({"name": {"type": "string"}})
+    hotel = _as_editor_has_it("hotel", crooked("book", call="ask"), ASKS=asks)
+    session = editor.call("session/new", cwd=str(editor.directory), mcpServers=[hotel])["sessionId"]
+    editor.call("session/set_mode", sessionId=session, modeId="full")
+
+    def agree(params: Message) -> Message:
+        return {"outcome": {"outcome": "selected", "optionId": params["options"][0]["optionId"]}}
+
+    editor.on["session/request_permission"] = agree
+    assert editor.prompt(session, "Book.") == "end_turn"
+    assert editor.said().rstrip().endswith("(may be empty)")
+
+    if answers:
+        server.then(lambda request: Reply(request.last))
+        assert editor.prompt(session, "Ada") == "end_turn"
+        said = json.loads(editor.said().rpartition("\n")[2])
+        assert said["answers"] == [{"action": "accept", "content": {"name": "Ada"}}]
+    else:
+        server.then("What else?")
+        editor.notify("session/cancel", sessionId=session)
+        editor.wait_for_update("tool_call_update", status="failed")
+        assert editor.prompt(session, "Something else.") == "end_turn"
+        assert server.requests[-1].last == "Something else."
+
+
+def test_a_command_of_the_person_runs_at_once_and_the_agent_reads_of_it(
+    start: Start, server: OpenAIServer
+) -> None:
+    editor = start()
+    editor.initialize()
+    session = editor.new()
+
+    assert editor.prompt(session, "!cat notes.md; exit 3") == "end_turn"
+    number = editor.begin_prompt(session, "!echo begun; sleep 300")
+    begun = [{"type": "content", "content": {"type": "text", "text": "```\nbegun\n```"}}]
+    editor.wait_for_update("tool_call_update", status="in_progress", content=begun)
+    editor.notify("session/cancel", sessionId=session)
+    assert editor.wait_for(number)["stopReason"] == "cancelled"
+
+    assert server.requests == []
+    shown = editor.call_of("run-1")
+    assert (shown["title"], shown["kind"], shown["status"]) == ("!cat notes.md; exit 3", "execute", "failed")
+    assert "second line\n[exit code 3]" in shown["content"][0]["content"]["text"]
+    assert "stopped by the person" in editor.call_of("run-2")["content"][0]["content"]["text"]
+    server.then("Two lines.")
+    assert editor.prompt(session, "What is in it?") == "end_turn"
+    assert "second line" in str(server.requests[-1].texts("user"))
+    assert editor.process.end() == 0
+    again = start()
+    again.initialize()
+    again.call("session/load", sessionId=session, cwd=str(again.directory), mcpServers=[])
+    assert "$ cat notes.md; exit 3\nfirst line" in again.said("user_message_chunk")
+
+
 def test_slash_commands_are_carried_out(editor: RawEditor, server: OpenAIServer) -> None:
     session = editor.new()
     server.then("Hello.")
@@ -153,6 +212,9 @@ def test_slash_commands_are_carried_out(editor: RawEditor, server: OpenAIServer)
         assert shown in editor.said()[before:], text
     assert editor.updates("current_mode_update")[-1]["currentModeId"] == "auto"
     assert len(server.requests) == 1, "no model was asked"
+    assert [each["title"] for each in editor.updates("session_info_update")] == ["Hi."]
+    assert editor.prompt(session, "/new") == "end_turn"
+    assert "/new is for the terminal" in editor.said()
     # What is no command is a text, as a path may be.
     server.then("A directory.")
     assert editor.prompt(session, "/usr is what?") == "end_turn"

@@ -69,6 +69,7 @@ def test_unknown_methods_and_wrong_parameters_are_named(editor: RawEditor) -> No
         assert raised.value.code == code, method
     # Notifications have no answer, whatever they are.
     editor.notify("session/dance")
+    editor.notify("$/cancel_request", requestId=1)
     editor.notify("session/cancel", sessionId="lost")
     editor.notify("session/cancel", sessionId=session)
     editor.send({"jsonrpc": "2.0", "id": 77, "result": {"never": "asked"}})
