@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from deepagents.events import ToolFinished
-from deepagents_cli.protocol import Happened, Idle, Notice
+from deepagents_cli.protocol import Ask, Happened, Idle, Notice, Queued, Stop
 from tests.cli.approval.test_sandbox import needs_sandbox
 from tests.cli.openai_server import OpenAIServer, call
 from tests.cli.session.conftest import StartWorker, Worker
@@ -180,6 +180,61 @@ def test_a_plan_can_be_refused_and_only_what_was_shown_is_done(
     assert "Stays as it is (changed by others since): `a.md`" in shown.text
     assert "Stays as it was: `a.md`." in worker.command("undo", shown.choices[0].value).text
     assert (directory / "a.md").read_text() == "by hand\n"
+
+
+def test_one_goes_back_to_before_a_text_that_the_agent_read_in_the_middle_of_its_work(
+    worker: Worker, server: OpenAIServer, directory: Path
+) -> None:
+    worker.open()
+    server.then(
+        call("write_file", file_path="a.md", content="a\n"),
+        call("write_file", file_path="b.md", content="b\n"),
+        "Both.",
+    )
+    worker.say("Write a.")
+    asked = worker.wait(Ask)
+    worker.say("And b.")
+    worker.wait(Queued, texts=["And b."])
+    worker.decide(asked, "approve")
+    worker.decide(worker.wait(Ask), "approve")
+    worker.wait(Idle)
+
+    rows = worker.command("rewind").choices
+    assert [row.label for row in rows] == ["4. And b.", "1. Write a."]
+    assert [row.detail.partition(", ")[2] for row in rows] == ["1 file +1 -0", "1 file +1 -0"]
+    worker.command("rewind", worker.command("rewind", "4 both").choices[0].value)
+    assert (directory / "a.md").exists()
+    assert not (directory / "b.md").exists()
+    server.then("Only a.")
+    worker.turn("What is there?")
+    assert [each["content"] for each in _texts(server)] == ["Write a.", "What is there?"]
+
+
+def test_a_message_whose_call_waited_for_an_answer_is_taken_back_and_forth(
+    worker: Worker, server: OpenAIServer, directory: Path
+) -> None:
+    worker.open()
+    server.then("Hello.")
+    worker.turn("Hi.")
+    server.then(call("write_file", file_path="a.md", content="a\n"))
+    worker.say("Write a.")
+    worker.wait(Ask)
+    worker.send(Stop())
+    worker.wait(Idle)
+
+    assert "No file changes." in worker.command("undo").text
+    worker.command("undo", "3 both yes")
+    server.then("Yes.")
+    worker.turn("Are you there?")
+    assert [each["content"] for each in _texts(server)] == ["Hi.", "Hello.", "Are you there?"]
+
+    worker.command("redo", worker.command("redo").choices[0].value)
+    # What waited for an answer waits for it again.
+    worker.say("")
+    server.then("Written.")
+    worker.decide(worker.wait(Ask), "approve")
+    worker.wait(Idle)
+    assert (directory / "a.md").read_text() == "a\n"
 
 
 def test_what_was_said_before_a_message_becomes_a_summary(worker: Worker, server: OpenAIServer) -> None:
