@@ -65,6 +65,7 @@ class Settings:
     editor: str | None = None
     network: tuple[str, ...] = ()
     web_search: bool = False
+    undo: bool = True
     read: tuple[Path, ...] = ()
     write: tuple[Path, ...] = ()
     limits: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -360,6 +361,7 @@ KEYS: Final[Mapping[str, _Key]] = {
     "editor": _Key(_text, "never"),
     "network": _Key(_hosts, "trusted"),
     "web_search": _Key(_flag, "never"),
+    "undo": _Key(_flag, "never"),
     "read": _Key(_directories, "trusted"),
     "write": _Key(_directories, "trusted"),
     "limits.tokens": _Key(partial(_measure, read=read_count), "yes"),

@@ -10,7 +10,7 @@ from typing import Final, Literal, TypeAlias
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END
 
-from deepagents.undo import Plan, RewindResult
+from deepagents.undo import FileHistory, Plan, RewindResult
 from deepagents_cli.diffs import name_in
 from deepagents_cli.errors import CommandError
 from deepagents_cli.session.driver import Driver, messages_in
@@ -43,6 +43,14 @@ class Undo:
         self._driver = driver
         self._thread: str = driver.config.get("configurable", {})["thread_id"]
         self._shown: tuple[str, Plan] | None = None
+
+    @property
+    def _history(self) -> FileHistory:
+        if self._place.history is None:
+            raise CommandError(
+                "undo is turned off in your settings (undo = false), so nothing is kept to go back to"
+            )
+        return self._place.history
 
     def note_shown(self, order: str, plan: Plan) -> None:
         """Note the plan that the person sees, and the order by which it is carried out."""
@@ -79,7 +87,7 @@ class Undo:
         skipped = max(len(points) - _MOST_COUNTED, 0)
         counts = ["not counted"] * skipped
         for point, end in [*zip(points, ends, strict=True)][skipped:]:
-            changes = await self._place.history.achanges(self._driver.agent, point.before, end)
+            changes = await self._history.achanges(self._driver.agent, point.before, end)
             counts.append(await to_thread(count_changes, changes))
         return counts
 
@@ -89,16 +97,16 @@ class Undo:
         chosen = _find(points, number) if number else points[0]
         later = [each for each in points if each.number > chosen.number]
         end = later[0].before if number and later else None
-        changes = await self._place.history.achanges(self._driver.agent, chosen.before, end)
+        changes = await self._history.achanges(self._driver.agent, chosen.before, end)
         return await to_thread(show_diff, changes, str(self._place.directory))
 
     async def plan(self, point: Point) -> Plan:
         """Find out what going back to before a message would do."""
-        return await self._place.history.aplan(self._driver.agent, point.before)
+        return await self._history.aplan(self._driver.agent, point.before)
 
     async def go_back(self, point: Point, plan: Plan, what: What) -> list[str]:
         """Carry out a plan for the files, the conversation or both; say what was done."""
-        driver, history = self._driver, self._place.history
+        driver, history = self._driver, self._history
         files, conversation = what != "conversation", what != "files"
         done = await history.arewind(driver.agent, plan, files=files, conversation=conversation)
         if done.moved and (await driver.read()).next:
@@ -127,11 +135,11 @@ class Undo:
             "configurable": {"thread_id": self._thread, "checkpoint_id": rewind.checkpoint}
         }
         result = RewindResult(config, config, rewind=rewind.rewind, moved=rewind.moved)
-        return await self._place.history.aplan(self._driver.agent, result)
+        return await self._history.aplan(self._driver.agent, result)
 
     async def go_forth(self, rewind: Rewind, plan: Plan) -> list[str]:
         """Take a going back back; say what was done."""
-        done = await self._place.history.arewind(self._driver.agent, plan)
+        done = await self._history.arewind(self._driver.agent, plan)
         self._place.record.remove_rewind(rewind)
         await self._place.record.flush()
         return self._describe(done, f"Forth again, to where you went back to before message {rewind.message}")

@@ -91,7 +91,8 @@ class Workplace:
         """The model that was asked for, if one was."""
         self.sessions = editor.sessions if editor else Sessions(state_dir())
         self.record = Record(self.sessions.path)
-        self.history = FileHistory(undo_dir())
+        self.history: FileHistory | None = None
+        """What files held before; `None` where the person has turned that off."""
         self.usage = UsageCounter(self.record, changed)
         self.repository = Repository()
         self.own_line: OwnLine | None = None
@@ -106,7 +107,6 @@ class Workplace:
         self._looking: Task[None] | None = None
         self._resources = ExitStack()
         self._resources.callback(self.record.close)
-        self._resources.callback(self.history.close)
         self._policy: Policy | None = None
         self._others: dict[str, BaseChatModel | None] = {}
         self.effort: str | None = None
@@ -127,6 +127,9 @@ class Workplace:
         self._checks_end = model is not None
         self.access = replace(Access.of(self.options, settings), asks_hosts=model is None)
         self.limits: Limits | None = limits_of(self.options, settings.limits)
+        if settings.undo:
+            self.history = FileHistory(undo_dir())
+            self._resources.callback(self.history.close)
         self.servers = self._find_servers()
         self.servers.begin()
         self._set_model(model or await self._find_model())
@@ -273,10 +276,11 @@ class Workplace:
 
     def begin_looking(self, agent: Any) -> None:
         """Look at the files, while the agent already works, and say where undo does not cover commands."""
-        self._looking = create_task(self._say_coverage(agent))
+        if self.history is not None:
+            self._looking = create_task(self._say_coverage(agent, self.history))
 
-    async def _say_coverage(self, agent: Any) -> None:
-        found = await self.history.acoverage(agent)
+    async def _say_coverage(self, agent: Any, history: FileHistory) -> None:
+        found = await history.acoverage(agent)
         if found.why:
             what = "What commands change" if found.files else "What is changed"
             self.notify(f"{what} cannot be taken back here: {found.why}.")

@@ -107,6 +107,17 @@ def test_a_removed_session_drops_its_records_unless_a_fork_needs_them(
     assert (directory / "a.md").read_text() == "one\n"
 
 
+def test_a_task_says_where_commands_are_not_covered(
+    cli: Command, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(directory))
+
+    ended = cli.run("Write", "--yes", model=write("a.md", "x\n"))
+    assert ended.err.count("What commands change cannot be taken back here: ") == 1
+    assert cli("undo", "--yes", "--dir", str(directory)).code == 0
+    assert not (directory / "a.md").exists()
+
+
 def _threads(state: Path) -> set[str]:
     with closing(sqlite3.connect(state / "undo" / "files.db")) as database:
         return {thread for (thread,) in database.execute("SELECT DISTINCT thread FROM seen")}

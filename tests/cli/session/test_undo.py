@@ -288,6 +288,33 @@ def test_where_commands_are_not_covered_one_sentence_says_so(
     )
 
 
+def test_a_person_turns_it_off(worker: Worker, server: OpenAIServer, state: Path, tmp_path: Path) -> None:
+    (tmp_path / "settings.toml").write_text("undo = false\n")
+    worker.open(mode="full")
+    server.then(call("write_file", file_path="a.md", content="x"), "Done.")
+    worker.turn("Write.")
+
+    assert _refused(worker, "undo").startswith("Undo is turned off in your settings (undo = false)")
+    assert not (state / "undo").exists()
+
+
+def test_a_fork_goes_back_to_before_messages_of_its_source(
+    worker: Worker, server: OpenAIServer, directory: Path
+) -> None:
+    worker.open(mode="full")
+    for name in ("a", "b"):
+        server.then(call("write_file", file_path=f"{name}.md", content="x\n"), "Done.")
+        worker.turn(f"Write {name}.")
+    worker.command("fork", "4")
+
+    assert [row.label for row in worker.command("rewind").choices] == ["1. Write a."]
+    shown = worker.command("undo")
+    assert "`a.md`" in shown.text
+    assert "`b.md`" not in shown.text
+    worker.command("undo", shown.choices[0].value)
+    assert [each.name for each in directory.glob("?.md")] == ["b.md"]
+
+
 def test_the_older_table_of_changes_is_gone(worker: Worker, state: Path) -> None:
     state.mkdir(exist_ok=True)
     with closing(sqlite3.connect(state / "threads.sqlite")) as database:
