@@ -20,6 +20,7 @@ with imported_when_run():
     from deepagents_cli.session import sessions
 
 SHELLS: Final = ("bash", "zsh", "fish")
+_EFFORTS: Final = ("minimal", "low", "medium", "high", "xhigh", "max")
 _INSTALL: Final = """type these once, and open a new shell:
 
   bash
@@ -93,11 +94,7 @@ def run(arguments: argparse.Namespace, *, model: Any = None) -> int:
 
 def _describe(action: argparse.Action, shtab: Any) -> None:
     """Say what a shell is to offer for an argument."""
-    complete = {
-        **dict.fromkeys(("session", "thread"), _SESSIONS),
-        **dict.fromkeys(("dir", "read", "write"), shtab.DIRECTORY),
-        "schema": shtab.FILE,
-    }.get(action.dest)
+    complete = _find_completion(action, shtab)
     if complete:
         vars(action)["complete"] = complete
     if complete is _SESSIONS and action.nargs == "+":
@@ -105,9 +102,22 @@ def _describe(action: argparse.Action, shtab: Any) -> None:
         action.nargs = argparse.REMAINDER
     elif action.dest == "shell":
         action.choices = SHELLS
+    elif action.dest == "effort":
+        # Those of all models: which of them has which is known once it is made.
+        action.choices = _EFFORTS
     elif action.dest == "model":
         # Behind a colon zsh reads what to run.
         action.metavar = "MODEL"
+
+
+def _find_completion(action: argparse.Action, shtab: Any) -> Mapping[str, str] | None:
+    """Return how each shell finds what an argument may be, by how the help names it."""
+    named = str(action.metavar or "")
+    if (action.dest, named) in (("session", "SESSION"), ("thread", "NAME")):
+        return _SESSIONS
+    if "DIR" in named or action.dest == "dir":
+        return shtab.DIRECTORY
+    return shtab.FILE if "FILE" in named or ".py" in named or action.dest.endswith("file") else None
 
 
 def find_parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
