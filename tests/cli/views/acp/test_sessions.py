@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from acp.schema import Cost
 
+from deepagents_cli.protocol import Status
+from deepagents_cli.views.acp import updates
 from tests.cli.openai_server import OpenAIServer, Reply, call
 from tests.cli.views.acp.conftest import Failure, Message, RawEditor, Start, choose
 from tests.mcp.servers import crooked
@@ -285,15 +289,13 @@ def test_a_model_that_fails_is_an_error_with_its_reason_and_the_next_prompt_work
     assert editor.prompt(session, "Hi again.") == "end_turn"
 
 
-def test_how_full_the_window_is_and_what_it_cost_is_told(start: Start, server: OpenAIServer) -> None:
-    editor = start("--price", "1/1")
-    editor.initialize()
-    server.then(Reply("Hello.", usage=(1_000, 100)))
+def test_how_full_the_window_is_and_what_it_cost_is_shown_where_it_is_known() -> None:
+    known = Status("m", "ask", context=0.25, in_context=50_000, cost=0.5)
 
-    editor.prompt(editor.new(), "Hi.")
-
-    known = editor.updates("usage_update")
-    assert all(each["used"] <= each["size"] for each in known)
+    shown = updates.usage(known)
+    assert shown is not None
+    assert (shown.used, shown.size, shown.cost) == (50_000, 200_000, Cost(amount=0.5, currency="USD"))
+    assert updates.usage(replace(known, context=None)) is None
 
 
 def test_what_a_directory_brings_is_left_out_and_named(editor: RawEditor, server: OpenAIServer) -> None:
