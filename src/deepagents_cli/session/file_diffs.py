@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from deepagents.undo import Change
 from deepagents_cli.approval.guarded import kind_of
@@ -14,13 +14,19 @@ _LARGEST = 500_000
 """Bytes of a file: more takes a comparison too long, and shows nobody anything."""
 _MOST_LINES = 5_000
 """Of all files together."""
+_MOST_COMPARED = 500
+"""Files whose lines are counted: to compare more takes longer than a person waits for a list."""
 
 
-def show_diff(changes: Iterable[Change], directory: str) -> list[str]:
+def show_diff(changes: Sequence[Change], directory: str) -> list[str]:
     """Compare the files then and now, each line cleaned."""
-    lines = [clean(line) for change in changes for line in _compare(change, directory)]
-    left = len(lines) - _MOST_LINES
-    return [*lines[:_MOST_LINES], f"... {left:,} more lines"] if left > 0 else lines
+    lines: list[str] = []
+    for at, change in enumerate(changes):
+        lines += [clean(line) for line in _compare(change, directory)]
+        if len(lines) > _MOST_LINES:
+            left = len(changes) - at - 1
+            return [*lines[:_MOST_LINES], f"... more lines, and {count_of(left, 'more file')}"]
+    return lines
 
 
 def count_changes(changes: Iterable[Change]) -> str:
@@ -28,10 +34,13 @@ def count_changes(changes: Iterable[Change]) -> str:
     files = [each for each in changes if each.kind != "directory"]
     if not files:
         return "no files"
+    number = count_of(len(files), "file")
+    if len(files) > _MOST_COMPARED:
+        return number
     bodies = [_compare(each, "")[2:] for each in files]
     added = sum(line.startswith("+") for lines in bodies for line in lines)
     removed = sum(line.startswith("-") for lines in bodies for line in lines)
-    return f"{count_of(len(files), 'file')} +{added} -{removed}"
+    return f"{number} +{added} -{removed}"
 
 
 def _compare(change: Change, directory: str) -> list[str]:

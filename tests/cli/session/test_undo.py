@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -286,6 +287,21 @@ def test_where_commands_are_not_covered_one_sentence_says_so(
         f"What commands change cannot be taken back here: {directory} is the home directory or above it, and "
         "is not looked at whole."
     )
+
+
+@needs_sandbox
+def test_what_is_too_much_to_compare_is_counted(worker: Worker, server: OpenAIServer) -> None:
+    worker.open(mode="full")
+    server.then(call("execute", command="for i in $(seq 600); do seq 20 > $i.txt; done"), "Done.")
+    worker.turn("Write many.")
+
+    assert worker.command("rewind").choices[0].detail.endswith(", 600 files")
+    shown = worker.command("diff").text.splitlines()
+    assert 5_000 < len(shown) < 5_010
+    assert re.fullmatch(r"\.\.\. more lines, and \d+ more files", shown[-2])
+    plan = worker.command("undo")
+    assert ", 580 more" in plan.text
+    assert "the conversation and 600 files" in worker.command("undo", plan.choices[0].value).text
 
 
 def test_a_person_turns_it_off(worker: Worker, server: OpenAIServer, state: Path, tmp_path: Path) -> None:

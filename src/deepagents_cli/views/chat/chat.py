@@ -170,6 +170,11 @@ class Chat:
         self._send(protocol.Run(command))
         return True
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether there is something to stop or to answer, or nothing is open yet."""
+        return self.working or self.ready is None or bool(self.questions or self.transcript.own)
+
     def stop_run(self) -> bool:
         """Stop the command of the person, once; return whether there was one to be stopped."""
         if self.transcript.own is None or self._stops_run:

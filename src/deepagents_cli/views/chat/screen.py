@@ -205,7 +205,7 @@ class Screen:
             self.talk.picker = None
         elif self.input.complete_state:
             self.input.cancel_completion()
-        elif self.talk.working or self.talk.ready is None or self.talk.question or self.input.text:
+        elif self.talk.is_busy or self.input.text:
             self.talk.stop()
         elif time.monotonic() - before < _AGAIN:
             self._show_note("")
