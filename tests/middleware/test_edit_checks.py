@@ -9,6 +9,7 @@ from time import monotonic, sleep
 from typing import Any
 
 import pytest
+from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.types import Command
@@ -16,7 +17,7 @@ from langgraph.types import Command
 from deepagents import FilesystemPermission, SubAgent, create_deep_agent
 from deepagents.backends import LocalSandbox, LocalShellBackend, StateBackend
 from deepagents.errors import ConfigError
-from deepagents.middleware import EditCheck, EditCheckMiddleware
+from deepagents.middleware import EditCheck, EditCheckMiddleware, FilesystemMiddleware
 from deepagents.testing import Asked, ScriptedModel, assert_prefix_kept, call, calls
 from deepagents.undo import FileHistory
 from tests.backends.sandboxes import rooted
@@ -229,6 +230,20 @@ def test_a_backend_whose_commands_block_ends_what_takes_too_long(work: Work) -> 
     with ScriptedModel(write("/a.txt", "bad\n"), "Done.") as model:
         work.run(model, {"messages": [HumanMessage("Go on.")]})
     assert ["the check words is off until the next message" in each for each in work.warned] == [True]
+
+
+def test_an_agent_of_langchain_is_checked_too(work: Work) -> None:
+    files = FilesystemMiddleware(backend=work.backend)
+    checks = EditCheckMiddleware({"words": BAD}, backend=work.backend, patience=60)
+    with ScriptedModel(write("/a.txt", "bad\n"), "Done.", "It stays.") as model:
+        work.result = work.call_mode.invoke(
+            create_agent(model, middleware=[files, checks]), {"messages": "Go on."}
+        )
+    assert [each.splitlines()[-1] for each in work.shown()] == ["  ./a.txt:1: error: bad"]
+
+    lost = create_agent(ScriptedModel(), middleware=[files, EditCheckMiddleware({"words": BAD})])
+    with pytest.raises(ConfigError, match="needs backend= outside of create_deep_agent"):
+        work.call_mode.invoke(lost, {"messages": "Go on."})
 
 
 @pytest.mark.parametrize(
