@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from deepagents._text import escape_controls, split_lines, truncate
@@ -25,6 +25,7 @@ _SEVERITY: Final = re.compile(r"(fatal |syntax )?(error|warning|information|info
 _LAST: Final = ("warning", "information", "info", "note", "hint")
 _LONGEST: Final = 300
 _MOST_DETAILS: Final = 2
+_MOST_OTHERS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,7 @@ class Complaint:
     """One complaint: `key` stays when lines move, `shown` are the lines that a reader gets."""
 
     path: str
+    line: str
     key: Key
     rank: int
     shown: tuple[str, ...]
@@ -49,22 +51,25 @@ def read_complaints(output: str) -> list[Complaint]:
         match = _COMPLAINT.fullmatch(line)
         if match and re.search(r"[./]", match["path"]) and not (details and own > indent):
             indent, details = own, [line.strip()]
-            found.append(_complaint(match["path"], match["text"], details))
+            found.append(_complaint(match["path"], match["line"] or match["at"], match["text"], details))
         elif details and own > indent:
             if len(details) <= _MOST_DETAILS:
                 details.append(f"  {line.strip()}")
-                found[-1] = _complaint(found[-1].path, found[-1].key[1], details)
+                found[-1] = replace(found[-1], shown=_show(details))
         else:
             details, heading = [], line.strip()
     return found
 
 
-def _complaint(path: str, text: str, lines: Iterable[str]) -> Complaint:
+def _complaint(path: str, line: str, text: str, lines: Iterable[str]) -> Complaint:
     severity = _SEVERITY.match(text)
     # What names no severity, as most linters, stands between the two.
     rank = 1 if severity is None else 2 if severity[2].lower() in _LAST else 0
-    shown = tuple(truncate(escape_controls(each), _LONGEST) for each in lines)
-    return Complaint(path, (path, _PLACES.sub("#", text)), rank, shown)
+    return Complaint(path, line, (path, _PLACES.sub("#", text)), rank, _show(lines))
+
+
+def _show(lines: Iterable[str]) -> tuple[str, ...]:
+    return tuple(truncate(escape_controls(each), _LONGEST) for each in lines)
 
 
 def count(complaints: Iterable[Complaint]) -> Counter[Key]:
@@ -73,11 +78,18 @@ def count(complaints: Iterable[Complaint]) -> Counter[Key]:
 
 
 def find_new(complaints: Sequence[Complaint], known: Counter[Key]) -> list[Complaint]:
-    """Return what is not among the known ones, each of which stands for one complaint."""
+    """Return what is not among the known ones, each of which stands for one complaint.
+
+    Of several that say the same it is not known which is new, so the others are named.
+    """
     left, found = Counter(known), list[Complaint]()
     for each in complaints:
         if left[each.key] > 0:
             left[each.key] -= 1
+        elif known[each.key]:
+            others = [other.line for other in complaints if other.key == each.key and other is not each]
+            note = f" [or in line {', '.join(others[:_MOST_OTHERS])}, which says the same]"
+            found.append(replace(each, shown=(each.shown[0] + note, *each.shown[1:])))
         else:
             found.append(each)
     return found
