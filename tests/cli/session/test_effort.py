@@ -13,8 +13,9 @@ from deepagents.testing import ScriptedModel
 from deepagents_cli.errors import CommandError
 from deepagents_cli.protocol import Close, Status
 from deepagents_cli.session.effort import effort_levels, set_effort
+from tests.cli.conftest import Command
 from tests.cli.openai_server import OpenAIServer
-from tests.cli.session.conftest import StartWorker, Worker
+from tests.cli.session.conftest import OPENING, StartWorker, Worker
 
 
 class GoogleLike(FakeListChatModel):
@@ -96,3 +97,26 @@ def test_an_effort_reaches_the_model_and_stays_with_the_session(
     again.command("effort", "default")
     again.turn("Go on.")
     assert "reasoning_effort" not in server.requests[-1].body
+
+
+def test_an_effort_that_is_typed_at_the_start_comes_before_the_kept_one(
+    worker: Worker, start: StartWorker, server: OpenAIServer
+) -> None:
+    server.then("One.", "Two.")
+    thread = worker.open().thread
+    worker.command("effort", "high")
+    worker.turn("Go.")
+    worker.send(Close())
+    worker.wait_for_end()
+
+    again = start()
+    again.open(thread=thread, options={**OPENING.options, "effort": "low"})
+    again.turn("Go on.")
+    assert server.requests[-1].body["reasoning_effort"] == "low"
+
+
+def test_a_task_whose_model_has_no_levels_is_refused(cli: Command) -> None:
+    ended = cli.run("Hi.", "--effort", "high", model=ScriptedModel("Hello."))
+
+    assert ended.code == 2
+    assert "has no levels of effort to choose from" in ended.err

@@ -104,15 +104,20 @@ class Pager:
         asked = "a question waits for you" if self._is_asked() else ""
         count, whole = len(self._lines), self._whole
         where = f"lines {self._top + 1:,} to {last:,} of {count:,}" if count else "it is empty"
-        keys = "q leaves, arrows and Space scroll, Ctrl-O shows the one before"
+        keys = "q leaves, Ctrl-O shows the one before, arrows and Space scroll"
         which = f"{whole.count - whole.back} of {whole.count}"
         return f" {'; '.join(filter(None, [self._note, asked, where, which, keys]))} "
 
 
 def _wrap(text: str, width: int) -> Iterator[str]:
-    """Yield a text as lines of a terminal, each as wide as the screen at most."""
+    """Yield a text as lines of a terminal, each as wide as the screen at most, and cut behind a word."""
     for line in clean(text).rstrip("\n").expandtabs(8).split("\n"):
-        if line.isascii():
-            yield from (line[at : at + width] for at in range(0, len(line), width)) if line else ("",)
-        else:
-            yield from chop_cells(line, width) if cell_len(line) > width else (line,)
+        if not line.isascii() and cell_len(line) > width:
+            yield from chop_cells(line, width)
+            continue
+        at = 0
+        while len(line) - at > width:
+            end = line.rfind(" ", at + width // 2, at + width) + 1 or at + width
+            yield line[at:end]
+            at = end
+        yield line[at:]
