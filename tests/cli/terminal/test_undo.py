@@ -94,6 +94,13 @@ def _go_forth_and_look_again(person: Person) -> None:
     assert (person.directory / "a.py").read_text() == "broken\n"
     assert (person.directory / "mine.md").read_text() == "by hand\n"
 
+    # One Esc stops what runs, and does not count as the first of two.
+    person.enters("!echo begun; sleep 600")
+    person.sees("^ *begun")
+    person.presses("Escape")
+    person.sees("stopped by the person|stopped$")
+    assert "Esc again" not in person.terminal.screen()
+
     person.enters("/undo")
     person.sees("^> do it")
     person.presses("Down", "Enter")
