@@ -33,6 +33,7 @@ _MOST_STREAMED: Final = 200_000
 _NO_MORE: Final = "\n... [the rest is not shown while the command runs]\n"
 _STDERR: Final = re.compile(r"^\[stderr\] ", re.MULTILINE)
 """How backends mark lines for a model; a person sees both streams as in a terminal."""
+_COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
 _PLACES: Final = {
     "sandbox": "in the sandbox",
     "read-only": "in the sandbox, where it could change nothing",
@@ -140,8 +141,10 @@ class OwnCommands:
 
 def _describe(command: str, where: str, output: str, how: str) -> str:
     """Write for the model what a command has printed, in a fence whose name the output cannot know."""
-    # Half a pair of surrogates could be neither sent nor saved, and colours say nothing to a model.
-    text = clean(output)
+    # Colours say nothing to a model, and of a progress bar its end is all. What is left of controls is made
+    # visible: half a pair of surrogates could be neither sent nor saved.
+    lines = (line.rstrip("\r").rpartition("\r")[2] for line in _COLOURS.sub("", output).split("\n"))
+    text = clean("\n".join(lines))
     left_out = len(text) - _HEAD - _TAIL
     if left_out > 0:
         text = f"{text[:_HEAD]}\n[... {left_out:,} characters were left out ...]\n{text[-_TAIL:]}"

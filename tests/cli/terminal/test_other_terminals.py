@@ -9,6 +9,7 @@ from threading import Event
 
 import pytest
 
+from deepagents.backends import LocalSandbox
 from tests.cli.openai_server import Reply, call
 from tests.cli.terminal.person import QUESTION, Home, Person
 from tests.cli.tmux import needs_tmux
@@ -110,6 +111,11 @@ def test_plain_lines(home: Home) -> None:
         person.sees("^queued: To two.")
         hold.set()
         person.sees("^One, two.\n+Ready.")
+        if not LocalSandbox.available():
+            person.enters("!echo one; echo begun; sleep 600")
+            person.sees(r"^running \(sandbox\): ! echo one; echo begun; sleep 600\none\nbegun$")
+            person.presses("C-c")
+            person.sees("!! ! echo one; .*  sandbox, stopped by the person")
         person.enters("/mode plan")
         person.sees("^Mode plan")
         person.asks(

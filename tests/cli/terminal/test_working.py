@@ -88,7 +88,7 @@ def test_a_command_of_the_person_runs_at_once_and_the_agent_reads_it(person: Per
     person.presses("Tab")
     person.sees(r"^› !cat two\\ words\.md$")
     person.enters("notes.md; sleep 600")
-    person.sees(r"^. ! cat .*\(sandbox · (\d+ s · )?Esc stops it\)\n    here.*\n    second line\n")
+    person.sees(r"^. sandbox · (\d+ s · )?Esc stops it · ! cat .*\n    here.*\n    second line\n")
     person.enters("What is in them?")
     person.sees("^queued: What is in them?")
     person.terminal.type("!ls")
@@ -101,7 +101,15 @@ def test_a_command_of_the_person_runs_at_once_and_the_agent_reads_it(person: Per
     person.presses("Enter")
     person.sees("^› What is in them\\?\n\nTwo lines.")
     assert "second line\n[stopped by the person]" in person.server.requests[-1].texts("user")[0]
+    person.presses("C-l")
 
+
+@needs_sandbox
+def test_what_a_command_of_the_person_printed_lasts(person: Person) -> None:
+    person.enters("!echo begun; sleep 600")
+    person.sees("^    begun")
+    person.presses("Escape")
+    person.sees(r"^✗ ! echo begun; sleep 600  sandbox, stopped by the person\nbegun\n")
     person.enters("!")
     person.sees("^Write a command behind the !")
     person.presses("C-c")
@@ -114,6 +122,10 @@ def test_a_command_of_the_person_runs_at_once_and_the_agent_reads_it(person: Per
     hold.set()
     person.sees("^I saw it.")
     assert "[exit code 3]" in person.server.requests[-1].texts("user")[-1]
+    person.begins_anew()
+    person.enters("/resume Look.")
+    person.sees(r"^\$ seq 1000; exit 3\n1\n2\n", history=True)
+    person.begins_anew()
     # A blank before it makes a message of it.
     person.asks(" !important", "Yes.")
     person.sees("^Yes.")

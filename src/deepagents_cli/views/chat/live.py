@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from deepagents_cli.text import cut, short_time
+from deepagents_cli.text import short_time
 from deepagents_cli.views.chat.chat import Chat
 from deepagents_cli.views.chat.render import Renderer
 from deepagents_cli.views.chat.theme import Look
@@ -17,7 +17,6 @@ _THOUGHT_LINES = 3
 TEXT_LINES = 12
 """The most lines that are shown of a text that is being written."""
 _CALLS = 6
-_LONGEST = 60
 _SILENT = 10.0
 """Seconds without a word of the model after which that is said."""
 STILL = 0.3
@@ -84,10 +83,11 @@ def _call(call: Call, transcript: Transcript, renderer: Renderer, mark: str) -> 
 def _own(talk: Chat, renderer: Renderer) -> Iterator[str]:
     if own := talk.transcript.own:
         seconds = talk.transcript.clock() - own.since
-        parts = [own.label, short_time(seconds) if seconds >= 1 else "", f"{talk.stop_key} stops it"]
+        stops = f"{talk.stop_key} stops it"
+        # First, since a command may be long.
+        parts = [own.label, short_time(seconds) if seconds >= 1 else "", stops, own.line]
         facts = f" {renderer.look.dot} ".join(filter(None, parts))
-        # What stands behind a long command is to be seen.
-        yield renderer.line(f"{spin(renderer.look)} {cut(own.line, _LONGEST)} ({facts})")
+        yield renderer.line(f"{spin(renderer.look)} {facts}")
         for line in own.lines()[-_OUTPUT_LINES:]:
             yield renderer.output(line)
 

@@ -124,6 +124,8 @@ class _Plain(Lines):
             self.print("Ready.")
 
     def _interrupt(self) -> None:
+        if self.talk.stop_run():
+            return
         now = time.monotonic()
         if now - self._interrupted_at < _AGAIN:
             self._leave(0)

@@ -189,7 +189,7 @@ class Transcript:
         """Note that a command of the person runs; where, is known a moment later."""
         self.own = Call(one_line(f"! {command}"), None, self.clock(), label=where)
         if self.streams and where:
-            self.add("dim", f"running in the {where}: {self.own.line}")
+            self.add("dim", f"running ({where}): {self.own.line}")
 
     def print_own(self, text: str, stream: str) -> None:
         """Take what the command of the person has printed."""
