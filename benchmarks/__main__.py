@@ -29,6 +29,7 @@ from benchmarks.parts import (
     state,
     steps,
     store,
+    task,
     undo,
 )
 from benchmarks.report import Table, Verdict, as_markdown, as_text, as_values, verdicts
@@ -38,6 +39,7 @@ RESULTS = ROOT / "benchmarks" / "results" / "latest.json"
 PAGE = ROOT / "docs" / "benchmarks.md"
 PARTS = (
     "imports",
+    "task",
     "creation",
     "steps",
     "files",
@@ -115,7 +117,7 @@ def _size(options: argparse.Namespace) -> Size:
 
 def _measured(only: Sequence[str], size: Size, run: Callable[[Part], list[Table]]) -> list[Table]:
     tables: list[Table] = []
-    for name, part in (("imports", imports), ("creation", creation), ("steps", steps)):
+    for name, part in (("imports", imports), ("task", task), ("creation", creation), ("steps", steps)):
         if name in only:
             tables += run(part.plan(size))
     if "files" in only:

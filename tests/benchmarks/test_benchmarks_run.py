@@ -39,6 +39,7 @@ TINY = (
 )
 SEARCHERS = ["plain", "deepagents", "deepagents with rules", "deepagents without rg"]
 EXPECTED: Mapping[str, Mapping[str, list[str]]] = {
+    "task": {"task cpu": ["deepagents run", "import langchain.agents, langchain_openai"]},
     "creation": {
         measure: ["deepagents"]
         for workers in (0, 2)

@@ -10,7 +10,23 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.openai_server import call, serving
+
 HEAVY = ("langchain", "langchain_core", "langgraph", "pydantic", "rich", "deepagents.graph")
+
+UNUSED = (
+    *("anthropic", "dbos", "sqlalchemy", "uvicorn", "starlette", "prompt_toolkit", "llama_cpp", "mcp"),
+    *(
+        "markdown_it",
+        "tomlkit",
+        "jsonschema_rs",
+        "genai_prices",
+        "numpy",
+        "PIL",
+        "deepagents_server.server",
+    ),
+)
+"""What a task with an answer alone has no use for."""
 
 
 def python(*argv: str) -> subprocess.CompletedProcess[str]:
@@ -32,6 +48,30 @@ def test_help_and_version_import_nothing_heavy(argv: list[str]) -> None:
     )
 
     assert python("-c", program).stdout.endswith("heavy: []\n")
+
+
+def test_a_task_imports_nothing_that_it_does_not_use(tmp_path: Path) -> None:
+    program = (
+        "import sys\n"
+        "from deepagents_cli.__main__ import main\n"
+        "argv = ['run', '-q', '--yes', '--mode', 'auto', '--model', 'local-server:scripted', 'Go.']\n"
+        "assert main(argv) == 0\n"
+        f"print('unused:', [name for name in {UNUSED!r} if name in sys.modules])"
+    )
+    work = tmp_path / "work"
+    work.mkdir()
+    with serving(call("write_file", file_path="a.md", content="a\n"), "Done.") as server:
+        ended = subprocess.run(
+            [sys.executable, "-c", program],
+            cwd=work,
+            env={**os.environ, "HOME": str(tmp_path), "DEEPAGENTS_LOCAL_SERVER": server.address},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+
+    assert ended.stdout == "Done.\nunused: []\n", ended.stderr
+    assert (work / "a.md").read_text() == "a\n"
 
 
 def test_the_version_is_the_library_s() -> None:

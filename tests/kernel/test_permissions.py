@@ -308,3 +308,12 @@ def test_rules_say_the_same_in_all_directories_of_one_place(
 
         assert (kept.is_free_below("read", directory), kept.is_closed_below("write", directory)) == free
         assert said.setdefault(kept.place(directory), now) == now
+
+
+def test_rules_say_the_same_of_the_first_path_and_of_the_thousandth() -> None:
+    rules = Rules([FilesystemPermission(["read", "write"], ["/secret/**", "/**/*.key"], "deny")])
+    names = ["/secret/a", "/open/a", "/open/b.key", "/", "/secret"]
+
+    answers = [[rules.decide("write", each) for each in names] for _ in range(200)]
+
+    assert answers == [["deny", "allow", "deny", "allow", "allow"]] * 200

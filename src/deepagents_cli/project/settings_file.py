@@ -11,10 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-import tomlkit
-from tomlkit.exceptions import TOMLKitError
-from tomlkit.items import AoT
-
 from deepagents_cli.approval.rules import Permission
 from deepagents_cli.errors import CommandError
 from deepagents_cli.project.project import write_whole
@@ -85,6 +81,10 @@ def _change(path: Path, change: Callable[[Any], T]) -> T:
     """Change a file of settings, in TOML or JSON, while no other program does."""
     # Many keep such files elsewhere, and a link to them here.
     path = path.resolve()
+    # Most runs change no settings.
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _alone(path.parent):
@@ -106,6 +106,8 @@ def _change(path: Path, change: Callable[[Any], T]) -> T:
 
 
 def _replace_in(document: Any, key: str, entry: dict[str, str] | None, is_old: Callable[[Any], bool]) -> None:
+    import tomlkit
+
     entries = document.setdefault(key, tomlkit.aot())
     for index in reversed(range(len(entries))):
         if is_old(entries[index]):
@@ -120,6 +122,9 @@ def _replace_in(document: Any, key: str, entry: dict[str, str] | None, is_old: C
 
 def _empty_table(entries: object) -> Any:
     # A person may have written the list on one line.
+    import tomlkit
+    from tomlkit.items import AoT
+
     return tomlkit.table() if isinstance(entries, AoT) else tomlkit.inline_table()
 
 

@@ -7,8 +7,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, cast
 
-import jsonschema_rs
-
 from deepagents_cli.protocol import Choice
 
 ELICITATION: Final = "mcp_elicitation"
@@ -142,6 +140,8 @@ class _Field:
 
 
 def _find_problem(value: Any, schema: Mapping[str, Any]) -> str | None:
+    import jsonschema_rs
+
     try:
         error = next(iter(jsonschema_rs.validator_for(dict(schema)).iter_errors(value)), None)
     # A schema that is none bounds nothing; the server looks at the answer too.

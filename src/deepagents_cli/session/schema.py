@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
-import jsonschema_rs
 from langchain.agents.middleware import AgentMiddleware, hook_config
 from langchain_core.messages import HumanMessage
 
@@ -25,6 +24,8 @@ def read_schema(path: Path | None) -> dict[str, Any] | None:
     """
     if path is None:
         return None
+    import jsonschema_rs
+
     try:
         schema: Any = json.loads(path.read_text("utf-8"))
         if not isinstance(schema, dict) or cast("dict[str, Any]", schema).get("type") != "object":
@@ -87,6 +88,9 @@ def _since_task(messages: list[Any]) -> list[Any]:
 
 
 def _validator(schema: dict[str, Any]) -> Any:
+    # Most tasks have no schema.
+    import jsonschema_rs
+
     jsonschema_rs.meta.validate(schema)
     return jsonschema_rs.validator_for(schema, retriever=_refuse)
 

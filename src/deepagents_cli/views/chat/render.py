@@ -17,7 +17,6 @@ from rich.theme import Theme
 
 from deepagents_cli.terminal import style_text
 from deepagents_cli.text import clean, one_line
-from deepagents_cli.views.chat.markdown import render_code, render_markdown
 from deepagents_cli.views.chat.startup import can_encode
 from deepagents_cli.views.chat.streaming import Piece
 from deepagents_cli.views.chat.theme import Look, find_look
@@ -119,10 +118,15 @@ class Renderer:
 
     def _text(self, text: str, language: str | None, *, follows: bool) -> list[str]:
         if language is None:
+            # An answer alone, or events, need none of it.
+            from deepagents_cli.views.chat.markdown import render_markdown
+
             return self._paint(render_markdown(clean(text), self.look.code))
         code = text.lstrip("\n")
         # Empty lines between two parts of code belong to it.
         above = [""] * (len(text) - len(code)) if follows else []
+        from deepagents_cli.views.chat.markdown import render_code
+
         parts = render_code(clean(code), clean(language), self.look.code, self.width, goes_on=follows)
         return [*above, *self._paint(Group(*parts))]
 

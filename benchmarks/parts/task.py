@@ -1,0 +1,30 @@
+"""What one task in a script costs from start to end, beside the imports that it always needs."""
+
+from __future__ import annotations
+
+import sys
+
+from benchmarks.parts import Part, Size, module
+from benchmarks.report import Row, Table, Target
+from benchmarks.rounds import Job
+
+RUN, IMPORTS = "deepagents run", "import langchain.agents, langchain_openai"
+MOST = 1_000
+
+
+def plan(size: Size) -> Part:
+    """Run a task with three calls, and the imports alone."""
+    jobs = [
+        Job("task", contender, module(sys.executable, "task", what))
+        for contender, what in ((RUN, "run"), (IMPORTS, "imports"))
+    ]
+    table = Table(
+        "A task with three calls, from start to end",
+        "CPU milliseconds",
+        [RUN, IMPORTS],
+        [Row("whole process", "task cpu")],
+        ratios=[(RUN, IMPORTS)],
+        targets=[Target("CPU of a task with three calls", ("task cpu", RUN), None, MOST)],
+        notes=["The model is a server on this machine, whose own time is not counted."],
+    )
+    return Part(jobs, [table])
