@@ -11,6 +11,7 @@ import pytest
 
 from deepagents.backends import LocalSandbox
 from tests.conftest import CallMode
+from tests.mcp.test_real_servers import NODE, NPM
 from tests.middleware.checked import LOOK, Work, write
 
 SOURCES = Path(__file__).with_name("typescript")
@@ -56,13 +57,10 @@ def install_typescript() -> None:
     mark, wanted = PLACE / "installed", (SOURCES / "package-lock.json").read_text()
     if mark.is_file() and mark.read_text() == wanted:
         return
-    npm = shutil.which("npm")
-    if npm is None:
-        pytest.skip("npm is not there; install Node.js")
     PLACE.mkdir(parents=True, exist_ok=True)
     for name in ("package.json", "package-lock.json"):
         shutil.copy(SOURCES / name, PLACE)
-    install = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+    install = [NODE, NPM, "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
     done = subprocess.run(install, cwd=PLACE, capture_output=True, text=True, timeout=280, check=False)
     if done.returncode:
         pytest.skip(f"typescript cannot be installed here: {done.stderr[-300:]}")
@@ -83,7 +81,9 @@ def test_a_typescript_project_with_tsc(tmp_path: Path, call_mode: CallMode) -> N
     )
     (tmp_path / "node_modules").symlink_to(PLACE / "node_modules")
     work = Work(tmp_path, call_mode, tsc="tsc --noEmit --pretty false")
-    work.backend = LocalSandbox(tmp_path, readable=[PLACE])
+    # The Node of the tests, for which a project would have one on its PATH.
+    path = f"{NODE.parent}:/usr/bin:/bin"
+    work.backend = LocalSandbox(tmp_path, python=sys.prefix, readable=[PLACE], env={"PATH": path})
     tide = tmp_path / "tide.ts"
     broken = write(
         str(tide), f"// Metres.\n{tide.read_text().replace('port: string', 'port: { name: string }')}"
