@@ -28,7 +28,15 @@ from langgraph.types import interrupt
 
 from deepagents import create_deep_agent
 from deepagents.backends.filesystem import FilesystemBackend
-from deepagents.backends.trees import Entry, FileEntry, LinkEntry, merge_entries, put_entry, read_entry
+from deepagents.backends.trees import (
+    Entry,
+    FileEntry,
+    LinkEntry,
+    OtherEntry,
+    merge_entries,
+    put_entry,
+    read_entry,
+)
 from deepagents.errors import ToolFailure
 from deepagents.middleware.subagents import GENERAL_PURPOSE_SUBAGENT, CompiledSubAgent, SubAgent
 from deepagents_cli.approval.backends import ARTIFACTS, GuardedSandbox
@@ -136,9 +144,10 @@ class Tree:
         # Removals first, since a file may have become a directory.
         for each in sorted(changes, key=lambda change: change.merged is not None):
             try:
+                # A directory was emptied by the removals before, and is gone by now.
+                found = None if isinstance(each.ours, OtherEntry) else each.ours
                 fits = not each.problem and (
-                    each.merged == each.ours
-                    or put_entry(self.directory, each.path, each.merged, found=each.ours)
+                    each.merged == each.ours or put_entry(self.directory, each.path, each.merged, found=found)
                 )
             except OSError:
                 fits = False

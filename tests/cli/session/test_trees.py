@@ -15,7 +15,7 @@ from deepagents.events import Token
 from deepagents_cli import protocol
 from tests.cli.approval.test_sandbox import needs_sandbox
 from tests.cli.openai_server import OpenAIServer, Reply, Request, call
-from tests.cli.session.conftest import Worker
+from tests.cli.session.conftest import OPENING, StartWorker, Worker
 
 PAINTER = "---\nname: painter\ndescription: Paints.\nworktree: true\n---\nYou paint.\n"
 NOTES = "one\ntwo\nthree\nfour\nfive\nsix\nseven\n"
@@ -122,11 +122,13 @@ def test_a_tree_begins_with_what_is_not_committed_and_brings_nothing_that_git_ig
     (directory / ".gitignore").write_text("*.log\nbig/\n")
     (directory / "big").mkdir()
     (directory / "big/data").write_text("x\n")
+    (directory / "folder").mkdir()
+    (directory / "folder/inner.md").write_text("x\n")
     worker.open(mode="auto")
     command = (
         "ls; cat notes.md | head -1; echo y >> untracked.md; echo log > made.log; mkdir big; "
         "echo z > big/new; mv untracked.md moved.md; printf '\\0\\1' > picture.bin; echo run > run.sh; "
-        "chmod 755 run.sh; ln -s notes.md link"
+        "chmod 755 run.sh; ln -s notes.md link; rm -r folder; ln -s .. folder"
     )
     script(server, [tasks("first"), "Done."], {"first": [call("execute", command=command)]})
     worker.turn("paint")
@@ -136,6 +138,7 @@ def test_a_tree_begins_with_what_is_not_committed_and_brings_nothing_that_git_ig
     assert (directory / "picture.bin").read_bytes() == b"\0\1"
     assert (directory / "run.sh").stat().st_mode & 0o777 == 0o755
     assert (directory / "link").readlink() == Path("notes.md")
+    assert (directory / "folder").readlink() == Path("..")
     assert not (directory / "made.log").exists()
     assert sorted(each.name for each in (directory / "big").iterdir()) == ["data"]
     listed = next(each for each in server.requests[2].texts("tool"))
@@ -229,3 +232,60 @@ def test_a_stopped_subagent_says_where_its_tree_is(
     assert (directory / "notes.md").read_text() == NOTES
     said = [each.text for each in worker.all(protocol.Notice)]
     assert f"what painter has changed is in {directory.parent / tree}, and nothing was merged" in said
+
+
+def test_undo_takes_back_what_was_merged(worker: Worker, server: OpenAIServer, directory: Path) -> None:
+    (directory / "plan.md").write_text("plan\n")
+    worker.open(mode="auto")
+    script(
+        server,
+        [tasks("first"), "It is merged."],
+        {
+            "first": [
+                edit("one", "ONE"),
+                call("write_file", file_path="new/a.md", content="a\n"),
+                call("delete", file_path="plan.md"),
+            ]
+        },
+    )
+    worker.turn("paint")
+    merged = (directory / "notes.md").read_text(), (directory / "plan.md").exists()
+    shown = worker.command("undo")
+    worker.command("undo", shown.choices[0].value)
+
+    assert merged == (NOTES.replace("one", "ONE"), False)
+    assert (directory / "notes.md").read_text() == NOTES
+    assert (directory / "plan.md").read_text() == "plan\n"
+    assert not (directory / "new/a.md").exists()
+
+
+def test_limits_count_what_subagents_in_trees_use(
+    worker: Worker, server: OpenAIServer, directory: Path
+) -> None:
+    worker.open(mode="auto", options={**OPENING.options, "model_calls": 3})
+    script(server, [tasks("first"), "Done."], {"first": [edit("one", "ONE"), edit("two", "TWO")] * 5})
+    worker.turn("paint")
+
+    assert len(server.requests) <= 4, "the last one asks for an answer"
+
+
+def test_a_call_that_was_killed_goes_on_in_its_tree(
+    start: StartWorker, server: OpenAIServer, directory: Path
+) -> None:
+    first = start()
+    thread = first.open(mode="auto").thread
+    script(
+        server,
+        [tasks("first"), "It is merged."],
+        {"first": [edit("one", "ONE"), Reply("It never ends", hold=server.closing), edit("two", "TWO")]},
+    )
+    first.say("paint")
+    first.event(Token)
+    first.kill()
+    second = start()
+    second.open(mode="auto", thread=thread)
+    second.say("")
+    second.wait(protocol.Idle)
+
+    assert (directory / "notes.md").read_text() == NOTES.replace("one", "ONE").replace("two", "TWO")
+    assert trees(directory) == []
