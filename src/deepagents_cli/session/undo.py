@@ -112,11 +112,15 @@ class Undo:
         if done.moved and (await driver.read()).next:
             # What was under way then is not to go on.
             await driver.agent.aupdate_state(driver.config, None, as_node=END)
+        await self._keep(done, point.number)
+        return self._describe(done, f"Back to before message {point.number}")
+
+    async def _keep(self, done: RewindResult, message: int) -> None:
+        """Keep a going back, so that it can be taken back."""
         if done.rewind:
             left = done.left.get("configurable", {})["checkpoint_id"]
-            self._place.record.add_rewind(self._thread, Rewind(done.rewind, left, done.moved, point.number))
-            await self._place.record.flush()
-        return self._describe(done, f"Back to before message {point.number}")
+            self._place.record.add_rewind(self._thread, Rewind(done.rewind, left, done.moved, message))
+        await self._place.record.flush()
 
     async def last_rewind(self) -> Rewind:
         """Return the last going back that was not taken back.
@@ -139,10 +143,16 @@ class Undo:
 
     async def go_forth(self, rewind: Rewind, plan: Plan) -> list[str]:
         """Take a going back back; say what was done."""
+        messages = messages_in(await self._driver.read())
         done = await self._history.arewind(self._driver.agent, plan)
         self._place.record.remove_rewind(rewind)
-        await self._place.record.flush()
-        return self._describe(done, f"Forth again, to where you went back to before message {rewind.message}")
+        how = f"Forth again, to where you went back to before message {rewind.message}"
+        if not done.moved or len(messages) < rewind.message:
+            await self._place.record.flush()
+            return self._describe(done, how)
+        # Messages came since, which would be lost.
+        await self._keep(done, rewind.message)
+        return [*self._describe(done, how), "/redo brings back what was said since."]
 
     def _describe(self, done: RewindResult, how: str) -> list[str]:
         """Say what was done, a sentence each."""

@@ -111,7 +111,39 @@ def test_a_person_goes_back_to_before_a_message_and_forth_again(
     server.then("Yes.")
     worker.turn("All there?")
     assert [each["content"] for each in _texts(server)][2:] == ["Write two.", "Two.", "All there?"]
-    assert _refused(worker, "redo") == "This session did not go back, so there is nothing to take back."
+
+
+def test_what_was_said_after_going_back_is_not_lost_by_going_forth(
+    worker: Worker, server: OpenAIServer, directory: Path
+) -> None:
+    worker.open(mode="full")
+    server.then("Hello.")
+    worker.turn("Hi.")
+    worker.command("undo", worker.command("undo").choices[0].value)
+    server.then(call("write_file", file_path="a.md", content="x\n"), "Done.")
+    worker.turn("Write a.")
+
+    done = worker.command("redo", worker.command("redo").choices[0].value)
+    assert done.text.endswith("/redo brings back what was said since.")
+    assert [row.label for row in worker.command("rewind").choices] == ["1. Hi."]
+    worker.command("redo", worker.command("redo").choices[0].value)
+    assert [row.label for row in worker.command("rewind").choices] == ["1. Write a."]
+    assert (directory / "a.md").exists()
+
+
+@needs_sandbox
+def test_no_name_of_a_file_and_no_message_steers_the_terminal(worker: Worker, server: OpenAIServer) -> None:
+    worker.open(mode="full")
+    server.then(call("execute", command="printf 'a\\033b' > \"$(printf 'x\\033[2Jy')\""), "Done.")
+    worker.turn("Write \x1b[2J.")
+
+    shown = [
+        worker.command("rewind").choices[0].label,
+        worker.command("undo").text,
+        worker.command("diff").text,
+    ]
+    assert all("\\x1b[2J" in each for each in shown)
+    assert not any("\x1b" in each for each in shown)
 
 
 def test_messages_are_taken_back_one_after_the_other_up_to_the_first(
@@ -137,6 +169,7 @@ def test_messages_are_taken_back_one_after_the_other_up_to_the_first(
         again.command("redo", again.command("redo").choices[0].value)
         assert (directory / f"{name}.md").read_text() == "x\n"
     assert len(again.command("rewind").choices) == 2
+    assert _refused(again, "redo") == "This session did not go back, so there is nothing to take back."
 
 
 def test_files_or_the_conversation_go_back_alone(
