@@ -274,6 +274,7 @@ class Conversation:
         self.say(await self.results.find(back, self.workplace.policy.backend))
 
     async def _keep_output(self, shown: str, content: str) -> None:
+        self.results.add(shown, content)
         await to_thread(self.workplace.sessions.note, self.thread, self.workplace.directory)
         await self.inbox.put_output(shown, content, OWN_COMMAND)
 

@@ -33,7 +33,9 @@ _MOST_IN_ALL: Final = 8_000_000
 
 
 @dataclass(slots=True)
-class _Kept:
+class Kept:
+    """A text that comes in pieces, with its title and its size in characters."""
+
     title: str
     pieces: list[str]
     size: int
@@ -46,22 +48,22 @@ class Results:
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
-        self._kept: deque[_Kept] = deque()
+        self._kept: deque[Kept] = deque()
         self._size = 0
         self._titles: dict[str, str] = {}
-        self._thinking: dict[str | None, _Kept] = {}
+        self._thinking: dict[str | None, Kept] = {}
 
     def recall(self, messages: Iterable[BaseMessage]) -> None:
         """Take what a thread holds that is opened again."""
         for message in messages:
             if isinstance(message, AIMessage):
-                self._add(THOUGHT, read_reasoning(message))
+                self.add(THOUGHT, read_reasoning(message))
                 for call in message.tool_calls:
                     title = call_line(call["name"], call["args"], directory=self._directory)
                     self._titles[call["id"] or ""] = title
             elif isinstance(message, ToolMessage):
                 title = self._titles.pop(message.tool_call_id, message.name or "")
-                self._add(title, message.text, message.additional_kwargs.get(OFFLOADED_TO))
+                self.add(title, message.text, message.additional_kwargs.get(OFFLOADED_TO))
 
     def take(self, event: Event, line: str | None) -> None:
         """Take an event; `line` is its call in one line."""
@@ -69,7 +71,7 @@ class Results:
             case Reasoning(agent=agent, text=text):
                 thought = self._thinking.get(agent)
                 if thought is None:
-                    thought = self._thinking[agent] = self._add(_whose(agent, THOUGHT), text)
+                    thought = self._thinking[agent] = self.add(_whose(agent, THOUGHT), text)
                 else:
                     self._extend(thought, text)
                 return
@@ -78,14 +80,22 @@ class Results:
             case SubagentStarted(call_id=number, name=name, task=task):
                 self._titles[number] = _whose(event.agent, f"{event.label or name} {one_line(task)}")
             case ToolFinished(call_id=number, name=name, text=text, saved_to=file):
-                self._add(self._titles.pop(number, name), text, file)
+                self.add(self._titles.pop(number, name), text, file)
             case SubagentFinished(call_id=number, name=name, text=text):
-                self._add(self._titles.pop(number, name), text)
+                self.add(self._titles.pop(number, name), text)
             case Token(text=""):
                 return
             case _:
                 pass
         self._thinking.pop(getattr(event, "agent", None), None)
+
+    def add(self, title: str, text: str, file: str | None = None) -> Kept:
+        """Keep a text, or what a file holds that it is about."""
+        kept = Kept(title, [], 0, file)
+        if text or title != THOUGHT:
+            self._kept.append(kept)
+            self._extend(kept, _shorten(text))
+        return kept
 
     async def find(self, back: int, backend: FilesystemBackend) -> Whole:
         """Return the last one, or one so many before it; one with an empty title where there is none."""
@@ -101,14 +111,7 @@ class Results:
                 text = found.content.decode("utf-8", "replace")
         return Whole(kept.title, _shorten(text), back, len(self._kept))
 
-    def _add(self, title: str, text: str, file: str | None = None) -> _Kept:
-        kept = _Kept(title, [], 0, file)
-        if text or title != THOUGHT:
-            self._kept.append(kept)
-            self._extend(kept, _shorten(text))
-        return kept
-
-    def _extend(self, kept: _Kept, text: str) -> None:
+    def _extend(self, kept: Kept, text: str) -> None:
         if kept.size < _MOST:
             kept.pieces.append(text)
             # An empty one takes room too.

@@ -84,3 +84,14 @@ def test_a_question_that_comes_meanwhile_is_told_of(person: Person) -> None:
     person.answers("y")
 
     person.sees("^Written.")
+
+
+def test_what_a_command_of_the_person_has_printed_is_there(person: Person) -> None:
+    person.enters("!seq 60")
+    person.sees("^60$")
+    person.sees(IDLE)
+    person.presses("C-o")
+    person.sees("^!seq 60$(.*\n)*.*\n1\n2\n3$")
+    person.presses("q")
+
+    person.sees(IDLE)
