@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from asyncio import Future, Task
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ from acp.interfaces import Client
 from deepagents import events
 from deepagents_cli import protocol
 from deepagents_cli.approval.backends import Gate, GatedBuffers
-from deepagents_cli.errors import CommandError
+from deepagents_cli.errors import CommandError, explain_error
 from deepagents_cli.session.editor import Editor
 from deepagents_cli.session.worker import Worker
 from deepagents_cli.text import clean
@@ -31,6 +32,7 @@ from deepagents_cli.views.acp.prompts import Block, PromptReader
 from deepagents_cli.views.acp.questions import Pending, ask_client
 from deepagents_cli.views.acp.terminals import ClientTerminals
 
+logger = logging.getLogger(__name__)
 FAILED: Final = -32603
 _HIDDEN: Final = frozenset({"new", "sessions", "resume", "fork", "clear", "theme", "worktree"})
 """Commands that open another session in the place of this one, which an editor does itself."""
@@ -177,8 +179,10 @@ class Talk:
                 self._name_session(text)
                 self._send(text, attached)
             self._ask_now()
-        except CommandError as error:
-            self._end_prompt(RequestError(FAILED, str(error)))
+        except Exception as error:
+            # Whatever is wrong with one prompt, its request is answered and the session goes on.
+            logger.exception("A prompt failed.")
+            self._end_prompt(RequestError(FAILED, explain_error(error)))
 
     def _name_session(self, text: str) -> None:
         """Tell the name that the first prompt gives to a session."""
@@ -345,8 +349,12 @@ class Talk:
         self._asking = asyncio.create_task(self._ask(self._asked))
 
     async def _ask(self, asked: protocol.Ask | protocol.Question) -> None:
+        answer: Pending = protocol.Stop()
         try:
             answer = await self._ask_client(asked)
+        except Exception:
+            # Without an answer the turn would wait for ever.
+            logger.exception("A question failed.")
         finally:
             self._asking = None
         if self._asked is asked:

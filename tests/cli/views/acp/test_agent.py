@@ -163,6 +163,30 @@ def test_a_cancelled_turn_ends_as_such_and_the_next_goes_on(editor: RawEditor, s
     assert editor.said().endswith("Here I am.")
 
 
+def test_a_prompt_may_be_cancelled_right_behind_it(editor: RawEditor, server: OpenAIServer) -> None:
+    session = editor.new()
+    number = editor.begin_prompt(session, "Never mind.")
+    editor.notify("session/cancel", sessionId=session)
+    assert editor.wait_for(number)["stopReason"] == "cancelled"
+
+    server.forget()
+    server.then("Hello.")
+    assert editor.prompt(session, "Hi.") == "end_turn"
+    assert editor.said() == "Hello."
+
+
+def test_prompts_that_come_at_once_are_worked_on_in_order(editor: RawEditor, server: OpenAIServer) -> None:
+    server.then("One.", "Two.")
+    session = editor.new()
+
+    first, second = editor.begin_prompt(session, "First."), editor.begin_prompt(session, "Second.")
+
+    assert editor.wait_for(first)["stopReason"] == "end_turn"
+    assert editor.said() == "One."
+    assert editor.wait_for(second)["stopReason"] == "end_turn"
+    assert editor.said() == "One.Two."
+
+
 def test_cancelling_takes_a_question_back(editor: RawEditor, server: OpenAIServer) -> None:
     server.then(call("write_file", file_path="new.md", content="x"), "Fine.")
     session = editor.new()

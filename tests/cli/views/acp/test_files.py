@@ -190,3 +190,50 @@ def test_while_a_command_runs_the_editor_opens_nothing(editor: RawEditor, server
     server.then(call("read_file", file_path=str(path)), "Done.")
     assert editor.prompt(editor.new(), "Read it.") == "end_turn"
     assert editor.asked("fs/read_text_file") == []
+
+
+def test_without_the_sandbox_the_editor_reads_the_paths_of_this_machine(
+    start: Start, server: OpenAIServer
+) -> None:
+    editor = start("--shell")
+    editor.initialize(fs={"readTextFile": True, "writeTextFile": True})
+    buffers, path = Buffers(editor), editor.directory / "notes.md"
+    buffers.unsaved[str(path)] = "not saved\n"
+    editor.on["session/request_permission"] = choose("allow")
+    server.then(
+        call("read_file", file_path="/notes.md"),
+        call("edit_file", file_path="/notes.md", old_string="not saved", new_string="saved"),
+        "Done.",
+    )
+
+    assert editor.prompt(editor.new(), "Edit it.") == "end_turn"
+
+    assert {each["path"] for each in editor.asked("fs/read_text_file")} == {str(path)}
+    change = editor.asked("session/request_permission")[0]["toolCall"]
+    assert change["content"][1]["path"] == str(path)
+    assert editor.call_of(change["toolCallId"])["locations"] == [{"path": str(path)}]
+    assert path.read_text() == "saved\n"
+
+
+def test_what_was_written_through_the_editor_is_taken_back(editor: RawEditor, server: OpenAIServer) -> None:
+    Buffers(editor)
+    path = editor.directory / "notes.md"
+    server.then(
+        call("edit_file", file_path=str(path), old_string="first", new_string="1st"),
+        call("execute", command="echo made > made.txt"),
+        "Done.",
+    )
+    session = editor.new()
+    assert editor.prompt(session, "Change both.") == "end_turn"
+    assert path.read_text() == "1st line\nsecond line\n"
+
+    before = len(editor.said())
+    assert editor.prompt(session, "/undo") == "end_turn"
+    shown = editor.said()[before:]
+    assert "notes.md" in shown
+    assert "made.txt" in shown
+    agreed = next(each for each in shown.split("`") if each.endswith(" yes"))
+    assert editor.prompt(session, agreed) == "end_turn"
+
+    assert path.read_text() == "first line\nsecond line\n"
+    assert not (editor.directory / "made.txt").exists()
