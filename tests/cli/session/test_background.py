@@ -25,7 +25,8 @@ def until(name: str, then: str = "exit 0") -> str:
 
 
 def test_they_are_listed_read_and_stopped(worker: Worker, server: OpenAIServer, directory: Path) -> None:
-    server.then(starts("echo served; sleep 600", until("go", "seq 300; exit 3")), "Both run.")
+    # One after the other, so that each has its number.
+    server.then(starts("echo served; sleep 600"), starts(until("go", "seq 300; exit 3")), "Both run.")
     worker.open(mode="auto")
     assert worker.command("bg").text == "No command runs in the background."
     worker.turn("Serve.")
@@ -43,7 +44,7 @@ def test_they_are_listed_read_and_stopped(worker: Worker, server: OpenAIServer, 
     ]
     assert worker.command("bg", f"stop {number}").ansi.endswith("It ended with exit code 143.")
     assert worker.event(CommandEnded).exit_code == 143
-    assert len(server.requests) == 2, "who has stopped it knows"
+    assert len(server.requests) == 3, "who has stopped it knows"
     server.then("It has ended.")
     (directory / "go").touch()
     worker.wait(Idle)
@@ -93,7 +94,9 @@ def test_it_wakes_only_so_often_without_a_word_of_the_person(
     worker: Worker, server: OpenAIServer, directory: Path
 ) -> None:
     files = ["a", "b", "c", "d"]
-    server.then(starts(*map(until, files)), "They run.", *(f"{each} has ended." for each in files[:3]))
+    server.then(
+        *(starts(until(each)) for each in files), "They run.", *(f"{each} has ended." for each in files[:3])
+    )
     worker.open(mode="auto")
     worker.turn("Build.")
     for each in files[:3]:
@@ -102,7 +105,7 @@ def test_it_wakes_only_so_often_without_a_word_of_the_person(
     (directory / "d").touch()
 
     assert worker.wait(Notice).text == "The agent reads this with your next message."
-    assert len(server.requests) == 5
+    assert len(server.requests) == 8
     server.then("I see, d.")
     assert worker.turn("And?").end == "done"
     assert "has ended" in " ".join(server.requests[-1].texts("user")[-2:])
@@ -147,6 +150,8 @@ def test_a_session_that_waits_at_an_approval_is_left_alone(
     worker.say("Build.")
     asked = worker.wait(Ask)
     (directory / "go").touch()
+    assert any("ended with exit code 0" in worker.command("bg").ansi for _ in range(5000))
+    assert len(server.requests) == 2
     worker.decide(asked, "approve")
 
     assert worker.answer() == "Written."
