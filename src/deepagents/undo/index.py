@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 import sys
 from collections.abc import Iterable, Iterator
@@ -131,7 +130,9 @@ class IndexWalk:
                 pass
             except OSError:
                 self._closed.append(f"{self.tree.root}/")
-        gone = self.tree.entries.keys() - self._seen
+        # Only known paths are seen, so as many are the same ones: most looks need no comparison.
+        is_whole = len(self._seen) == len(self.tree.entries)
+        gone = () if is_whole else self.tree.entries.keys() - self._seen
         self.gone = {path for path in gone if not any(path.startswith(each) for each in self._closed)}
         for top in tops & self.gone:
             self._read_rules(top, None, is_top=False)
@@ -180,33 +181,36 @@ class IndexWalk:
 
         This runs for each file at each look, so nothing in it is done twice or in a function of its own.
         """
-        entries, seen, passed_over = self.tree.entries, self._seen, self.bounds.passed_over
-        has_git, most = False, self.bounds.max_file_bytes
+        find, see, passed_over = self.tree.entries.get, self._seen.add, self.bounds.passed_over
+        has_git, most, total, directories = False, self.bounds.max_file_bytes, 0, stat.S_IFDIR
         with directory.scan() as scanned:
             for entry in scanned:
                 name = entry.name
                 path = prefix + name
-                if path in passed_over or (name[0] == "." and is_own(name)):
+                known = find(path)
+                if known is None and (path in passed_over or (name[0] == "." and is_own(name))):
                     has_git = has_git or is_git(name)
                     continue
-                about = _stat(entry)
-                if about is None:
+                try:
+                    about = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:
                     continue
-                mode = about.st_mode
-                is_directory = mode & _TYPE == stat.S_IFDIR
-                known = entries.get(path)
+                mode, size = about.st_mode, about.st_size
                 if known is None:
-                    unknown.append((name, is_directory, about.st_size))
+                    unknown.append((name, mode & _TYPE == directories, size))
                     continue
-                seen.add(path)
-                if is_directory:
+                if mode & _TYPE == directories:
+                    if path in passed_over:
+                        continue
                     below.append(name)
                     signature = (0, 0, 0, 0, mode)
                 else:
-                    self._bytes += about.st_size if about.st_size <= most else 0
-                    signature = (about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino, mode)
+                    total += size if size <= most else 0
+                    signature = (size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino, mode)
+                see(path)
                 if known[1] != signature or known[2]:
                     self.changed.append(path)
+        self._bytes += total
         self._check_bounds()
         return has_git
 
@@ -255,13 +259,6 @@ class IndexWalk:
     def was_ignored(self, path: str, is_directory: bool) -> bool:
         """Return whether a path that is new was there before, and only ignored."""
         return self.old_rules is not None and not self.old_rules.covers(path, is_directory)
-
-
-def _stat(entry: os.DirEntry[str]) -> os.stat_result | None:
-    try:
-        return entry.stat(follow_symlinks=False)
-    except FileNotFoundError:
-        return None
 
 
 def is_git(name: str) -> bool:
