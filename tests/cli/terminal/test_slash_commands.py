@@ -285,5 +285,7 @@ def test_a_theme_without_colours_has_none(person: Person) -> None:
 
 def test_every_command_has_a_story() -> None:
     # Some have stories of their own: who has quit tells nothing more (test_leaving.py), a conversation with
-    # servers begins with a question (test_mcp_servers.py), and what goes back is broken first (test_undo.py).
-    assert {*OWN_COMMANDS, *COMMANDS} - _told == {"quit", "mcp", "rewind", "undo", "redo"}
+    # servers begins with a question (test_mcp_servers.py), a worktree needs a repository (test_worktrees.py),
+    # and what goes back is broken first (test_undo.py).
+    apart = {"quit", "mcp", "worktree", "rewind", "undo", "redo"}
+    assert {*OWN_COMMANDS, *COMMANDS} - _told == apart
