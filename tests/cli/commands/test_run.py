@@ -32,7 +32,7 @@ def test_an_agent_works_on_real_files_and_shows_how(cli: Command, directory: Pat
 def test_threads_are_kept_in_one_place_that_others_cannot_read(cli: Command, state: Path) -> None:
     cli.run("hello", model=ScriptedModel("Hello."))
 
-    assert {path.name for path in state.iterdir()} == {"threads.sqlite", "threads.lock"}
+    assert {path.name for path in state.iterdir()} == {"threads.sqlite", "threads.lock", "undo"}
     assert state.stat().st_mode & 0o077 == 0
 
 
