@@ -23,6 +23,8 @@ AGENT = (sys.executable, "-P", "-m", "deepagents_cli", "acp", "--model", f"local
 SOURCES = Path(__file__).parent / "javascript"
 PLACE = Path(gettempdir(), "deepagents-acp-client")
 PATIENCE = 120
+PATIENT = {"shutdown_timeout": PATIENCE}
+"""A busy machine needs more than the two seconds that the package gives an agent to end."""
 TODOS = [{"content": "look", "status": "completed"}, {"content": "write", "status": "in_progress"}]
 
 
@@ -91,7 +93,9 @@ async def test_the_client_of_the_python_package_drives_a_session(
         )
         stops.append(done.stop_reason)
 
-    async with acp.spawn_agent_process(cast("Any", first), *AGENT, env=environment) as (agent, process):
+    async with acp.spawn_agent_process(
+        cast("Any", first), *AGENT, env=environment, transport_kwargs=PATIENT
+    ) as (agent, process):
         await asyncio.wait_for(agent.initialize(protocol_version=acp.PROTOCOL_VERSION), PATIENCE)
         session = (await agent.new_session(cwd=str(directory), mcp_servers=[])).session_id
         await ask(agent, session, "Change the notes.")
@@ -103,7 +107,9 @@ async def test_the_client_of_the_python_package_drives_a_session(
         await turn
         process.kill()
         await process.wait()
-    async with acp.spawn_agent_process(cast("Any", second), *AGENT, env=environment) as (agent, process):
+    async with acp.spawn_agent_process(
+        cast("Any", second), *AGENT, env=environment, transport_kwargs=PATIENT
+    ) as (agent, process):
         await asyncio.wait_for(agent.initialize(protocol_version=acp.PROTOCOL_VERSION), PATIENCE)
         await agent.load_session(session_id=session, cwd=str(directory), mcp_servers=[])
         replayed = second.texts(schema.AgentMessageChunk)
