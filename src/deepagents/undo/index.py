@@ -196,12 +196,13 @@ class IndexWalk:
                 except FileNotFoundError:
                     continue
                 mode, size = about.st_mode, about.st_size
+                is_directory = mode & _TYPE == directories
                 if known is None:
-                    unknown.append((name, mode & _TYPE == directories, size))
+                    unknown.append((name, is_directory, size))
                     continue
-                if mode & _TYPE == directories:
-                    if path in passed_over:
-                        continue
+                if is_directory and path in passed_over:
+                    continue
+                if is_directory:
                     below.append(name)
                     signature = (0, 0, 0, 0, mode)
                 else:
