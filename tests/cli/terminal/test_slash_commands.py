@@ -206,6 +206,7 @@ def test_a_command_in_the_background_is_read_and_wakes_the_agent_when_it_ends(pe
 def test_the_screen_is_cleared_for_a_new_session_and_the_old_one_is_kept(person: Person) -> None:
     person.asks("Call it Bertha.", "Bertha it is.")
     person.sees("^Bertha it is.")
+    person.sees_gone("Esc stops")
     person.enters("/clear")
     person.sees_gone("Bertha")
     # For a moment the screen holds nothing at all.
@@ -214,6 +215,7 @@ def test_the_screen_is_cleared_for_a_new_session_and_the_old_one_is_kept(person:
     person.sees("^I do not know.")
     assert person.server.requests[-1].texts("user") == ["What is it called?"]
 
+    person.sees_gone("Esc stops")
     person.enters("/resume Call it Bertha.")
     person.sees("^› Call it Bertha.\n\nBertha it is.")
     person.server.then(Reply("Once upon a time", hold=Event()))

@@ -53,6 +53,7 @@ def test_what_the_person_did_not_read_is_no_command(tmp_path: Path, server: Open
             person.presses("Enter")
             person.sees(r"^› !touch bad(\n.*)*\nRead\.$")
             assert person.server.requests[-1].last.startswith("!touch bad")
+            person.sees_gone("Esc stops")
             person.enters("/clear")
             person.sees_gone("Read")
     assert not (home.directory / "bad").exists()
