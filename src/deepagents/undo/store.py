@@ -176,7 +176,7 @@ class Store:
         database = sqlite3.connect(
             self.directory / _FILE, _BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
-        pages = max(16, min(1000, self._most // 16 // 4096))
+        pages = max(16, min(200, self._most // 16 // 4096))
         try:
             for pragma in (
                 "auto_vacuum = INCREMENTAL", "journal_mode = WAL", "synchronous = NORMAL",
