@@ -88,7 +88,7 @@ class Conversation:
         self.driver = Driver(self.make_agent(), thread, self.show)
         self._asking_hosts: Task[None] | None = None
         self.own = OwnCommands(place.policy, say, self._keep_output, self._own_ended)
-        self.undo = Undo(place, self.driver)
+        self.undo = Undo(place, self.driver, self.inbox)
         self.turns = Turns(self.driver, self.inbox, self.asking, say, self.end_turn)
         self.background = Background(place.policy)
         self._wakes = Wakes(
@@ -140,7 +140,9 @@ class Conversation:
     async def reread(self) -> None:
         """Take the thread as it is now: it has gone back or forth."""
         state = await self.driver.read()
-        await self.workplace.usage.open(self.thread, last_context(messages_in(state)))
+        messages = messages_in(state)
+        self.inbox.settle({each.id for each in messages})
+        await self.workplace.usage.open(self.thread, last_context(messages))
         self.say_status()
         # What it now knows of no longer, is not to wake it.
         self._watch(state, "done")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final
 
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import BaseMessage, HumanMessage
 
 from deepagents_cli.project.commands import FileCommand
 from deepagents_cli.session.record import Record, Text
@@ -60,6 +60,14 @@ class Inbox:
     async def put_output(self, shown: str, content: str, source: str) -> None:
         """Add what a command has printed: the agent reads it at its next step, and does not begin by it."""
         self._texts.append(self._record.add_text(self._thread, shown, content, source=source))
+        await self._record.flush()
+
+    async def put_again(self, outputs: Sequence[BaseMessage], source: str) -> None:
+        """Add what commands have printed, and the thread does not know any more."""
+        for each in outputs:
+            self._texts.append(
+                self._record.add_text(self._thread, "", each.content, source=source, id=each.id)
+            )
         await self._record.flush()
 
     def take_back(self) -> list[str]:

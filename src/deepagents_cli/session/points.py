@@ -15,7 +15,10 @@ from deepagents_cli.session.driver import is_typed
 
 @dataclass(frozen=True)
 class Point:
-    """A message of the person, by its number among all messages; `before` is where it was not there yet."""
+    """A message of the person, by its number among all messages; `before` is where it was not there yet.
+
+    `text` is what was typed. Messages that the agent read at once come and go together: they are one.
+    """
 
     number: int
     text: str
@@ -35,13 +38,19 @@ async def find_points(saver: Any, thread: str, messages: Sequence[BaseMessage]) 
             continue
         # What was sent while the agent was idle begins a turn by a checkpoint of its own.
         begins = each.metadata.get("source") == "input" and each.parent_config
-        for message in _written(each.pending_writes):
-            if number := numbers.get(message.id):
-                text, at = messages[number - 1].text, datetime.fromisoformat(each.checkpoint["ts"])
-                before = each.parent_config if begins else each.config
-                found[number] = Point(number, text, at.astimezone(), before)
+        sent = [numbers[message.id] for message in _written(each.pending_writes) if message.id in numbers]
+        if sent:
+            text = "\n".join(_typed_in(messages[number - 1]) for number in sent)
+            at = datetime.fromisoformat(each.checkpoint["ts"]).astimezone()
+            found[sent[0]] = Point(sent[0], text, at, each.parent_config if begins else each.config)
         wanted = _id_of(each.parent_config) if each.parent_config else ""
     return [found[number] for number in sorted(found)]
+
+
+def _typed_in(message: BaseMessage) -> str:
+    """Return what a person typed: the files that were attached stand behind it, as parts of their own."""
+    content: Any = message.content
+    return content if isinstance(content, str) else content[0]["text"]
 
 
 def _written(writes: Any) -> list[BaseMessage]:

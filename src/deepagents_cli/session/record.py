@@ -114,11 +114,12 @@ class Record:
         content: str | list[Any],
         model: str | None = None,
         source: str | None = None,
+        id: str | None = None,
     ) -> Text:
-        """Keep a text until it is known to be in the thread."""
-        text = Text(uuid4().hex, shown, content, model, source)
+        """Keep a text until it is known to be in the thread; one that was in it has an `id`."""
+        text = Text(id or uuid4().hex, shown, content, model, source)
         self._change(
-            "INSERT INTO deepagents_queue (id, thread_id, shown, content, model, source, at) "
+            "INSERT OR REPLACE INTO deepagents_queue (id, thread_id, shown, content, model, source, at) "
             "VALUES (?, ?, ?, ?, ?, ?, ?)",
             (text.id, thread, shown, json.dumps(content), model, source, time.time()),
         )

@@ -15,7 +15,9 @@ from deepagents_cli.diffs import name_in
 from deepagents_cli.errors import CommandError
 from deepagents_cli.session.driver import Driver, messages_in
 from deepagents_cli.session.file_diffs import count_changes, show_diff
+from deepagents_cli.session.inbox import Inbox
 from deepagents_cli.session.lines import count_of
+from deepagents_cli.session.own_commands import OWN_COMMAND, read_past
 from deepagents_cli.session.points import Point, find_points
 from deepagents_cli.session.record import Rewind
 from deepagents_cli.session.workplace import Workplace
@@ -38,9 +40,10 @@ _WHY_NOT_KEPT: Final = {
 class Undo:
     """Goes back and forth in one thread, whose agent is idle."""
 
-    def __init__(self, place: Workplace, driver: Driver) -> None:
+    def __init__(self, place: Workplace, driver: Driver, inbox: Inbox) -> None:
         self._place = place
         self._driver = driver
+        self._inbox = inbox
         self._thread: str = driver.config.get("configurable", {})["thread_id"]
         self._shown: tuple[str, Plan] | None = None
 
@@ -108,11 +111,16 @@ class Undo:
         """Carry out a plan for the files, the conversation or both; say what was done."""
         driver, history = self._driver, self._history
         files, conversation = what != "conversation", what != "files"
+        earlier = messages_in(await driver.read())[: point.number - 1]
         done = await history.arewind(driver.agent, plan, files=files, conversation=conversation)
         if done.moved and (await driver.read()).next:
             # What was under way then is not to go on.
             await driver.agent.aupdate_state(driver.config, None, as_node=END)
         await self._keep(done, point.number)
+        # What the person's own commands have printed went to the agent together with that message.
+        known = {each.id for each in messages_in(await driver.read())}
+        gone = [each for each in earlier if each.id not in known and read_past(each) is not None]
+        await self._inbox.put_again(gone, OWN_COMMAND)
         return self._describe(done, f"Back to before message {point.number}")
 
     async def _keep(self, done: RewindResult, message: int) -> None:

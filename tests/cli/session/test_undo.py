@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 from deepagents.events import ToolFinished
-from deepagents_cli.protocol import Ask, Happened, Idle, Notice, Queued, Stop
+from deepagents_cli.protocol import Ask, Happened, Idle, Notice, Queued, Ran, Run, Stop
 from tests.cli.approval.test_sandbox import needs_sandbox
 from tests.cli.openai_server import OpenAIServer, call
 from tests.cli.session.conftest import StartWorker, Worker
@@ -242,6 +242,64 @@ def test_one_goes_back_to_before_a_text_that_the_agent_read_in_the_middle_of_its
     server.then("Only a.")
     worker.turn("What is there?")
     assert [each["content"] for each in _texts(server)] == ["Write a.", "What is there?"]
+
+
+def test_messages_that_the_agent_read_at_once_go_back_together_as_they_were_typed(
+    worker: Worker, server: OpenAIServer
+) -> None:
+    worker.open()
+    server.then(call("write_file", file_path="a.md", content="a\n"), "All.")
+    worker.say("Write a.")
+    asked = worker.wait(Ask)
+    worker.say("Look at @notes.md", "notes.md")
+    worker.say("And b.")
+    worker.wait(Queued, texts=["Look at @notes.md", "And b."])
+    worker.decide(asked, "approve")
+    worker.wait(Idle)
+    assert "first line" in _texts(server)[1]["content"][-1]["text"]
+
+    rows = worker.command("rewind").choices
+    assert [row.label for row in rows] == ["4. Look at @notes.md And b.", "1. Write a."]
+    shown = worker.command("undo")
+    assert worker.command("undo", shown.choices[0].value).typed == "Look at @notes.md\nAnd b."
+    server.then("Only a.")
+    worker.turn("What is there?")
+    assert [each["content"] for each in _texts(server)] == ["Write a.", "What is there?"]
+
+
+@needs_sandbox
+def test_what_a_command_of_the_person_printed_is_not_taken_back_with_the_text_behind_it(
+    worker: Worker, start: StartWorker, server: OpenAIServer
+) -> None:
+    worker.open(mode="full")
+    worker.send(Run("echo loud and clear"))
+    worker.wait(Ran)
+    server.then("I see.", "I still see.", "Yes.")
+    worker.turn("Look.")
+    worker.command("undo", worker.command("undo").choices[0].value)
+    worker.kill()
+
+    again = start()
+    again.open(resume=True)
+    again.turn("Look again.")
+    assert ["loud and clear" in each for each in server.requests[-1].texts("user")] == [True, False]
+    again.command("undo", again.command("undo").choices[0].value)
+    again.command("redo", again.command("redo").choices[0].value)
+    again.turn("Do you?")
+    texts = server.requests[-1].texts("user")
+    assert ["loud and clear" in each for each in texts] == [True, False, False], "it is told once"
+
+
+@needs_sandbox
+def test_a_command_that_still_runs_in_the_background_is_named(worker: Worker, server: OpenAIServer) -> None:
+    worker.open(mode="full")
+    server.then(call("execute", command="sleep 100; echo x >> a.md", background=True), "Started.")
+    worker.turn("Start it.")
+
+    shown = worker.command("undo")
+    assert "- Still runs, and may change files: `sleep 100; echo x >> a.md`; `/bg stop` ends it" in shown.text
+    worker.command("bg", "stop 1")
+    assert "Still runs" not in worker.command("undo").text
 
 
 def test_a_message_whose_call_waited_for_an_answer_is_taken_back_and_forth(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import date
 from typing import Final
 
 from deepagents.undo import Plan
@@ -14,7 +15,10 @@ from deepagents_cli.session.points import Point
 from deepagents_cli.session.slash.parts import SlashCommand
 from deepagents_cli.session.slash.usage import compact
 from deepagents_cli.session.undo import What, describe_plan, quote, short
+from deepagents_cli.text import cut
 
+_LONGEST: Final = 80
+"""Characters of a command that still runs."""
 _YES: Final = "yes"
 _NO: Final = "no"
 _GOES_BACK: Final[dict[str, What]] = {"both": "both", "conversation": "conversation", "files": "files"}
@@ -51,7 +55,7 @@ async def _go_back(talk: Conversation, point: Point, what: What, *, agreed: bool
     if plan is None:
         # Nothing happens that was not shown.
         plan = await talk.undo.plan(point)
-        return _show(talk, order, plan, what, f"Back to before message {quote(point)}", order)
+        return await _show(talk, order, plan, what, f"Back to before message {quote(point)}", order)
     done = await talk.undo.go_back(point, plan, what)
     await talk.reread()
     typed = "" if what == "files" else point.text
@@ -75,7 +79,7 @@ async def _redo(talk: Conversation, arguments: str) -> Result:
     if plan is None:
         plan = await talk.undo.plan_forth(rewind)
         title = f"Forth again, to where you went back to before message {rewind.message}"
-        return _show(talk, order, plan, "both" if rewind.moved else "files", title, _YES)
+        return await _show(talk, order, plan, "both" if rewind.moved else "files", title, _YES)
     done = await talk.undo.go_forth(rewind, plan)
     await talk.reread()
     return Result(text=" ".join(done))
@@ -95,15 +99,25 @@ async def _list_points(talk: Conversation) -> Result:
     points = await talk.undo.points()
     counts = await talk.undo.count(points)
     rows = [
-        Choice(str(each.number), f"{each.number}. {short(each)}", f"{each.at:%H:%M}, {count}")
+        Choice(str(each.number), f"{each.number}. {short(each)}", f"{_time_of(each)}, {count}")
         for each, count in zip(points, counts, strict=True)
     ]
     return Result(choices=rows[::-1])
 
 
-def _show(talk: Conversation, order: str, plan: Plan, what: What, title: str, agreed: str) -> Result:
+def _time_of(point: Point) -> str:
+    return f"{point.at:%H:%M}" if point.at.date() == date.today() else f"{point.at:%Y-%m-%d %H:%M}"
+
+
+async def _show(talk: Conversation, order: str, plan: Plan, what: What, title: str, agreed: str) -> Result:
     talk.undo.note_shown(order, plan)
-    text = "\n".join([title, "", *describe_plan(plan, what, talk.workplace.directory)])
+    # It goes on, whatever goes back, and the agent may not know of it any more.
+    running = [
+        f"- Still runs, and may change files: `{cut(each.command, _LONGEST)}`; `/bg stop` ends it"
+        for each in await talk.background.find_all()
+        if each.exit_code is None
+    ]
+    text = "\n".join([title, "", *describe_plan(plan, what, talk.workplace.directory), *running])
     rows = [Choice(agreed, "do it"), Choice(_NO, "leave everything as it is")]
     return Result(text=text, choices=rows)
 
