@@ -80,7 +80,7 @@ def add_options(commands: Any) -> None:
     back.add_argument(
         "--only", choices=("files", "conversation"), help="what goes back (default: both of these)"
     )
-    undo.add_yes(back)
+    undo.add_agreement(back)
 
 
 def run(arguments: Namespace, *, model: Any = None) -> int:
@@ -150,7 +150,8 @@ def _rewind(store: sessions.Sessions, arguments: Namespace) -> int:
     if arguments.to is None:
         undo.list_messages(found)
         return Exit.DONE
-    return undo.go_back(found, arguments.to, arguments.only or "both", agreed=arguments.yes)
+    what = arguments.only or "both"
+    return undo.go_back(found, arguments.to, what, arguments.write, agreed=arguments.yes)
 
 
 def _remove(store: sessions.Sessions, surplus: Sequence[sessions.Session]) -> None:

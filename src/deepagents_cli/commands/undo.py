@@ -39,12 +39,20 @@ def add_options(commands: Any) -> None:
         "what will happen.",
     )
     parser.add_argument("--dir", type=Path, default=Path(), help="the directory (default: .)")
-    add_yes(parser)
+    add_agreement(parser)
     add_debug(parser)
 
 
-def add_yes(parser: argparse.ArgumentParser) -> None:
-    """Let a person agree before they are asked."""
+def add_agreement(parser: argparse.ArgumentParser) -> None:
+    """Let a person agree before they are asked, and name what may change besides the directory."""
+    parser.add_argument(
+        "--write",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="DIR",
+        help="take files in this directory back too, if the agent could change it; may be repeated",
+    )
     parser.add_argument("--yes", action="store_true", help="do it without asking")
 
 
@@ -57,7 +65,7 @@ def run(arguments: Namespace, *, model: Any = None) -> int:
         last = next((each for each in found if any(map(driver.is_typed, reader.read(each.id)))), None)
     if last is None:
         raise CommandError(f"there is nothing to take back: no task was done in {str(directory)!r}")
-    return go_back(last, None, "both", agreed=arguments.yes)
+    return go_back(last, None, "both", arguments.write, agreed=arguments.yes)
 
 
 def list_messages(held: sessions.Session) -> None:
@@ -68,12 +76,16 @@ def list_messages(held: sessions.Session) -> None:
             _say([f"{session.quote(point)} ({count})"])
 
 
-def go_back(held: sessions.Session, number: str | None, what: What, *, agreed: bool) -> int:
+def go_back(
+    held: sessions.Session, number: str | None, what: What, write: Sequence[Path], *, agreed: bool
+) -> int:
     """Go back to before a message, or before the last one, after showing the plan; return the exit code."""
-    with _opened(held) as (undo, wait):
+    with _opened(held, write) as (undo, wait):
         point = wait(undo.find(number)) if number else wait(undo.points())[-1]
         plan = wait(undo.plan(point))
-        _say([f"Back to before message {session.quote(point)}"])
+        # The last task may have been done in a worktree of the directory where a person is.
+        where = f", in {str(held.directory)!r}" if held.branch else ""
+        _say([f"Back to before message {session.quote(point)}{where}"])
         _say(session.describe_plan(plan, what, held.directory))
         if not (agreed or ask("Do it?")):
             _say(["Nothing has changed."])
@@ -84,14 +96,16 @@ def go_back(held: sessions.Session, number: str | None, what: What, *, agreed: b
 
 
 @contextmanager
-def _opened(held: sessions.Session) -> Generator[tuple[session.Undo, Callable[..., Any]]]:
+def _opened(
+    held: sessions.Session, write: Sequence[Path] = ()
+) -> Generator[tuple[session.Undo, Callable[..., Any]]]:
     """Hold a session, with an agent that does nothing; yield what goes back in it, and what waits for it.
 
     Nothing runs while a person is asked, so Ctrl-C ends the command at once.
     """
     directory = read_directory(held.directory)
     with asyncio.Runner() as runner:
-        place = workplace.Workplace(_open_alone(directory), complain, lambda: None)
+        place = workplace.Workplace(_open_alone(directory, write), complain, lambda: None)
         try:
             with place.sessions.hold(held.id):
                 runner.run(place.open(workplace.NoModel(missing=_NO_MODEL)))
@@ -101,13 +115,15 @@ def _opened(held: sessions.Session) -> Generator[tuple[session.Undo, Callable[..
             runner.run(place.close())
 
 
-def _open_alone(directory: Path) -> Any:
-    """Return what opens a directory, as without options, and without servers."""
+def _open_alone(directory: Path, write: Sequence[Path]) -> Any:
+    """Return what opens a directory without other options, and without servers."""
     parser = argparse.ArgumentParser()
     parser.set_defaults(yes=False)
     add_place(parser)
     add_work(parser)
-    return opening_of(parser.parse_args(["--dir", str(directory), "--no-mcp"]))
+    return opening_of(
+        parser.parse_args(["--dir", str(directory), "--no-mcp", *(f"--write={each}" for each in write)])
+    )
 
 
 def _say(lines: Sequence[str]) -> None:

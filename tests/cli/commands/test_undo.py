@@ -80,6 +80,20 @@ def test_a_session_goes_back_to_before_any_message_or_one_half_of_it(undo: Comma
     assert wrong.err == "deepagents: '7' is not the number of a message of yours; these are 1\n"
 
 
+def test_what_a_task_changed_elsewhere_goes_back_where_that_is_named_again(
+    cli: Command, directory: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    model = ScriptedModel(call("write_file", file_path=f"{other}/a.md", content="x\n"), "Done.")
+    cli.run("Write", "--yes", "--write", str(other), model=model)
+
+    shown = cli("undo", "--dir", str(directory))
+    assert f"Stays as it is (it is protected, or a rule forbids to change it): `{other}/a.md`" in shown.out
+    taken = cli("undo", "--yes", "--dir", str(directory), "--write", str(other))
+    assert (taken.code, (other / "a.md").exists()) == (0, False)
+
+
 def test_a_session_that_a_run_works_in_does_not_go_back(undo: Command, state: Path) -> None:
     # In a process of its own: a process does not keep itself out.
     holding = (

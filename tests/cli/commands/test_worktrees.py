@@ -197,3 +197,14 @@ def test_a_worktree_whose_directory_was_removed_by_hand_is_made_again(cli: Comma
 
     assert ended.code == 0, ended.err
     assert files(repository.parent / "files.fix") == {"notes.md", "lib", "second.md"}
+
+
+def test_a_task_in_a_worktree_is_taken_back_from_the_directory_and_it_is_said_where(
+    cli: Command, repository: Path
+) -> None:
+    write(cli, "--worktree", "fix")
+    place = repository.parent / "files.fix"
+
+    taken = cli("undo", "--yes", "--dir", str(repository))
+    assert taken.out.splitlines()[0].endswith(f": write it, in '{place}'")
+    assert not (place / "new.md").exists()
