@@ -27,8 +27,8 @@ What: TypeAlias = Literal["both", "conversation", "files"]
 _MOST_COUNTED: Final = 50
 """Messages, the last ones, whose changes are counted for a list."""
 _MOST_NAMED: Final = 20
-_LONGEST: Final = 60
-"""Characters of a message in a list."""
+_LONGEST: Final = 40
+"""Characters of a message in a list: of 80 columns, the rest is for when, and what was changed."""
 _WHY_NOT_KEPT: Final = {
     "too_large": "too large to be kept",
     "special": "no ordinary file",

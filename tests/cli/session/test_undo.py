@@ -344,6 +344,31 @@ def test_what_was_said_before_a_message_becomes_a_summary(worker: Worker, server
     assert texts[-4:] == ["Answer 1.", "Question 2.", "Answer 2.", "Is it there?"]
 
 
+def test_a_row_of_a_message_of_an_earlier_day_has_that_day_and_fits_a_terminal(
+    worker: Worker, start: StartWorker, server: OpenAIServer, state: Path
+) -> None:
+    worker.open(mode="full")
+    server.then(call("write_file", file_path="a.md", content="x\n" * 1000), "Done.")
+    worker.turn("Write a file of a thousand lines, and all of them alike, and call it a.md, please.")
+    worker.kill()
+    # The time stands in the checkpoint, as the text that it was saved as.
+    with closing(sqlite3.connect(state / "threads.sqlite")) as database, database:
+        for thread, number, saved in database.execute(
+            "SELECT thread_id, checkpoint_id, checkpoint FROM checkpoints"
+        ).fetchall():
+            changed = re.sub(rb"\d{4}-\d\d-\d\dT", b"2025-03-14T", saved)
+            database.execute(
+                "UPDATE checkpoints SET checkpoint = ? WHERE thread_id = ? AND checkpoint_id = ?",
+                (changed, thread, number),
+            )
+
+    again = start()
+    again.open(resume=True)
+    row = again.command("rewind").choices[0]
+    assert re.fullmatch(r"03-1[345] \d\d:\d\d, 1 file \+1000 -0", row.detail)
+    assert len(f"> {row.label}  {row.detail}") < 80
+
+
 def test_nothing_goes_back_while_the_agent_works(worker: Worker, server: OpenAIServer) -> None:
     server.then(call("write_file", file_path="a.md", content="x"), "Done.")
     worker.open()

@@ -106,7 +106,7 @@ async def _list_points(talk: Conversation) -> Result:
 
 
 def _time_of(point: Point) -> str:
-    return f"{point.at:%H:%M}" if point.at.date() == date.today() else f"{point.at:%Y-%m-%d %H:%M}"
+    return f"{point.at:%H:%M}" if point.at.date() == date.today() else f"{point.at:%m-%d %H:%M}"
 
 
 async def _show(talk: Conversation, order: str, plan: Plan, what: What, title: str, agreed: str) -> Result:
