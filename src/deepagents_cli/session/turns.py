@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from asyncio import CancelledError, Task
+from asyncio import Task
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
@@ -38,6 +38,7 @@ class Turns:
         self._say = say
         self._done = done
         self._task: Task[None] | None = None
+        self._step: Task[Exception | None] | None = None
         self._stopping = self._again = self._woken = False
         self._written = ""
         self._reached = False
@@ -65,7 +66,8 @@ class Turns:
         self._again = False
         if self._task is not None and not self._stopping:
             self._stopping = True
-            self._task.cancel()
+            if self._step is not None:
+                self._step.cancel()
 
     async def end(self) -> None:
         """Stop, and wait until all is saved."""
@@ -101,28 +103,38 @@ class Turns:
         self._written, self._reached = "", False
         self._say(Working())
         end, failure = await self._work()
-        if self._stopping:
-            end, failure = "stopped", None
         self._done(end, failure)
         error = explain_error(failure) if failure else None
         self._say(Idle(end, error))
         return end
 
     async def _work(self) -> tuple[End, Exception | None]:
-        failure: Exception | None = None
+        # A task of its own: Esc at any moment cancels neither what is saved behind it nor what is told.
+        self._step = step = asyncio.create_task(self._go_on())
+        if self._stopping:
+            step.cancel()
+        await asyncio.wait([step])
+        try:
+            await self._settle()
+        except Exception as raised:
+            logger.exception("The end of the turn was not kept.")
+            return "failed", raised
+        if self._stopping or step.cancelled():
+            return "stopped", None
+        failure = step.result()
+        return ("failed" if failure else "limited" if self._reached else "done"), failure
+
+    async def _go_on(self) -> Exception | None:
+        """Go on until nothing is left to be done or asked; return the failure that has ended this."""
         try:
             waiting = await self._start()
             while waiting:
                 waiting = await self._driver.go_on(await self._asking.resume(self._driver, waiting))
-        except CancelledError:
-            if not self._stopping:
-                raise
         except Exception as raised:
             # The turn ends with a sentence, and the conversation goes on.
             logger.exception("The turn failed.")
-            failure = raised
-        await self._settle()
-        return ("failed" if failure else "limited" if self._reached else "done"), failure
+            return raised
+        return None
 
     async def _start(self) -> list[Waiting]:
         if self._inbox.texts:

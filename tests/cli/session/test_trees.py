@@ -289,3 +289,22 @@ def test_a_call_that_was_killed_goes_on_in_its_tree(
 
     assert (directory / "notes.md").read_text() == NOTES.replace("one", "ONE").replace("two", "TWO")
     assert trees(directory) == []
+
+
+def test_a_subagent_is_stopped_while_its_model_has_not_begun_to_answer(
+    worker: Worker, server: OpenAIServer, directory: Path
+) -> None:
+    worker.open(mode="auto")
+
+    def wait(request: Request) -> str:
+        server.closing.wait()
+        return "Too late."
+
+    server.then(tasks("first"), edit("one", "ONE"), wait)
+    worker.say("paint")
+    for _ in range(3):
+        server.wait_for_request()
+    worker.send(protocol.Stop())
+
+    assert worker.wait_for_end_of_turn().end == "stopped"
+    assert len(trees(directory)) == 1
