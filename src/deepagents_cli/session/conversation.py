@@ -303,6 +303,8 @@ class Conversation:
         """Note how a turn has ended."""
         self._approve(None)
         self.workplace.usage.flush()
+        # The tree may have grown beyond the bounds, or the disk be full.
+        self.workplace.begin_looking(self.driver.agent)
         self._seeing = create_task(self._see_commands(end))
 
     async def _see_commands(self, end: protocol.End) -> None:

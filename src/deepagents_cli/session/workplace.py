@@ -105,6 +105,7 @@ class Workplace:
         self._checks_end = False
         self._edit_checks: EditCheckMiddleware | None = None
         self._looking: Task[None] | None = None
+        self._uncovered: str | None = None
         self._resources = ExitStack()
         self._resources.callback(self.record.close)
         self._policy: Policy | None = None
@@ -275,13 +276,14 @@ class Workplace:
             self.notify(f"The effort is left to the provider: {error}.")
 
     def begin_looking(self, agent: Any) -> None:
-        """Look at the files, while the agent already works, and say where undo does not cover commands."""
-        if self.history is not None:
+        """Look at the files, while the agent already works, and say what undo does not cover, once."""
+        if self.history is not None and (self._looking is None or self._looking.done()):
             self._looking = create_task(self._say_coverage(agent, self.history))
 
     async def _say_coverage(self, agent: Any, history: FileHistory) -> None:
         found = await history.acoverage(agent)
-        if found.why:
+        known, self._uncovered = self._uncovered, found.why
+        if found.why and found.why != known:
             what = "What commands change" if found.files else "What is changed"
             self.notify(f"{what} cannot be taken back here: {found.why}.")
 

@@ -7,6 +7,8 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from deepagents.events import ToolFinished
 from deepagents_cli.protocol import Ask, Happened, Idle, Notice, Queued, Ran, Run, Stop
 from tests.cli.approval.test_sandbox import needs_sandbox
@@ -403,6 +405,29 @@ def test_where_commands_are_not_covered_one_sentence_says_so(
         f"What commands change cannot be taken back here: {directory} is the home directory or above it, and "
         "is not looked at whole."
     )
+
+
+@needs_sandbox
+@pytest.mark.parametrize("broken", [True, False])
+def test_a_person_is_told_once_when_a_session_is_not_covered_any_more(
+    worker: Worker, server: OpenAIServer, state: Path, *, broken: bool
+) -> None:
+    server.then("Hello.")
+    worker.open(mode="full")
+    worker.turn("Hi.")
+    if broken:
+        with closing(sqlite3.connect(state / "undo" / "files.db")) as database, database:
+            database.execute("DROP TABLE steps")
+    count = 1 if broken else 50_001
+    server.then(call("execute", command=f"mkdir many; cd many; touch $(seq {count})"), "Made.", "Sure.")
+    worker.turn("Make files.")
+
+    told = worker.wait(Notice).text
+    what = "What is changed" if broken else "What commands change"
+    assert told.startswith(f"{what} cannot be taken back here: ")
+    worker.turn("Sure?")
+    worker.command("context")
+    assert [each.text for each in worker.all(Notice)] == [told]
 
 
 @needs_sandbox
