@@ -65,6 +65,11 @@ def run(arguments: Namespace, *, model: Any = None) -> int:
         last = next((each for each in found if any(map(driver.is_typed, reader.read(each.id)))), None)
     if last is None:
         raise CommandError(f"there is nothing to take back: no task was done in {str(directory)!r}")
+    if not last.directory.is_dir():
+        raise CommandError(
+            f"the last task was done in {str(last.directory)!r}, which is gone with what it changed; "
+            "`deepagents sessions rewind SESSION` takes an earlier one back"
+        )
     return go_back(last, None, "both", arguments.write, agreed=arguments.yes)
 
 

@@ -208,3 +208,9 @@ def test_a_task_in_a_worktree_is_taken_back_from_the_directory_and_it_is_said_wh
     taken = cli("undo", "--yes", "--dir", str(repository))
     assert taken.out.splitlines()[0].endswith(f": write it, in '{place}'")
     assert not (place / "new.md").exists()
+
+    write(cli, "--worktree", "fix")
+    shutil.rmtree(place)
+    gone = cli("undo", "--yes", "--dir", str(repository)).err
+    assert gone.startswith(f"deepagents: the last task was done in '{place}', which is gone")
+    assert "`deepagents sessions rewind SESSION` takes an earlier one back" in gone
