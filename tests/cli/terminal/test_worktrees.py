@@ -57,6 +57,20 @@ def work(person: Person) -> Path:
     return person.directory.parent / "kitchen.fix"
 
 
+def test_files_are_named_as_they_are_in_the_worktree(person: Person) -> None:
+    (person.directory / "only_main.md").write_text("main\n")
+    (person.directory.parent / "kitchen.fix/only_fix.md").write_text("fixed\n")
+
+    person.terminal.type("See @only")
+    person.sees(r"only_fix\.md")
+    assert "only_main.md" not in person.terminal.screen()
+    person.presses("C-u")
+    person.asks("See @only_fix.md", "Seen.")
+    person.sees("^Seen.")
+
+    assert "fixed" in person.server.requests[-1].texts("user")[0]
+
+
 def test_only_a_written_yes_removes_what_is_nowhere_else_and_the_branch_stays(person: Person) -> None:
     place = work(person)
 

@@ -41,6 +41,11 @@ class Composer:
         self._pasted: dict[str, str] = {}
         self._pictures: dict[str, str] = {}
 
+    def move(self, directory: Path) -> None:
+        """Find files in this directory from now on."""
+        self._directory = directory
+        self._changeable = (directory, *self._changeable)
+
     def paste(self, text: str) -> str:
         """Return what stands in the input line for a pasted text."""
         text = text.replace("\r\n", "\n").replace("\r", "\n")

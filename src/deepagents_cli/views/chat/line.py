@@ -26,15 +26,28 @@ class InputLine(Buffer):
         changed: Callable[[], None],
     ) -> None:
         self._composer = Composer(directory, changeable)
+        self._directory = directory
+        self._commands = commands
         super().__init__(
             history=open_history(state_dir(), lambda text: self._composer.expand(text)[0]),
-            completer=ChatCompleter(commands, FileIndex(directory), directory, self._complete_again),
+            completer=self._make_completer(),
             # Each completion is drawn anew, so that only what can be completed is tried.
             complete_while_typing=Condition(lambda: "@" in self.text or self.text[:1] == "/"),
             multiline=True,
             name="input",
             on_text_changed=lambda _: changed(),
         )
+
+    def _make_completer(self) -> ChatCompleter:
+        directory = self._directory
+        return ChatCompleter(self._commands, FileIndex(directory), directory, self._complete_again)
+
+    def move(self, directory: Path) -> None:
+        """Complete and attach the files of this directory from now on."""
+        if directory != self._directory:
+            self._directory = directory
+            self._composer.move(directory)
+            self.completer = self._make_completer()
 
     def _complete_again(self) -> None:
         state = self.complete_state

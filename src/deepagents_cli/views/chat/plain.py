@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from deepagents_cli.errors import Exit
 from deepagents_cli.project.settings import merge, read_user
-from deepagents_cli.protocol import Open, ToScreen
+from deepagents_cli.protocol import Open, Ready, ToScreen
 from deepagents_cli.text import one_line
 from deepagents_cli.views.chat.chat import Chat
 from deepagents_cli.views.chat.composer import Composer
@@ -110,6 +110,10 @@ class _Plain(Lines):
     def _take(self, message: ToScreen) -> None:
         queued = list(self.talk.queued)
         was_working = self.talk.working
+        if isinstance(message, Ready):
+            # A session may work in a worktree.
+            self._changeable = (*self._changeable, Path(message.directory))
+            self._composer.move(Path(message.directory))
         self.talk.take(message)
         self._notifier.see(self.talk, message)
         self.show()

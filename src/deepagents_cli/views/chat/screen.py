@@ -313,6 +313,11 @@ class Screen:
         if isinstance(message, Whole):
             self._show_whole(message)
             return
+        if isinstance(message, Ready):
+            # A session may work in a worktree.
+            directory = Path(message.directory)
+            self._changeable = (*self._changeable, directory)
+            self.input.move(directory)
         self.talk.take(message)
         self._notifier.see(self.talk, message)
         self.changed()
