@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from asyncio import CancelledError, to_thread
+from asyncio import CancelledError, create_task, gather, shield, to_thread
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from langchain.agents.middleware import AgentMiddleware, ToolCallRequest
 from langchain_core.language_models import BaseChatModel
@@ -47,6 +47,8 @@ from deepagents_cli.project.project import Project
 from deepagents_cli.project.state import state_dir
 from deepagents_cli.project.worktrees import list_files, list_ignored
 from deepagents_cli.values import Mode
+
+T = TypeVar("T")
 
 MERGE: Final = "merge_changes"
 """The name by which a person is asked whether what a subagent has changed is merged."""
@@ -81,6 +83,7 @@ class Tree:
         self.name = name
         self.path = directory.parent / f"{directory.name}.{name}"
         self._base = state_dir() / "trees" / sha256(str(self.path).encode()).hexdigest()[:16]
+        self._unfinished = self._base.with_suffix(".new")
 
     def make(self) -> None:
         """Copy the directory as it is now, without what git ignores.
@@ -90,6 +93,12 @@ class Tree:
         """
         if self.path.is_dir() and self._base.is_dir():
             return
+        # One that was cut off in the middle, in which nobody has worked.
+        self.remove()
+        if os.path.lexists(self.path):
+            raise ToolFailure(
+                "already_exists", f"{str(self.path)!r} is there already, and not a copy for an agent"
+            )
         try:
             files = list_files(self.directory) or [*_walk(self.directory)]
             sizes = (os.lstat(self.directory / each).st_size for each in files)
@@ -99,15 +108,14 @@ class Tree:
                     f"{str(self.directory)!r} is too large to be copied for an agent, over {_MOST_FILES:,} "
                     f"files or {_MOST_BYTES >> 30} GiB; choose another agent",
                 )
-            self._clear_base()
-            unfinished = self._base.with_suffix(".new")
-            for place in (unfinished, self.path):
+            for place in (self._unfinished, self.path):
                 place.mkdir(parents=True)
                 for each in files:
                     _copy(self.directory / each, place / each)
             # Last: a copy that was cut off is not gone on with.
-            unfinished.rename(self._base)
+            self._unfinished.rename(self._base)
         except OSError as error:
+            self.remove()
             raise ToolFailure(
                 "io_error", f"there is no copy of {str(self.directory)!r} for an agent: {error}"
             ) from error
@@ -166,13 +174,10 @@ class Tree:
         return True
 
     def remove(self) -> None:
-        """Remove the copy."""
-        shutil.rmtree(self.path, ignore_errors=True)
-        self._clear_base()
-
-    def _clear_base(self) -> None:
-        for each in (self._base, self._base.with_suffix(".new")):
-            shutil.rmtree(each, ignore_errors=True)
+        """Remove the copy, if it is one."""
+        if self._base.is_dir() or self._unfinished.is_dir():
+            for each in (self.path, self._base, self._unfinished):
+                shutil.rmtree(each, ignore_errors=True)
 
 
 def _walk(top: Path) -> Iterator[str]:
@@ -258,14 +263,14 @@ class TreeAgents:
             thread: str = config.get("configurable", {}).get("thread_id", "")
             key = sha256(f"{thread}\0{place}\0{state['messages'][-1].text}".encode()).hexdigest()[:8]
             tree = Tree(project.directory, f"{agent.name}-{key}")
-            await to_thread(tree.make)
             try:
+                await _finish(tree.make)
                 messages = await self._work(tree, agent, spec, project, model, state)
                 mode = self._mode_of(agent)
                 may = partial(self._find_refusal, mode)
                 changes = await to_thread(tree.find_changes, may)
                 agreed = self._ask(agent.name, mode, changes)
-                report = await to_thread(self._merge, tree, may) if agreed else _refused(tree)
+                report = await _finish(partial(self._merge, tree, may)) if agreed else _refused(tree)
             except GraphBubbleUp:
                 # The tree waits for the answer to this question.
                 raise
@@ -361,6 +366,16 @@ class TreeAgents:
             parts.append(f"not merged, and kept below {_ASIDE}/{tree.name}/: {_list(apart)}")
         text = "; ".join(parts) or "it changed no files"
         return f"[{text[0].upper()}{text[1:]}]"
+
+
+async def _finish(work: Callable[[], T]) -> T:
+    """Run work in a thread, which a stop does not leave half-done: it arrives behind the end."""
+    running = create_task(to_thread(work))
+    try:
+        return await shield(running)
+    except CancelledError:
+        await gather(running, return_exceptions=True)
+        raise
 
 
 def _refused(tree: Tree) -> str:

@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
-from deepagents.events import Token
+from deepagents.errors import ToolFailure
+from deepagents.events import SubagentStarted, Token
 from deepagents_cli import protocol
+from deepagents_cli.session.trees import Tree
 from tests.cli.approval.test_sandbox import needs_sandbox
 from tests.cli.openai_server import OpenAIServer, Reply, Request, call
 from tests.cli.session.conftest import OPENING, StartWorker, Worker
@@ -308,3 +310,42 @@ def test_a_subagent_is_stopped_while_its_model_has_not_begun_to_answer(
 
     assert worker.wait_for_end_of_turn().end == "stopped"
     assert len(trees(directory)) == 1
+
+
+def test_a_subagent_that_is_stopped_while_its_tree_is_copied_leaves_none(
+    worker: Worker, server: OpenAIServer, directory: Path
+) -> None:
+    for number in range(3_000):
+        (directory / f"{number}.txt").touch()
+    worker.open(mode="auto")
+    script(server, [tasks("first")], {"first": []})
+    worker.say("paint")
+    worker.event(SubagentStarted)
+    while not trees(directory):
+        os.sched_yield()
+    worker.send(protocol.Stop())
+
+    assert worker.wait_for_end_of_turn().end == "stopped"
+    assert trees(directory) == []
+
+
+def test_a_copy_that_was_cut_off_is_made_anew_and_what_is_no_copy_stays(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DEEPAGENTS_STATE", str(tmp_path / "state"))
+    tree = Tree(directory, "painter-1")
+    tree.make()
+    (base,) = (tmp_path / "state/trees").iterdir()
+    # As a process leaves it that is killed while it copies.
+    base.rename(base.with_suffix(".new"))
+    (tree.path / "notes.md").unlink()
+    tree.make()
+    assert (tree.path / "notes.md").read_text() == NOTES
+
+    other = Tree(directory, "painter-2")
+    other.path.mkdir()
+    (other.path / "own.md").touch()
+    with pytest.raises(ToolFailure, match="is there already"):
+        other.make()
+    assert other.remove_unchanged()
+    assert (other.path / "own.md").exists()
