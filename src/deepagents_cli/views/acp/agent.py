@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import signal
 from asyncio import StreamReader, StreamReaderProtocol, StreamWriter, to_thread
 from asyncio.streams import FlowControlMixin
@@ -12,6 +13,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, Final, TypeAlias, cast
+from weakref import WeakValueDictionary
 
 from acp import AgentSideConnection, schema
 from acp.exceptions import RequestError
@@ -38,6 +40,7 @@ _INVALID: Final = -32602
 _NOT_FOUND: Final = -32002
 _PAGE: Final = 100
 """Sessions that are listed at a time."""
+_CURSOR: Final = re.compile("[0-9]{1,18}")
 _Servers: TypeAlias = Sequence[ServerOfClient] | None
 
 
@@ -52,7 +55,7 @@ class EditorAgent:
         self._opening = opening
         self._talks: dict[str, Talk] = {}
         self._client: Client | None = None
-        self._one_by_one = asyncio.Lock()
+        self._opened: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._gate = Gate()
         self._offers = schema.ClientCapabilities()
 
@@ -110,7 +113,7 @@ class EditorAgent:
         self, cwd: str | None = None, cursor: str | None = None, **meta: Any
     ) -> schema.ListSessionsResponse:
         """List the sessions of a directory, or all, those used last first."""
-        if cursor is not None and not cursor.isdecimal():
+        if cursor is not None and not _CURSOR.fullmatch(cursor):
             raise RequestError(_INVALID, f"{cursor!r} is not a cursor of this agent.")
         begin = int(cursor or 0)
         found = await to_thread(self._sessions.find_all, None if cwd is None else _directory(cwd))
@@ -170,11 +173,14 @@ class EditorAgent:
         assert self._client is not None, "a connection has a client"
         directory = _directory(cwd)
         try:
-            # One after the other, so that no session is opened twice.
-            async with self._one_by_one:
-                if session is not None:
+            given = read_servers(servers or (), directory)
+            if session is None:
+                talk = await self._enter(directory, None, given)
+            else:
+                # No session is opened twice; others do not wait for one that another process holds.
+                async with self._opened.setdefault(session, asyncio.Lock()):
                     await self._make_free(session)
-                talk = await self._enter(directory, session, read_servers(servers or (), directory))
+                    talk = await self._enter(directory, session, given)
         except CommandError as error:
             raise RequestError(_INVALID, explain_error(error)) from error
         return (await talk.open()).thread, talk

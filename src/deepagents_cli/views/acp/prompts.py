@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import mimetypes
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeAlias
 from urllib.parse import unquote, urlsplit
@@ -66,8 +67,10 @@ class PromptReader:
         path = _path_of(uri)
         if path is None:
             return uri
-        if path.is_file():
-            attached.append(self._name(path))
+        # A name may be too long to ask about.
+        with suppress(OSError):
+            if path.is_file():
+                attached.append(self._name(path))
         return f"@{self._name(path)}"
 
     def _embed(self, held: schema.TextResourceContents, behind: list[str], attached: list[str]) -> str:
@@ -98,7 +101,11 @@ class PromptReader:
 
 def _path_of(uri: str) -> Path | None:
     """Return the path of a file of this machine, without the lines that an editor may name in it."""
-    parts = urlsplit(uri)
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        # What is no address either, such as "http://[", stays a text.
+        return None
     if parts.scheme != "file" or parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
         return None
     return Path(unquote(parts.path))

@@ -74,6 +74,8 @@ class Talk:
         self._turn: Future[schema.StopReason] | None = None
         self._text: _Text = "none"
         self._is_cancelled = False
+        self._cancels = 0
+        """How often all that had come until then was cancelled."""
         self._asked: protocol.Ask | protocol.Question | None = None
         self._asking: Task[None] | None = None
         self._question: protocol.Question | None = None
@@ -118,7 +120,10 @@ class Talk:
         Raises:
             RequestError: when the turn fails, with a sentence that says why.
         """
+        known = self._cancels
         async with self._one_by_one:
+            if self._cancels != known:
+                return "cancelled"
             text, attached = self._prompts.read(blocks)
             self._is_cancelled, self._stop_reason = False, "end_turn"
             self._turn = turn = asyncio.get_running_loop().create_future()
@@ -131,13 +136,15 @@ class Talk:
                 await self._outbox.flush()
 
     def cancel(self) -> None:
-        """Stop what the present prompt does."""
+        """Stop what the present prompt does, and begin none of those that wait behind it."""
+        self._cancels += 1
         if self._turn is None:
             if self._question is not None:
                 self._worker.take(protocol.Stop())
             return
         self._is_cancelled = True
         self._stop_asking()
+        self._reject_apart(self._asked)
         self._worker.take(protocol.Stop())
         self._worker.take(protocol.StopRun())
         if self._text == "none" and not self._calls.is_running:
@@ -145,6 +152,7 @@ class Talk:
 
     async def close(self) -> None:
         """Stop the turn, end all that it has started, and finish writing."""
+        self._cancels += 1
         self._stop_asking()
         await self._worker.close()
         self._end_prompt("cancelled")
@@ -191,7 +199,8 @@ class Talk:
             self._outbox.put(updates.title(text))
 
     def _send(self, text: str, attached: Sequence[str] = ()) -> None:
-        self._text = "sent"
+        # An empty one, which goes on with what was cut off, does not wait to be read.
+        self._text = "sent" if text.strip() or attached else "read"
         self._worker.take(protocol.Send(text, attached))
 
     async def _command(self, name: str, arguments: str) -> None:
@@ -314,8 +323,10 @@ class Talk:
                 pass
 
     def _idle(self, message: protocol.Idle) -> None:
-        self._written, self._asked, self._question = "", None, None
-        self._stop_asking()
+        self._written, self._question = "", None
+        if not _is_apart(self._asked):
+            self._asked = None
+            self._stop_asking()
         self._calls.end()
         # Only a turn that has read the prompt answers it; the next one reads what waits.
         if self._text in ("none", "sent") or (self._text == "waits" and message.end == "done"):
@@ -357,6 +368,9 @@ class Talk:
             logger.exception("A question failed.")
         finally:
             self._asking = None
+        if isinstance(answer, protocol.Stop):
+            self._reject_apart(asked)
+            self.cancel()
         if self._asked is asked:
             self._asked = None
         self._worker.take(answer)
@@ -368,6 +382,12 @@ class Talk:
             self._outbox.put(update)
         return answer
 
+    def _reject_apart(self, asked: protocol.Ask | protocol.Question | None) -> None:
+        """Reject what no step of the agent waits for: stopping the agent would not end the question."""
+        if asked is not None and _is_apart(asked):
+            self._asked = None
+            self._worker.take(protocol.Decide(asked.id, "reject"))
+
     def _stop_asking(self) -> None:
         if self._asking is not None:
             self._asking.cancel()
@@ -376,6 +396,11 @@ class Talk:
 
 _REASONS: Final[dict[str, schema.StopReason]] = {"length": "max_tokens", "filtered": "refusal"}
 """Why an answer broke off, in the words of the protocol."""
+
+
+def _is_apart(asked: protocol.Ask | protocol.Question | None) -> bool:
+    """Return whether this is about no call, but a file to be sent or a host that a command wanted."""
+    return isinstance(asked, protocol.Ask) and asked.call_id is None
 
 
 def _describe(name: str, result: protocol.Result) -> str:

@@ -187,6 +187,28 @@ def test_prompts_that_come_at_once_are_worked_on_in_order(editor: RawEditor, ser
     assert editor.said() == "One.Two."
 
 
+def test_cancelling_ends_the_prompts_that_wait_too(editor: RawEditor, server: OpenAIServer) -> None:
+    server.then(Reply("One two.", hold=server.closing))
+    session = editor.new()
+    first = editor.begin_prompt(session, "First.")
+    editor.wait_for_update("agent_message_chunk")
+    second = editor.begin_prompt(session, "Second.")
+    editor.notify("session/cancel", sessionId=session)
+    third = editor.begin_prompt(session, "Third.")
+    server.then("Three.")
+
+    ends = {each: editor.wait_for_answer(each)["stopReason"] for each in (first, second, third)}
+
+    assert ends == {first: "cancelled", second: "cancelled", third: "end_turn"}
+    assert "Second." not in str(server.requests[-1].body)
+
+
+def test_an_empty_prompt_ends(editor: RawEditor, server: OpenAIServer) -> None:
+    session = editor.new()
+    assert editor.prompt(session, "") == "end_turn"
+    assert server.requests == []
+
+
 def test_cancelling_takes_a_question_back(editor: RawEditor, server: OpenAIServer) -> None:
     server.then(call("write_file", file_path="new.md", content="x"), "Fine.")
     session = editor.new()

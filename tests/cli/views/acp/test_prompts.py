@@ -67,6 +67,37 @@ def test_a_file_that_looks_like_a_secret_is_asked_about(editor: RawEditor, serve
     assert "hidden" not in str(server.requests[-1].body)
 
 
+@pytest.mark.parametrize("by", ["cancel", "dismissal"])
+def test_a_prompt_is_cancelled_at_the_question_about_its_file(
+    editor: RawEditor, server: OpenAIServer, by: str
+) -> None:
+    server.forget()
+    (editor.directory / ".env").write_text("KEY=hidden\n")
+    session = editor.new()
+
+    def handle(params: Message) -> Message | None:
+        if by == "cancel":
+            editor.notify("session/cancel", sessionId=session)
+            return None
+        return {"outcome": {"outcome": "cancelled"}}
+
+    editor.on["session/request_permission"] = handle
+    assert editor.prompt(session, "Look at ", _link(editor.directory / ".env")) == "cancelled"
+
+    server.forget()
+    server.then("Hello.")
+    assert editor.prompt(session, "Hi.") == "end_turn"
+    assert "hidden" not in str([each.body for each in server.requests])
+
+
+@pytest.mark.parametrize("uri", ["http://[", "file:///" + "a" * 5_000])
+def test_what_can_be_no_name_stays_a_text(editor: RawEditor, server: OpenAIServer, uri: str) -> None:
+    server.then("Seen.")
+    link = {"type": "resource_link", "name": "odd", "uri": uri}
+    assert editor.prompt(editor.new(), "Look at ", link) == "end_turn"
+    assert uri.removeprefix("file://") in str(_sent(server))
+
+
 def test_what_lies_elsewhere_or_is_too_large_is_left_out_and_named(
     editor: RawEditor, server: OpenAIServer, tmp_path: Path
 ) -> None:

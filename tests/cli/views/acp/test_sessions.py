@@ -70,6 +70,27 @@ def test_a_session_is_for_one_process_also_after_another_was_closed(
     assert editor.said("user_message_chunk") == "Begin."
 
 
+def test_others_are_opened_while_one_is_held_by_another_process(start: Start, server: OpenAIServer) -> None:
+    editor, other = start(), start()
+    editor.initialize()
+    other.initialize()
+    server.then("One.", "Two.")
+    held, free = editor.new(), editor.new()
+    editor.prompt(held, "Begin.")
+    editor.prompt(free, "Begin.")
+    editor.call("session/close", sessionId=free)
+    where = {"cwd": str(editor.directory), "mcpServers": []}
+
+    waits = other.begin("session/load", sessionId=held, **where)
+    other.call("session/load", sessionId=free, **where)
+    other.new()
+
+    assert all(each.get("id") != waits for each in other.seen)
+    editor.call("session/close", sessionId=held)
+    other.wait_for(waits)
+    assert other.said("user_message_chunk") == "Begin.Begin."
+
+
 def _is_held(state: Path, session: str) -> bool:
     """Ask in another process."""
     program = (

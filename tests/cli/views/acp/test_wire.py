@@ -62,6 +62,7 @@ def test_unknown_methods_and_wrong_parameters_are_named(editor: RawEditor) -> No
         ("session/prompt", {"sessionId": session, "prompt": [{"type": "dance"}]}, -32602),
         ("session/set_mode", {"sessionId": session, "modeId": "god"}, -32602),
         ("session/list", {"cursor": "-1"}, -32602),
+        ("session/list", {"cursor": "9" * 5_000}, -32602),
         ("session/load", {"sessionId": "../../x", "cwd": str(editor.directory), "mcpServers": []}, -32002),
     ):
         with pytest.raises(Failure) as raised:
