@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 from asyncio import Future, Task
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,7 +21,6 @@ from deepagents_cli.approval.backends import Gate, GatedBuffers
 from deepagents_cli.errors import CommandError, explain_error
 from deepagents_cli.session.editor import Editor
 from deepagents_cli.session.worker import Worker
-from deepagents_cli.text import clean
 from deepagents_cli.values import Mode
 from deepagents_cli.views.acp import updates
 from deepagents_cli.views.acp.calls import Calls
@@ -36,7 +34,6 @@ logger = logging.getLogger(__name__)
 FAILED: Final = -32603
 _HIDDEN: Final = frozenset({"new", "sessions", "resume", "fork", "clear", "theme", "worktree"})
 """Commands that open another session in the place of this one, which an editor does itself."""
-_STYLE: Final = re.compile(r"\x1b\[[0-9;]*m")
 _Text: TypeAlias = Literal["none", "sent", "waits", "read"]
 
 
@@ -75,7 +72,6 @@ class Talk:
         self._text: _Text = "none"
         self._is_cancelled = False
         self._cancels = 0
-        """How often all that had come until then was cancelled."""
         self._asked: protocol.Ask | protocol.Question | None = None
         self._asking: Task[None] | None = None
         self._question: protocol.Question | None = None
@@ -211,7 +207,7 @@ class Talk:
         if result.draft is not None:
             saved = await self._propose(result.draft)
             result = saved or protocol.Result(text="It was not written.")
-        shown = updates.notice(result.error) if result.error else updates.answer(_describe(name, result))
+        shown = updates.notice(result.error) if result.error else updates.result(name, result)
         self._outbox.put(shown)
         self._end_prompt("end_turn")
 
@@ -401,13 +397,3 @@ _REASONS: Final[dict[str, schema.StopReason]] = {"length": "max_tokens", "filter
 def _is_apart(asked: protocol.Ask | protocol.Question | None) -> bool:
     """Return whether this is about no call, but a file to be sent or a host that a command wanted."""
     return isinstance(asked, protocol.Ask) and asked.call_id is None
-
-
-def _describe(name: str, result: protocol.Result) -> str:
-    """Return what a command gave, as Markdown."""
-    drawn = _STYLE.sub("", result.ansi).strip("\n")
-    parts = [result.text, f"```\n{drawn}\n```" if drawn else ""]
-    for each in result.choices:
-        words = [f"- `/{name} {each.value}`", each.label if each.label != each.value else "", each.detail]
-        parts.append(" ".join(filter(None, words)))
-    return clean("\n".join(filter(None, parts)) or "Done.")

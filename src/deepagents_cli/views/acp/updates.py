@@ -47,6 +47,7 @@ _OTHER_KINDS: Final[dict[str, schema.ToolKind]] = {
 }
 _SHOWN_OTHERWISE: Final = frozenset({"write_todos", "read_todos"})
 """Tools whose effect is shown as a plan."""
+_STYLE: Final = re.compile(r"\x1b\[[0-9;]*m")
 _LONGEST_TITLE: Final = 80
 _LONGEST: Final = 20_000
 """Characters of a result that are shown."""
@@ -86,6 +87,16 @@ def notice(text: str) -> schema.AgentMessageChunk:
 def answer(text: str) -> schema.AgentMessageChunk:
     """Return an answer that did not come in pieces."""
     return helpers.update_agent_message_text(sound(text))
+
+
+def result(name: str, given: protocol.Result) -> schema.AgentMessageChunk:
+    """Return what a slash command gave, as Markdown."""
+    drawn = _STYLE.sub("", given.ansi).strip("\n")
+    parts = [given.text, f"```\n{drawn}\n```" if drawn else ""]
+    for each in given.choices:
+        words = [f"- `/{name} {each.value}`", each.label if each.label != each.value else "", each.detail]
+        parts.append(" ".join(filter(None, words)))
+    return answer(clean("\n".join(filter(None, parts)) or "Done."))
 
 
 def mode(current: Mode) -> schema.CurrentModeUpdate:
