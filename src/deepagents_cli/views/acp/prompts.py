@@ -104,7 +104,7 @@ def _path_of(uri: str) -> Path | None:
     try:
         parts = urlsplit(uri)
     except ValueError:
-        # What is no address either, such as "http://[", stays a text.
+        # What cannot be read as an address, such as "http://[", stays a text.
         return None
     if parts.scheme != "file" or parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
         return None
