@@ -17,7 +17,7 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from langchain.agents.middleware import AgentMiddleware, ToolCallRequest
 from langchain_core.language_models import BaseChatModel
@@ -48,8 +48,6 @@ from deepagents_cli.project.state import state_dir
 from deepagents_cli.project.worktrees import list_files, list_ignored
 from deepagents_cli.values import Mode
 
-T = TypeVar("T")
-
 MERGE: Final = "merge_changes"
 """The name by which a person is asked whether what a subagent has changed is merged."""
 _MOST_FILES: Final = 50_000
@@ -58,6 +56,7 @@ _LONGEST_DIFF: Final = 20_000
 """Characters of the changes that a question shows."""
 _MOST_NAMED: Final = 40
 _ASIDE: Final = f"{ARTIFACTS}/conflicts"
+_NOT_AGREED: Final = "[The person did not agree to these changes, so none was merged. They are in {}.]"
 _REFUSED: Final = (
     "Error: in a tree of its own an agent cannot ask a person, and this would have to be asked; leave it to "
     "the agent that called you [permission_denied]"
@@ -96,9 +95,7 @@ class Tree:
         # One that was cut off in the middle, in which nobody has worked.
         self.remove()
         if os.path.lexists(self.path):
-            raise ToolFailure(
-                "already_exists", f"{str(self.path)!r} is there already, and not a copy for an agent"
-            )
+            raise ToolFailure("already_exists", f"{str(self.path)!r} is there already; move it away")
         try:
             files = list_files(self.directory) or [*_walk(self.directory)]
             sizes = (os.lstat(self.directory / each).st_size for each in files)
@@ -270,7 +267,8 @@ class TreeAgents:
                 may = partial(self._find_refusal, mode)
                 changes = await to_thread(tree.find_changes, may)
                 agreed = self._ask(agent.name, mode, changes)
-                report = await _finish(partial(self._merge, tree, may)) if agreed else _refused(tree)
+                merge = partial(self._merge, tree, may)
+                report = await _finish(merge) if agreed else _NOT_AGREED.format(tree.path)
             except GraphBubbleUp:
                 # The tree waits for the answer to this question.
                 raise
@@ -368,7 +366,7 @@ class TreeAgents:
         return f"[{text[0].upper()}{text[1:]}]"
 
 
-async def _finish(work: Callable[[], T]) -> T:
+async def _finish(work: Callable[[], Any]) -> Any:
     """Run work in a thread, which a stop does not leave half-done: it arrives behind the end."""
     running = create_task(to_thread(work))
     try:
@@ -376,10 +374,6 @@ async def _finish(work: Callable[[], T]) -> T:
     except CancelledError:
         await gather(running, return_exceptions=True)
         raise
-
-
-def _refused(tree: Tree) -> str:
-    return f"[The person did not agree to these changes, so none was merged. They are in {tree.path}.]"
 
 
 def _list(changes: Sequence[Change]) -> str:
