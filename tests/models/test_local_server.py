@@ -6,7 +6,7 @@ import json
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from threading import Event, Thread
 from typing import Any, ClassVar
 
 import pytest
@@ -24,6 +24,7 @@ class Server(BaseHTTPRequestHandler):
     """Speaks as much of the OpenAI protocol as one answer needs."""
 
     models: tuple[str, ...] = ("small", "large")
+    reads_for = 0.0
 
     def do_GET(self) -> None:
         self._say({"data": [{"id": name} for name in self.models]} if self.path == "/v1/models" else {})
@@ -42,6 +43,7 @@ class Server(BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.end_headers()
+        Event().wait(self.reads_for)
         head = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "small"}
         said = {"index": 0, "delta": {"role": "assistant", "content": "Hello."}, "finish_reason": "stop"}
         usage = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
@@ -111,6 +113,20 @@ def test_a_named_model_or_the_first_answers(name: str, model: str, server: str) 
     chat = resolve_model(f"local-server:{name}")
 
     assert chat.invoke("hello").text == f"{model} heard hello"
+
+
+class SlowServer(Server):
+    """Reads a prompt for longer than the bound that LangChain's class has for OpenAI."""
+
+    reads_for = 0.5
+
+
+async def test_a_server_that_reads_for_long_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LANGCHAIN_OPENAI_STREAM_CHUNK_TIMEOUT_S", "0.05")
+    with serving(SlowServer) as address:
+        monkeypatch.setenv(ADDRESS, address)
+        pieces = [piece async for piece in resolve_model("local-server:").astream("Hello?")]
+    assert "".join(piece.text for piece in pieces) == "Hello."
 
 
 @pytest.mark.usefixtures("server")

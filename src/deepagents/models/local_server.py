@@ -77,7 +77,14 @@ def _chat(address: str, model: str, arguments: dict[str, Any]) -> BaseChatModel:
         raise UnknownModel(
             "A local server needs langchain-openai: pip install '.[openai]' in a checkout of deepagents."
         )
-    usual: dict[str, Any] = {"base_url": address, "api_key": lambda: "none", "use_responses_api": False}
+    usual: dict[str, Any] = {
+        "base_url": address,
+        "api_key": lambda: "none",
+        "use_responses_api": False,
+        # A server here may read a prompt for minutes. On Python 3.11 the bound also loses a cancellation that
+        # comes together with a piece (python/cpython#86296).
+        "stream_chunk_timeout": None,
+    }
     settings: dict[str, Any] = {**usual, **arguments, "model": model}
     return _chat_class()(**settings)
 

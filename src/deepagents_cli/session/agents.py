@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -88,7 +89,11 @@ def choose_model(name: str | None, settings: Settings = NOTHING_SET) -> BaseChat
 
 def resolve_patiently(name: str) -> BaseChatModel:
     """Make a model whose package does not ask again itself, unseen: the agent does, and says so."""
-    quiet = {"max_retries": 0} if name.partition(":")[0] in ("anthropic", "openai") else {}
+    provider = name.partition(":")[0]
+    quiet: dict[str, Any] = {"max_retries": 0} if provider in ("anthropic", "openai") else {}
+    if provider == "openai" and sys.version_info < (3, 12):
+        # The bound loses a stop that comes together with a piece of the answer (python/cpython#86296).
+        quiet["stream_chunk_timeout"] = None
     return resolve_model(name, partial(init_chat_model, **quiet))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
 from deepagents.testing import ScriptedModel, call
-from deepagents_cli.session.agents import model_label
+from deepagents_cli.session.agents import choose_model, model_label
 from tests.cli.conftest import Command
 
 
@@ -30,6 +31,14 @@ def test_a_model_is_named_by_provider_and_name() -> None:
 )
 def test_a_server_on_this_machine_is_labelled_as_one(address: str | None, label: str) -> None:
     assert model_label(ChatOpenAI(model="mine", base_url=address, api_key=SecretStr("none"))) == label
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="there the bound loses no stop, and stays")
+def test_no_bound_between_two_pieces_of_an_answer_can_lose_a_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    model = choose_model("openai:gpt-5.4")
+    assert isinstance(model, ChatOpenAI)
+    assert model.stream_chunk_timeout is None
 
 
 @pytest.mark.parametrize("path", ["/../outside.txt", "/link/outside.txt"])
