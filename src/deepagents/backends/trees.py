@@ -114,6 +114,21 @@ def put_entry(root: Path, path: str, entry: Entry, *, found: Entry) -> bool:
     return True
 
 
+def write_new(path: Path, entry: Entry) -> None:
+    """Write an entry into a tree that nobody else works in yet, where nothing is; `None` writes nothing.
+
+    Raises:
+        OSError: where it cannot be written.
+    """
+    if isinstance(entry, FileEntry | LinkEntry):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    if isinstance(entry, FileEntry):
+        path.write_bytes(entry.content)
+        path.chmod(entry.mode)
+    elif isinstance(entry, LinkEntry):
+        path.symlink_to(entry.target)
+
+
 def _replace(directory: Directory, name: str, entry: Entry) -> None:
     temporary = temporary_name()
     try:

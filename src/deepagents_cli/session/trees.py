@@ -36,6 +36,7 @@ from deepagents.backends.trees import (
     merge_entries,
     put_entry,
     read_entry,
+    write_new,
 )
 from deepagents.errors import ToolFailure
 from deepagents.middleware.subagents import GENERAL_PURPOSE_SUBAGENT, CompiledSubAgent, SubAgent
@@ -107,8 +108,11 @@ class Tree:
                 )
             for place in (self._unfinished, self.path):
                 place.mkdir(parents=True)
-                for each in files:
-                    _copy(self.directory / each, place / each)
+            for each in files:
+                # Through no link: what it leads to is not of this directory.
+                entry = read_entry(self.directory, each)
+                write_new(self._unfinished / each, entry)
+                write_new(self.path / each, entry)
             # Last: a copy that was cut off is not gone on with.
             self._unfinished.rename(self._base)
         except OSError as error:
@@ -187,11 +191,6 @@ def _walk(top: Path) -> Iterator[str]:
             # A link to a directory is a link, and none is walked through.
             if each.is_symlink() or each.is_file():
                 yield each.relative_to(top).as_posix()
-
-
-def _copy(source: Path, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy2(source, target, follow_symlinks=False)
 
 
 class _RefuseQuestions(AgentMiddleware[Any, Any, Any]):

@@ -349,3 +349,24 @@ def test_a_copy_that_was_cut_off_is_made_anew_and_what_is_no_copy_stays(
         other.make()
     assert other.remove_unchanged()
     assert (other.path / "own.md").exists()
+
+
+def test_a_copy_reaches_through_no_link(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DEEPAGENTS_STATE", str(tmp_path / "state"))
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret/key").write_text("secret")
+    (directory / "folder").mkdir()
+    (directory / "folder/key").touch()
+    for words in (["init", "-q"], ["add", "-A"]):
+        subprocess.run(["git", *words], cwd=directory, check=True)
+    # What an agent can do: git still lists the file, and not the link.
+    shutil.rmtree(directory / "folder")
+    (directory / "folder").symlink_to(tmp_path / "secret")
+    (directory / ".gitignore").write_text("folder\n")
+    tree = Tree(directory, "painter-1")
+    tree.make()
+
+    assert not (tree.path / "folder").exists()
+    assert (tree.path / "notes.md").read_text() == NOTES
