@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from asyncio import Task, create_task, to_thread
-from collections.abc import AsyncGenerator, Awaitable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -138,16 +137,8 @@ class Conversation:
         else:
             self._watch(state, "done")
 
-    @asynccontextmanager
-    async def moving(self) -> AsyncGenerator[None]:
-        """Let no command wake the agent while the thread goes back or forth, and take it as it is then."""
-        self._wakes.rest()
-        try:
-            yield
-        finally:
-            await self._reread()
-
-    async def _reread(self) -> None:
+    async def reread(self) -> None:
+        """Take the thread as it is now: it has gone back or forth."""
         state = await self.driver.read()
         messages = messages_in(state)
         self.inbox.settle({each.id for each in messages})

@@ -56,8 +56,8 @@ async def _go_back(talk: Conversation, point: Point, what: What, *, agreed: bool
         # Nothing happens that was not shown.
         plan = await talk.undo.plan(point)
         return await _show(talk, order, plan, what, f"Back to before message {quote(point)}", order)
-    async with talk.moving():
-        done = await talk.undo.go_back(point, plan, what)
+    done = await talk.undo.go_back(point, plan, what)
+    await talk.reread()
     typed = "" if what == "files" else point.text
     return Result(text=" ".join([*done, "/redo takes it back."]), typed=typed)
 
@@ -80,8 +80,8 @@ async def _redo(talk: Conversation, arguments: str) -> Result:
         plan = await talk.undo.plan_forth(rewind)
         title = f"Forth again, to where you went back to before message {rewind.message}"
         return await _show(talk, order, plan, "both" if rewind.moved else "files", title, _YES)
-    async with talk.moving():
-        done = await talk.undo.go_forth(rewind, plan)
+    done = await talk.undo.go_forth(rewind, plan)
+    await talk.reread()
     return Result(text=" ".join(done))
 
 
