@@ -92,7 +92,7 @@ class Wakes:
     Args:
         most: how often in a row without a word of the person.
         is_working: whether a turn is under way, in which the model reads of it by itself.
-        is_asking: whether the person is asked something.
+        is_asking: whether the person is asked something, or has a command carried out.
         wake: begins a turn, in which the model reads how the command has ended.
         show: takes the end of a command, and whether the agent is left asleep.
     """

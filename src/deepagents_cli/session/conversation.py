@@ -84,6 +84,8 @@ class Conversation:
         self.steering = Steering(self.inbox, place, presents=self.presents)
         self.call_diffs = CallDiffs(place.policy)
         self.results = Results(str(place.directory))
+        self.is_commanded = False
+        """Whether a slash command is carried out, which may go back or compact."""
         self._looking: Task[None] | None = None
         self.driver = Driver(self.make_agent(), thread, self.show)
         self._asking_hosts: Task[None] | None = None
@@ -95,7 +97,7 @@ class Conversation:
             self.background,
             place.setup.settings.wakes,
             lambda: self.turns.is_working,
-            lambda: self.asking.is_open,
+            lambda: self.asking.is_open or self.is_commanded,
             lambda: self.turns.begin(woken=True),
             self._show_end,
         )

@@ -8,9 +8,21 @@ from threading import Event
 import pytest
 
 from deepagents.events import CommandEnded, FinalAnswer, Token
-from deepagents_cli.protocol import Ask, Close, Happened, Idle, Notice, Run, Running, Stop, Working
+from deepagents_cli.protocol import (
+    Ask,
+    Close,
+    Happened,
+    Idle,
+    Invoke,
+    Notice,
+    Result,
+    Run,
+    Running,
+    Stop,
+    Working,
+)
 from tests.cli.approval.test_sandbox import needs_sandbox
-from tests.cli.openai_server import OpenAIServer, Reply, call
+from tests.cli.openai_server import PATIENCE, OpenAIServer, Reply, Request, call
 from tests.cli.session.conftest import StartWorker, Worker
 
 pytestmark = needs_sandbox
@@ -140,6 +152,28 @@ def test_who_is_asked_something_is_not_overtaken(
     worker.decide(asked, "reject")
 
     assert worker.answer() == "It has ended."
+
+
+def test_a_slash_command_is_not_overtaken(worker: Worker, server: OpenAIServer, directory: Path) -> None:
+    goes_on = Event()
+
+    def summarize(request: Request) -> str:
+        (directory / "go").touch()
+        goes_on.wait(PATIENCE)
+        return "A build was begun."
+
+    server.then(starts(until("go")), "It runs.", "Yes.", summarize, "It has ended.")
+    worker.open(mode="auto")
+    worker.turn("Build.")
+    worker.turn("Does it run?")
+    worker.send(Invoke(1, "rewind", "5 summary"))
+    worker.event(CommandEnded)
+    goes_on.set()
+
+    assert worker.wait(Result, id=1).error == ""
+    assert worker.answer() == "It has ended."
+    kinds = [type(each) for each in worker.seen]
+    assert kinds.index(Result) < len(kinds) - kinds[::-1].index(Working) - 1
 
 
 def test_a_session_that_waits_at_an_approval_is_left_alone(

@@ -41,6 +41,7 @@ def list_commands(brought: Mapping[str, FileCommand]) -> dict[str, str]:
 
 async def carry_out(talk: Conversation, order: Invoke | Save) -> None:
     """Carry out a command, or the writing of what it proposed, and send its result."""
+    talk.is_commanded = True
     try:
         given = await (_save(talk, order) if isinstance(order, Save) else _run(talk, order))
     except Exception as error:
@@ -48,6 +49,8 @@ async def carry_out(talk: Conversation, order: Invoke | Save) -> None:
         if not is_for_people(error):
             logger.exception("The command failed.")
         given = Result(error=explain_error(error))
+    finally:
+        talk.is_commanded = False
     talk.say(given if isinstance(order, Save) else replace(given, id=order.id))
 
 
