@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Final
+from typing import Any, Final
 
 from deepagents.models.local_server import find_local_servers
 from deepagents.models.resolve import PROVIDER_KEYS
@@ -16,6 +17,12 @@ from deepagents_local import KNOWN, find_weights
 
 LOCAL: Final = "local"
 """The provider of models in this process."""
+QUIET: Final[Mapping[str, Mapping[str, Any]]] = {
+    "anthropic": {"max_retries": 0},
+    # The bound loses a stop that comes together with a piece of the answer (python/cpython#86296).
+    "openai": {"max_retries": 0} | ({"stream_chunk_timeout": None} if sys.version_info < (3, 12) else {}),
+}
+"""What a provider's models are made with, so that they ask once and can be stopped."""
 _SECONDS: Final = 0.5
 """How long a server of this machine may take to list its models."""
 _EXTRAS: Final = {"langchain_openai": "openai", "xllamacpp": "local"}

@@ -185,11 +185,17 @@ def remove_worktree(worktree: Worktree, held: Contents, *, with_changes: bool) -
 
 
 def list_files(directory: Path) -> list[str]:
-    """Return the files of a directory that git tracks or would track; nothing without a repository."""
+    """Return the files of a directory that git tracks or would track; nothing without a repository.
+
+    Raises:
+        OSError: where git cannot tell.
+    """
     if not any(os.path.lexists(each / ".git") for each in (directory, *directory.parents)):
         return []
     found = _ask(directory, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate")
-    listed = _lines(found.stdout) if not found.returncode else []
+    if found.returncode:
+        raise OSError(f"git cannot list its files: {found.stderr.strip()}")
+    listed = _lines(found.stdout)
     # A submodule is one entry, and what was removed is still in the index.
     return [each for each in listed if (directory / each).is_symlink() or (directory / each).is_file()]
 

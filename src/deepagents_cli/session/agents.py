@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -37,7 +36,7 @@ from deepagents_cli.errors import CommandError, Exit, complain
 from deepagents_cli.project.agents import make_subagents
 from deepagents_cli.project.commands import FileCommand, expand
 from deepagents_cli.project.hooks import Hooks, ToolHooks, TurnHooks
-from deepagents_cli.project.models import LOCAL
+from deepagents_cli.project.models import LOCAL, QUIET
 from deepagents_cli.project.project import Project
 from deepagents_cli.project.servers import Server
 from deepagents_cli.project.settings import NOTHING_SET, Settings, merge, read_user, user_file
@@ -89,12 +88,7 @@ def choose_model(name: str | None, settings: Settings = NOTHING_SET) -> BaseChat
 
 def resolve_patiently(name: str) -> BaseChatModel:
     """Make a model whose package does not ask again itself, unseen: the agent does, and says so."""
-    provider = name.partition(":")[0]
-    quiet: dict[str, Any] = {"max_retries": 0} if provider in ("anthropic", "openai") else {}
-    if provider == "openai" and sys.version_info < (3, 12):
-        # The bound loses a stop that comes together with a piece of the answer (python/cpython#86296).
-        quiet["stream_chunk_timeout"] = None
-    return resolve_model(name, partial(init_chat_model, **quiet))
+    return resolve_model(name, partial(init_chat_model, **QUIET.get(name.partition(":")[0], {})))
 
 
 def model_label(model: BaseChatModel) -> str:

@@ -86,6 +86,20 @@ def test_parallel_calls_change_one_file_each_in_a_tree_of_its_own(
     assert trees(directory) == []
 
 
+def test_nothing_is_copied_where_git_cannot_say_what_it_ignores(
+    worker: Worker, server: OpenAIServer, directory: Path
+) -> None:
+    (directory / ".git").mkdir()
+    (directory / ".git/config").write_text("[broken\n")
+    worker.open(mode="auto")
+    script(server, [tasks("first"), "It cannot be done."], {"first": [edit("two", "TWO")]})
+    worker.turn("paint")
+
+    assert "git cannot list its files: fatal: " in results(server)[0]
+    assert (directory / "notes.md").read_text() == NOTES
+    assert trees(directory) == []
+
+
 def test_a_conflict_is_named_and_both_versions_are_kept(
     worker: Worker, server: OpenAIServer, directory: Path
 ) -> None:
