@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
-
-from tests import programs
 
 
 def install(
@@ -22,6 +23,10 @@ def install(
 
 def run(program: str, *folders: Path) -> tuple[str, str]:
     """Run a program that finds the distributions of these folders; return what it printed and warned."""
-    ended = programs.run(program, path=folders)
+    # No fork of a process that has made agents: that has run its plugins.
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
+    ended = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False
+    )
     assert ended.returncode == 0, ended.stderr
     return ended.stdout.strip(), ended.stderr

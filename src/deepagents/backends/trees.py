@@ -115,7 +115,7 @@ def put_entry(root: Path, path: str, entry: Entry, *, found: Entry) -> bool:
 
 
 def write_new(path: Path, entry: Entry) -> None:
-    """Write an entry into a tree that nobody else works in yet, where nothing is; `None` writes nothing.
+    """Write an entry into a tree in which no one works yet, where nothing is; `None` writes nothing.
 
     Raises:
         OSError: where it cannot be written.
