@@ -76,9 +76,13 @@ def test_servers_end_when_the_last_agent_is_collected(call_mode: Any) -> None:
     assert all(map(is_alive, pids))
 
     del agent
-    gc.collect()
+    # A thread that has just done a part of the run may hold it for a moment longer.
+    deadline = monotonic() + SECONDS
+    while any(map(is_alive, pids)) and monotonic() < deadline:
+        gc.collect()
+        sleep(0.05)
 
-    assert all_end(pids)
+    assert all_end(pids, 0.1)
 
 
 def test_a_fork_has_servers_of_its_own_and_leaves_those_of_its_parent(tmp_path: Path) -> None:
