@@ -6,6 +6,7 @@ import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -489,7 +490,7 @@ def _refused(worker: Worker, name: str, arguments: str = "") -> str:
     return result.error
 
 
-def _texts(server: OpenAIServer) -> list[dict[str, str]]:
+def _texts(server: OpenAIServer) -> list[dict[str, Any]]:
     messages = server.requests[-1].messages
     return [
         each
