@@ -5,12 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from threading import Event
+from time import monotonic
 
 import pytest
 
 from deepagents_cli.views.acp.wire import LONGEST
 from tests.cli.openai_server import OpenAIServer, Reply, call
-from tests.cli.views.acp.conftest import Failure, Message, RawEditor, Start
+from tests.cli.views.acp.conftest import PATIENCE, Failure, Message, RawEditor, Start
 
 
 @pytest.mark.parametrize(
@@ -83,6 +85,9 @@ def test_what_other_code_prints_does_not_reach_the_client(start: Start, server: 
 
     # Each line that it reads has to be a message.
     assert editor.prompt(editor.new(), "Hi.") == "end_turn"
+    deadline = monotonic() + PATIENCE
+    while editor.process.log.count("noise") < 300 and monotonic() < deadline:
+        Event().wait(0.01)
     assert editor.process.end() == 0
     assert editor.process.log.count("noise") == 300
     assert editor.read_rest() == b""
