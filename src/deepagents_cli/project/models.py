@@ -17,7 +17,7 @@ from deepagents_local import KNOWN, find_weights
 
 LOCAL: Final = "local"
 """The provider of models in this process."""
-QUIET: Final[Mapping[str, Mapping[str, Any]]] = {
+MODEL_ARGUMENTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "anthropic": {"max_retries": 0},
     # The bound loses a stop that comes together with a piece of the answer (python/cpython#86296).
     "openai": {"max_retries": 0} | ({"stream_chunk_timeout": None} if sys.version_info < (3, 12) else {}),

@@ -36,7 +36,7 @@ from deepagents_cli.errors import CommandError, Exit, complain
 from deepagents_cli.project.agents import make_subagents
 from deepagents_cli.project.commands import FileCommand, expand
 from deepagents_cli.project.hooks import Hooks, ToolHooks, TurnHooks
-from deepagents_cli.project.models import LOCAL, QUIET
+from deepagents_cli.project.models import LOCAL, MODEL_ARGUMENTS
 from deepagents_cli.project.project import Project
 from deepagents_cli.project.servers import Server
 from deepagents_cli.project.settings import NOTHING_SET, Settings, merge, read_user, user_file
@@ -88,7 +88,7 @@ def choose_model(name: str | None, settings: Settings = NOTHING_SET) -> BaseChat
 
 def resolve_patiently(name: str) -> BaseChatModel:
     """Make a model whose package does not ask again itself, unseen: the agent does, and says so."""
-    return resolve_model(name, partial(init_chat_model, **QUIET.get(name.partition(":")[0], {})))
+    return resolve_model(name, partial(init_chat_model, **MODEL_ARGUMENTS.get(name.partition(":")[0], {})))
 
 
 def model_label(model: BaseChatModel) -> str:
