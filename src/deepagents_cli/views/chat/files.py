@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
-from fnmatch import translate
 from heapq import nsmallest
-from itertools import islice
 from pathlib import Path
 from threading import Lock, Thread
 from typing import Final
 
+from deepagents.undo.ignores import GIT, read_above, read_rules
 from deepagents_cli.text import one_line
 
 _MOST: Final = 50_000_000
 """Characters of all paths: about a million files, the upper ones first."""
-_LONGEST_IGNORE: Final = 1 << 16
-_MOST_PATTERNS: Final = 5_000
-"""Lines of all `.gitignore` above a file that count: each path is compared with each."""
 _SKIPPED: Final = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv"})
 _MOST_SECONDS: Final = 60.0
 _FRESH: Final = 5.0
@@ -30,16 +24,6 @@ _FRESH: Final = 5.0
 _TIMES: Final = 20
 _AT_ONCE: Final = 100
 """Paths between two moments in which keys that were pressed go first."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Pattern:
-    """One line of a `.gitignore`, that holds below `base`."""
-
-    base: str
-    matches: re.Pattern[str]
-    directories: bool
-    keeps: bool
 
 
 class FileIndex:
@@ -158,18 +142,23 @@ def walk(root: Path, clock: Callable[[], float] = time.monotonic) -> Iterator[st
     Links to directories are not followed. Names that a terminal could not show as they are, are left out.
     """
     end = clock() + _MOST_SECONDS
-    waiting: deque[tuple[str, tuple[_Pattern, ...]]] = deque([("", ())])
+    ignores = read_above(str(root))
+    waiting = deque([""])
     while waiting:
-        base, above = waiting.popleft()
-        patterns = (*above, *islice(_read_ignore(root, base), max(_MOST_PATTERNS - len(above), 0)))
-        for name, is_directory in _entries(root / base):
-            path = f"{base}{name}"
+        base = waiting.popleft()
+        directory = root / base
+        if is_top := (directory / GIT).exists():
+            ignores.tops.add(str(directory))
+        if rules := read_rules(directory, is_top=is_top):
+            ignores.texts[str(directory)] = rules
+        for name, is_directory in _entries(directory):
             if clock() > end:
                 return
-            if is_ignored(path, patterns, is_directory=is_directory):
+            if ignores.ignores(f"{directory}/{name}", is_directory):
                 continue
+            path = f"{base}{name}"
             if is_directory:
-                waiting.append((f"{path}/", patterns))
+                waiting.append(f"{path}/")
             yield f"{path}/" if is_directory else path
 
 
@@ -179,37 +168,3 @@ def _entries(place: Path) -> Iterator[tuple[str, bool]]:
             name = entry.name
             if name not in _SKIPPED and one_line(name) == name and '"' not in name:
                 yield name, entry.is_dir(follow_symlinks=False)
-
-
-def is_ignored(path: str, patterns: Sequence[_Pattern], *, is_directory: bool) -> bool:
-    """Tell whether the last pattern that matches leaves a path out."""
-    for pattern in reversed(patterns):
-        if pattern.directories and not is_directory:
-            continue
-        if pattern.matches.match(path[len(pattern.base) :]):
-            return not pattern.keeps
-    return False
-
-
-def _read_ignore(root: Path, base: str) -> Iterator[_Pattern]:
-    place = root / base / ".gitignore"
-    if place.is_symlink() or not place.is_file():
-        return
-    try:
-        with place.open("rb") as file:
-            text = file.read(_LONGEST_IGNORE).decode("utf-8", "replace")
-    except OSError:
-        return
-    lines = (line.strip() for line in text.splitlines())
-    yield from (read_pattern(line, base) for line in lines if line and not line.startswith("#"))
-
-
-def read_pattern(line: str, base: str = "") -> _Pattern:
-    """Read a line of a `.gitignore`."""
-    keeps = line.startswith("!")
-    line = line.removeprefix("!")
-    directories, line = line.endswith("/"), line.rstrip("/")
-    anchored, line = "/" in line, line.removeprefix("/")
-    # `*` of fnmatch passes slashes, so that too much may be left out of a completion, and nothing else.
-    body = translate(line.replace("**/", "*").replace("/**", "/*"))
-    return _Pattern(base, re.compile(body if anchored else rf"(?s:.*/)?{body}"), directories, keeps)

@@ -138,6 +138,26 @@ def test_files_are_listed_without_what_is_ignored_and_never_outside(tmp_path: Pa
     assert sorted(walk(root)) == [".gitignore", "out", "src/", "src/a.py", "src/keep.log", "two words"]
 
 
+def test_files_are_left_out_as_git_does_within_a_repository(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    (root / "docs/deep").mkdir(parents=True)
+    (root / "inner/.git").mkdir(parents=True)
+    for name in ("docs/a.md", "docs/deep/a.md", "inner/docs.md", "mine"):
+        (root / name).touch()
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".gitignore").write_text("mine\n")
+    (root / ".gitignore").write_text("docs/*.md\ndocs.md\n")
+
+    assert sorted(walk(root)) == [
+        ".gitignore",
+        "docs/",
+        "docs/deep/",
+        "docs/deep/a.md",
+        "inner/",
+        "inner/docs.md",
+    ]
+
+
 def test_a_tree_is_not_walked_for_ever(tmp_path: Path) -> None:
     for number in range(20):
         (tmp_path / f"{number}").touch()
