@@ -1,9 +1,10 @@
-"""Put the files and pictures that were attached into a message."""
+"""Put the files and pictures that were attached into a message, and find the files in it again."""
 
 from __future__ import annotations
 
 import base64
 import mimetypes
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +19,9 @@ _LARGEST_TEXT: Final = 100_000
 _LARGEST_IMAGE: Final = 5_000_000
 """Bytes; a provider refuses larger pictures."""
 _IMAGES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp")
+_FILE: Final = re.compile(
+    r'\n\n<file path="([^"\n]*)">\n(.*?)\n</file>(?=\n\n<file path="|\n\n\[Not attached: |\Z)', re.DOTALL
+)
 
 
 def find_attachments(attached: Sequence[str], place: Workplace) -> dict[str, Path]:
@@ -28,6 +32,16 @@ def find_attachments(attached: Sequence[str], place: Workplace) -> dict[str, Pat
 def looks_like_secret(name: str, path: Path) -> bool:
     """Return whether a file that was attached, or what it leads to, looks like a secret."""
     return any(kind_of(f"/{each}", writes=False) == "secrets" for each in (name, path.as_posix()))
+
+
+def write_file(name: str, text: str) -> str:
+    """Return a file as it stands behind the text of a message."""
+    return f'\n\n<file path="{name}">\n{text}\n</file>'
+
+
+def split_files(text: str) -> tuple[str, dict[str, str]]:
+    """Return the text of a message without its files, and these by their names."""
+    return _FILE.sub("", text), dict(_FILE.findall(text))
 
 
 def read_attachments(
@@ -64,7 +78,7 @@ def _read(name: str, path: Path, place: Workplace) -> dict[str, Any]:
         content = _read_bytes(name, path, top, _LARGEST_TEXT).decode("utf-8")
     except UnicodeDecodeError as error:
         raise CommandError(f"{name!r} is neither text nor a picture that models take") from error
-    return {"type": "text", "text": f'\n\n<file path="{name}">\n{content}\n</file>'}
+    return {"type": "text", "text": write_file(name, content)}
 
 
 def _read_image(name: str, path: Path, top: Path, kind: str, place: Workplace) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from deepagents.events import Event, PlanChanged, Reasoning, Todo, Token, ToolCalled, ToolFinished
-from deepagents_cli.protocol import PastMessage
+from deepagents_cli.protocol import PastMessage, Picture
+from deepagents_cli.session.attachments import split_files
 from deepagents_cli.session.own_commands import read_past
 
 
@@ -21,7 +22,8 @@ def replay(messages: Sequence[BaseMessage], todos: Sequence[Any]) -> Iterator[Pa
         match message:
             # What the library adds for the model is marked with where it came from.
             case HumanMessage() if "lc_source" not in message.additional_kwargs:
-                yield PastMessage("person", message.text)
+                text, files = split_files(message.text)
+                yield PastMessage("person", text, files, _pictures_in(message))
             case AIMessage():
                 yield from _answer(message)
             case ToolMessage():
@@ -31,6 +33,14 @@ def replay(messages: Sequence[BaseMessage], todos: Sequence[Any]) -> Iterator[Pa
                 pass
     if todos:
         yield PlanChanged(tuple(Todo(str(each["content"]), str(each["status"])) for each in todos))
+
+
+def _pictures_in(message: HumanMessage) -> list[Picture]:
+    return [
+        Picture(each["base64"], each.get("mime_type", "image/png"))
+        for each in message.content_blocks
+        if each["type"] == "image" and "base64" in each
+    ]
 
 
 def _answer(message: AIMessage) -> Iterator[Event]:

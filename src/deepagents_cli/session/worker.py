@@ -33,6 +33,10 @@ logger = logging.getLogger(__name__)
 _MOST_SECONDS: Final = 15.0
 """For a thread that another process is about to leave."""
 _BETWEEN: Final = 0.2
+_WAITS: Final = (
+    "Another process works in this session. It is opened once that has ended, within {seconds:.0f} seconds. "
+    "Ctrl-C twice leaves; for a copy to work in: deepagents sessions fork {thread}"
+)
 
 
 class Worker:
@@ -89,6 +93,8 @@ class Worker:
                     code = choose_exit_code(error)
                     self._say(protocol.Failed(describe_error(error), code))
                     self._end(code)
+                elif isinstance(order, protocol.Replay):
+                    self._say(protocol.Result(order.id, error=explain_error(error)))
                 else:
                     self._say(protocol.Notice(explain_error(error)))
 
@@ -143,12 +149,9 @@ class Worker:
             except InUse:
                 if end is None:
                     end = monotonic() + _MOST_SECONDS
-                    text = (
-                        "Another process works in this session. It is opened once that has ended, within "
-                        f"{_MOST_SECONDS:.0f} seconds. Ctrl-C twice leaves; for a copy to work in: "
-                        f"deepagents sessions fork {thread}"
-                    )
-                    self._say(protocol.Notice(text))
+                    # An editor hears nothing of a session before it is open.
+                    if self._editor is None:
+                        self._say(protocol.Notice(_WAITS.format(seconds=_MOST_SECONDS, thread=thread)))
                 elif monotonic() > end:
                     raise
             await sleep(_BETWEEN)

@@ -6,6 +6,7 @@ import base64
 import mimetypes
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeAlias
 from urllib.parse import unquote, urlsplit
@@ -14,7 +15,7 @@ from acp import schema
 from acp.exceptions import RequestError
 
 from deepagents_cli.diffs import name_in
-from deepagents_cli.session.attachments import looks_like_secret
+from deepagents_cli.session.attachments import looks_like_secret, write_file
 
 Block: TypeAlias = (
     schema.TextContentBlock
@@ -27,6 +28,21 @@ _LARGEST_TEXT: Final = 100_000
 """Characters of a file that comes with a prompt."""
 
 
+@dataclass
+class Prompt:
+    """What a person has `typed`, the `line` with what is named in it, what is behind it, and attachments."""
+
+    typed: str = ""
+    line: str = ""
+    behind: str = ""
+    attached: list[str] = field(default_factory=list[str])
+
+    @property
+    def text(self) -> str:
+        """All that the agent reads, but for what is attached."""
+        return self.line + self.behind
+
+
 class PromptReader:
     """Reads prompts for a session in a directory; pictures lie in `scratch` until they are sent."""
 
@@ -35,60 +51,58 @@ class PromptReader:
         self._scratch = scratch
         self._pictures = 0
 
-    def read(self, blocks: Sequence[Block]) -> tuple[str, list[str]]:
-        """Return the text, and what is attached to it.
+    def read(self, blocks: Sequence[Block]) -> Prompt:
+        """Read the blocks of a prompt.
 
         Raises:
             RequestError: for a picture that is not base64.
         """
-        text = ""
-        behind: list[str] = []
-        attached: list[str] = []
+        prompt = Prompt()
         for block in blocks:
             match block:
-                case schema.TextContentBlock():
-                    text += block.text
-                case schema.ResourceContentBlock():
-                    text += self._link(block.uri, attached)
+                case schema.TextContentBlock(text=text):
+                    prompt.typed += text
+                    prompt.line += text
+                case schema.ResourceContentBlock(uri=uri):
+                    self._link(uri, prompt)
                 case schema.EmbeddedResourceContentBlock(resource=schema.TextResourceContents() as held):
-                    text += self._embed(held, behind, attached)
+                    self._embed(held, prompt)
                 case schema.EmbeddedResourceContentBlock(resource=schema.BlobResourceContents() as held):
                     if (held.mime_type or "").startswith("image/"):
-                        attached.append(self._keep_picture(held.blob, held.mime_type or ""))
+                        self._keep_picture(held.blob, held.mime_type or "", prompt)
                     else:
-                        behind.append(f"[Not attached: {held.uri} is neither text nor a picture]")
-                case schema.ImageContentBlock():
-                    attached.append(self._keep_picture(block.data, block.mime_type))
+                        prompt.behind += _left_out(f"{held.uri} is neither text nor a picture")
+                case schema.ImageContentBlock(data=data, mime_type=kind):
+                    self._keep_picture(data, kind, prompt)
                 case _:
-                    behind.append("[Not attached: a recording; it was not asked for]")
-        return "\n\n".join(filter(None, [text, *behind])), [*dict.fromkeys(attached)]
+                    prompt.behind += _left_out("a recording; it was not asked for")
+        prompt.attached = [*dict.fromkeys(prompt.attached)]
+        return prompt
 
-    def _link(self, uri: str, attached: list[str]) -> str:
+    def _link(self, uri: str, prompt: Prompt) -> None:
         path = _path_of(uri)
-        if path is None:
-            return uri
+        prompt.line += uri if path is None else f"@{self._name(path)}"
         # A name may be too long to ask about.
         with suppress(OSError):
-            if path.is_file():
-                attached.append(self._name(path))
-        return f"@{self._name(path)}"
+            if path is not None and path.is_file():
+                prompt.attached.append(self._name(path))
 
-    def _embed(self, held: schema.TextResourceContents, behind: list[str], attached: list[str]) -> str:
+    def _embed(self, held: schema.TextResourceContents, prompt: Prompt) -> None:
         path = _path_of(held.uri)
         name = held.uri if path is None else self._name(path)
+        prompt.line += f"@{name}"
         if path is not None and looks_like_secret(name, path):
             # A person is asked about it, as about any that is attached.
-            attached.append(name)
+            prompt.attached.append(name)
         elif len(held.text) > _LARGEST_TEXT:
-            behind.append(f"[Not attached: {name} has over {_LARGEST_TEXT:,} characters; read what you need]")
+            prompt.behind += _left_out(f"{name} has over {_LARGEST_TEXT:,} characters; read what you need")
         else:
-            behind.append(f'<file path="{name}">\n{held.text}\n</file>')
-        return f"@{name}"
+            prompt.behind += write_file(name, held.text)
 
     def _name(self, path: Path) -> str:
         return name_in(str(path), str(self._directory))
 
-    def _keep_picture(self, data: str, kind: str) -> str:
+    def _keep_picture(self, data: str, kind: str, prompt: Prompt) -> None:
         try:
             content = base64.b64decode(data, validate=True)
         except ValueError as error:
@@ -96,7 +110,11 @@ class PromptReader:
         self._pictures += 1
         path = self._scratch / f"picture-{self._pictures}{mimetypes.guess_extension(kind) or ''}"
         path.write_bytes(content)
-        return str(path)
+        prompt.attached.append(str(path))
+
+
+def _left_out(why: str) -> str:
+    return f"\n\n[Not attached: {why}]"
 
 
 def _path_of(uri: str) -> Path | None:

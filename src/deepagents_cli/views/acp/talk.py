@@ -20,13 +20,14 @@ from deepagents_cli import protocol
 from deepagents_cli.approval.backends import Gate, GatedBuffers
 from deepagents_cli.errors import CommandError, explain_error
 from deepagents_cli.session.editor import Editor
+from deepagents_cli.session.slash import COMMANDS
 from deepagents_cli.session.worker import Worker
 from deepagents_cli.values import Mode
 from deepagents_cli.views.acp import updates
 from deepagents_cli.views.acp.calls import Calls
 from deepagents_cli.views.acp.files import ClientFiles
 from deepagents_cli.views.acp.outbox import Outbox
-from deepagents_cli.views.acp.prompts import Block, PromptReader
+from deepagents_cli.views.acp.prompts import Block, Prompt, PromptReader
 from deepagents_cli.views.acp.questions import Pending, ask_client
 from deepagents_cli.views.acp.terminals import ClientTerminals
 
@@ -101,8 +102,14 @@ class Talk:
             self._outbox.put(updates.notice("A run was cut off here. Your next prompt goes on with it."))
 
     async def replay(self) -> None:
-        """Tell the client all that is in the session."""
-        await self._carry_out(protocol.Replay(self._next_id()))
+        """Tell the client all that is in the session.
+
+        Raises:
+            RequestError: when something in it cannot be told.
+        """
+        result = await self._carry_out(protocol.Replay(self._next_id()))
+        if result.error:
+            raise RequestError(FAILED, f"The session is open, and cannot be shown: {result.error}")
         self._calls.end()
         await self._outbox.flush()
 
@@ -120,10 +127,10 @@ class Talk:
         async with self._one_by_one:
             if self._cancels != known:
                 return "cancelled"
-            text, attached = self._prompts.read(blocks)
+            given = self._prompts.read(blocks)
             self._is_cancelled, self._stop_reason = False, "end_turn"
             self._turn = turn = asyncio.get_running_loop().create_future()
-            work = asyncio.create_task(self._begin(text, attached))
+            work = asyncio.create_task(self._begin(given))
             try:
                 return await turn
             finally:
@@ -163,25 +170,23 @@ class Talk:
         known = self._ready.result().commands
         return {name: about for name, about in known.items() if name not in _HIDDEN}
 
-    async def _begin(self, text: str, attached: Sequence[str]) -> None:
+    async def _begin(self, given: Prompt) -> None:
         try:
-            name, _, arguments = text.removeprefix("/").partition(" ")
+            typed = given.typed.strip()
+            name = typed.partition(" ")[0].removeprefix("/") if typed.startswith("/") else ""
             if self._question is not None:
-                question, self._question = self._question, None
-                self._text = "read"
-                self._worker.take(protocol.Answer(question.id, text))
-            elif text.startswith("!") and text[1:].strip():
-                self._worker.take(protocol.Run(text[1:].strip()))
-            elif text.startswith("/") and name.strip() in self._commands:
-                await self._command(name.strip(), arguments)
-            elif text.startswith("/") and name.strip() in _HIDDEN:
-                self._outbox.put(
-                    updates.notice(f"/{name.strip()} is for the terminal; the editor does that.")
-                )
+                self._answer(self._question, given)
+            elif typed.startswith("!") and typed[1:].strip():
+                self._leave_out("A command of yours", given)
+                self._worker.take(protocol.Run(typed[1:].strip()))
+            elif name in self._commands:
+                await self._command(name, given)
+            elif name in _HIDDEN:
+                self._outbox.put(updates.notice(f"/{name} is for the terminal; the editor does that."))
                 self._end_prompt("end_turn")
             else:
-                self._name_session(text)
-                self._send(text, attached)
+                self._name_session(given.text)
+                self._send(given.text, given.attached)
             self._ask_now()
         except Exception as error:
             # Whatever is wrong with one prompt, its request is answered and the session goes on.
@@ -199,11 +204,26 @@ class Talk:
         self._text = "sent" if text.strip() or attached else "read"
         self._worker.take(protocol.Send(text, attached))
 
-    async def _command(self, name: str, arguments: str) -> None:
+    def _answer(self, question: protocol.Question, given: Prompt) -> None:
+        self._question, self._text = None, "read"
+        self._worker.take(protocol.Answer(question.id, given.line))
+        if given.behind or given.attached:
+            # A server may have asked, and these are for the agent: it reads them at its next step.
+            self._send(f"With my answer: {given.text}", given.attached)
+
+    def _leave_out(self, what: str, given: Prompt) -> None:
+        """Say that what came with a command, which an editor may add by itself, is not used."""
+        if given.text != given.typed or given.attached:
+            self._outbox.put(updates.notice(f"{what} takes what is typed; the files with it are left out."))
+
+    async def _command(self, name: str, given: Prompt) -> None:
+        is_own = name in COMMANDS
+        arguments = (given.typed if is_own else given.text).lstrip().partition(" ")[2]
         result = await self._carry_out(protocol.Invoke(self._next_id(), name, arguments))
         if result.send:
-            self._send(result.send)
+            self._send(f"{result.send}{given.behind if is_own else ''}", given.attached)
             return
+        self._leave_out(f"/{name}", given)
         if result.draft is not None:
             saved = await self._propose(result.draft)
             result = saved or protocol.Result(text="It was not written.")
@@ -254,7 +274,8 @@ class Talk:
     def _show(self, message: protocol.ToScreen) -> None:
         match message:
             case protocol.PastMessage():
-                self._outbox.put(updates.past(message))
+                for update in updates.past(message, Path(self._ready.result().directory)):
+                    self._outbox.put(update)
             case protocol.Happened():
                 self._happened(message)
             case protocol.Notice(text=text):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final, TypeAlias, cast, get_args
 
 from acp import helpers, schema
@@ -135,16 +136,26 @@ def usage(status: protocol.Status) -> schema.UsageUpdate | None:
     return schema.UsageUpdate(session_update="usage_update", used=status.in_context, size=size, cost=cost)
 
 
-def past(message: protocol.PastMessage) -> Update:
-    """Return a message of a session that is loaded."""
+def past(message: protocol.PastMessage, directory: Path) -> list[schema.UserMessageChunk]:
+    """Return what a person wrote in a session that is loaded: each file where it was named, pictures last."""
     text = sound(message.text)
     if message.who == "command":
-        text = f"```\n{text}\n```"
-    return (
-        helpers.update_agent_message_text(text)
-        if message.who == "agent"
-        else helpers.update_user_message_text(text)
-    )
+        return [helpers.update_user_message_text(f"```\n{text}\n```")]
+    files = {**message.files}
+    named = "|".join(re.escape(f"@{each}") for each in sorted(files, key=len, reverse=True))
+    blocks: list[Any] = []
+    for part in filter(None, re.split(f"({named})", text) if named else [text]):
+        name = part.removeprefix("@")
+        is_file = name != part and name in files
+        blocks.append(_held(name, files.pop(name), directory) if is_file else helpers.text_block(part))
+    blocks += [_held(name, content, directory) for name, content in files.items()]
+    blocks += [helpers.image_block(each.data, each.kind) for each in message.pictures]
+    return [helpers.update_user_message(each) for each in blocks]
+
+
+def _held(name: str, content: str, directory: Path) -> schema.EmbeddedResourceContentBlock:
+    uri = name if "://" in name else (directory / name).as_uri()
+    return helpers.resource_block(helpers.embedded_text_resource(uri, sound(content)))
 
 
 def update_for(message: protocol.Happened) -> Update | None:

@@ -174,8 +174,8 @@ class RawEditor:
             self.take()
 
     def said(self, kind: str = "agent_message_chunk") -> str:
-        """Return what the agent has said."""
-        return "".join(each["content"]["text"] for each in self.updates(kind))
+        """Return what the agent has said, or the person."""
+        return "".join(each["content"].get("text", "") for each in self.updates(kind))
 
     def asked(self, method: str) -> list[Message]:
         """Return what this editor was asked."""

@@ -134,3 +134,28 @@ def test_pictures_reach_the_model(editor: RawEditor, server: OpenAIServer) -> No
     assert [each["image_url"]["url"] for each in shown] == [f"data:image/png;base64,{PNG}"] * 2
     with pytest.raises(Failure, match="not base64"):
         editor.prompt(session, {"type": "image", "data": "%%%", "mimeType": "image/png"})
+
+
+def test_what_came_with_a_prompt_is_shown_again_as_it_came(
+    editor: RawEditor, server: OpenAIServer, tmp_path: Path
+) -> None:
+    server.then("Seen.", "Again.")
+    session = editor.new()
+    notes, new = (editor.directory / "notes.md").as_uri(), (tmp_path / "new.md").as_uri()
+    picture = {"type": "image", "data": PNG, "mimeType": "image/png"}
+    buffer = _resource(new, text="</file>\nnot saved\n")
+    editor.prompt(session, "Look at ", _link(editor.directory / "notes.md"), " and ", buffer, ".", picture)
+    editor.prompt(session, "Look again.")
+    editor.call("session/close", sessionId=session)
+
+    editor.call("session/load", sessionId=session, cwd=str(editor.directory), mcpServers=[])
+
+    assert [each["content"] for each in editor.updates("user_message_chunk")] == [
+        {"type": "text", "text": "Look at "},
+        _resource(notes, text="first line\nsecond line\n"),
+        {"type": "text", "text": " and "},
+        buffer,
+        {"type": "text", "text": "."},
+        picture,
+        {"type": "text", "text": "Look again."},
+    ]

@@ -11,12 +11,18 @@ from typing import Any
 
 import pytest
 from acp.schema import Cost
+from langgraph.checkpoint.sqlite import SqliteSaver
 
+from deepagents import create_deep_agent
+from deepagents.testing import ScriptedModel
 from deepagents_cli.protocol import Status
+from deepagents_cli.session.sessions import Sessions
 from deepagents_cli.views.acp import updates
 from tests.cli.openai_server import OpenAIServer, Reply, call
 from tests.cli.views.acp.conftest import Failure, Message, RawEditor, Start, choose
 from tests.mcp.servers import crooked
+
+BUFFER = {"type": "resource", "resource": {"uri": "file:///other/new.md", "text": "not saved\n"}}
 
 
 def _as_editor_has_it(name: str, entry: Any, **variables: str) -> Message:
@@ -89,6 +95,8 @@ def test_others_are_opened_while_one_is_held_by_another_process(start: Start, se
     editor.call("session/close", sessionId=held)
     other.wait_for(waits)
     assert other.said("user_message_chunk") == "Begin.Begin."
+    # That it had to wait is over when the editor can show it, and there are no keys to press.
+    assert other.said() == "Two.One."
 
 
 def _is_held(state: Path, session: str) -> bool:
@@ -220,6 +228,48 @@ def test_a_command_of_the_person_runs_at_once_and_the_agent_reads_of_it(
     assert "$ cat notes.md; exit 3\nfirst line" in again.said("user_message_chunk")
 
 
+def test_files_with_an_answer_are_for_the_agent(editor: RawEditor, server: OpenAIServer) -> None:
+    server.then(call("mcp__hotel__book"), lambda request: Reply(str(request.texts("tool"))))
+    asks = json.dumps({"file": {"type": "string"}})
+    hotel = _as_editor_has_it("hotel", crooked("book", call="ask"), ASKS=asks)
+    session = editor.call("session/new", cwd=str(editor.directory), mcpServers=[hotel])["sessionId"]
+    editor.call("session/set_mode", sessionId=session, modeId="full")
+    editor.on["session/request_permission"] = lambda params: {
+        "outcome": {"outcome": "selected", "optionId": params["options"][0]["optionId"]}
+    }
+    assert editor.prompt(session, "Book.") == "end_turn"
+
+    link = {"type": "resource_link", "name": "notes.md", "uri": (editor.directory / "notes.md").as_uri()}
+    assert editor.prompt(session, "See ", link, BUFFER) == "end_turn"
+
+    sent = str(server.requests[-1].messages)
+    assert '"file": "See @notes.md@/other/new.md"' in sent.replace("\\", "")
+    assert "first line" in sent
+    assert "not saved" in sent
+
+
+def test_what_an_editor_adds_to_a_command_is_not_a_part_of_it(
+    editor: RawEditor, server: OpenAIServer
+) -> None:
+    link = {"type": "resource_link", "name": "notes.md", "uri": (editor.directory / "notes.md").as_uri()}
+    session = editor.new()
+
+    assert editor.prompt(session, "/mode auto ", link, BUFFER) == "end_turn"
+    assert editor.updates("current_mode_update")[-1]["currentModeId"] == "auto"
+    assert "/mode takes what is typed; the files with it are left out" in editor.said()
+
+    assert editor.prompt(session, "!echo one ", link, BUFFER) == "end_turn"
+    assert editor.call_of("run-1")["title"] == "!echo one"
+    assert "A command of yours takes what is typed" in editor.said()
+    assert server.requests == []
+
+    server.then("Looks well.")
+    assert editor.prompt(session, "/review ", link, BUFFER) == "end_turn"
+    sent = str(server.requests[-1].messages)
+    assert "first line" in sent
+    assert "not saved" in sent
+
+
 def test_slash_commands_are_carried_out(editor: RawEditor, server: OpenAIServer) -> None:
     session = editor.new()
     server.then("Hello.")
@@ -264,6 +314,23 @@ def test_a_file_that_a_command_proposes_is_written_once_allowed(
     assert "Hello." in (editor.directory / "talk.md").read_text()
 
 
+def test_a_session_that_cannot_be_shown_says_so_and_goes_on(
+    editor: RawEditor, server: OpenAIServer, state: Path
+) -> None:
+    server.then("Hello.", "Yes.")
+    session = editor.new()
+    editor.prompt(session, "Hi.")
+    editor.call("session/close", sessionId=session)
+    with SqliteSaver.from_conn_string(str(Sessions(state).path)) as saver:
+        agent = create_deep_agent(ScriptedModel(), checkpointer=saver)
+        agent.update_state({"configurable": {"thread_id": session}}, {"todos": [{}]})
+
+    with pytest.raises(Failure, match="The session is open, and cannot be shown"):
+        editor.call("session/load", sessionId=session, cwd=str(editor.directory), mcpServers=[])
+
+    assert editor.prompt(session, "Are you there?") == "end_turn"
+
+
 def test_a_command_from_a_file_becomes_a_prompt(start: Start, server: OpenAIServer, tmp_path: Path) -> None:
     editor = start()
     commands = tmp_path / "home" / ".deepagents" / "commands"
@@ -271,11 +338,14 @@ def test_a_command_from_a_file_becomes_a_prompt(start: Start, server: OpenAIServ
     (commands / "greet.md").write_text("---\ndescription: greet somebody\n---\nGreet $ARGUMENTS.\n")
     editor.initialize()
     session = editor.new()
-    server.then("Hello, Ada.")
+    server.then("Hello, Ada.", "Hello, notes.")
 
     assert editor.prompt(session, "/greet Ada") == "end_turn"
-
     assert server.requests[-1].last.strip() == "Greet Ada."
+    link = {"type": "resource_link", "name": "notes.md", "uri": (editor.directory / "notes.md").as_uri()}
+    assert editor.prompt(session, "/greet ", link) == "end_turn"
+    assert server.requests[-1].last.startswith("Greet @notes.md.")
+    assert "first line" in server.requests[-1].last
 
 
 @pytest.mark.parametrize(
