@@ -14,26 +14,30 @@ from pydantic import ValidationError
 
 from deepagents.backends.filesystem import Buffers
 from deepagents.errors import BackendError
+from deepagents_cli.views.acp.patience import Patience
 
 T = TypeVar("T")
-_SECONDS: Final = 20.0
-"""How long a client may take."""
 _MOST_KNOWN: Final = 64
 
 
 class ClientFiles(Buffers):
     """The files of one session as its client shows them; made in the loop, and called in threads."""
 
-    def __init__(self, client: Client, session: Callable[[], str], *, writes: bool) -> None:
+    def __init__(
+        self, client: Client, session: Callable[[], str], say: Callable[[str], None], *, writes: bool
+    ) -> None:
         self._client = client
         self._session = session
         self._writes = writes
+        self._patience = Patience("From now on, files are read and written on the disk", say)
         self._loop = asyncio.get_running_loop()
         self._thread = get_ident()
         self._known: dict[Path, str] = {}
 
     def read(self, path: Path) -> str | None:
         """Return the text that the client shows of a file."""
+        if self._patience.is_over:
+            return None
         if get_ident() == self._thread:
             # The loop cannot wait for itself: what a call would do is shown on what was read last.
             return self._known.get(path)
@@ -53,18 +57,20 @@ class ClientFiles(Buffers):
         Raises:
             BackendError: `io_error` when it did not.
         """
-        if not self._writes or get_ident() == self._thread:
+        if not self._writes or self._patience.is_over or get_ident() == self._thread:
             return False
         try:
             self._wait(self._client.write_text_file(session_id=self._session(), path=str(path), content=text))
-        except (RequestError, ConnectionError, TimeoutError) as error:
-            reason = str(error) or f"no answer within {_SECONDS:.0f} seconds"
-            raise BackendError("io_error", f"The editor did not write '{path}': {reason}") from error
+        except TimeoutError as error:
+            text = f"The editor was asked to write '{path}', and {error}. It may do so later: read it again"
+            raise BackendError("io_error", text) from error
+        except (RequestError, ConnectionError) as error:
+            raise BackendError("io_error", f"The editor did not write '{path}': {error}") from error
         self._remember(path, text)
         return True
 
     def _wait(self, asked: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(asyncio.wait_for(asked, _SECONDS), self._loop).result()
+        return asyncio.run_coroutine_threadsafe(self._patience.wait(asked), self._loop).result()
 
     def _remember(self, path: Path, text: str) -> None:
         self._known.pop(path, None)

@@ -55,11 +55,16 @@ class Talk:
         files = offers.fs or schema.FileSystemCapabilities()
         if files.read_text_file:
             # One that is only written could hold what was not saved, and would lose it.
-            shown = ClientFiles(client, self._session, writes=bool(files.write_text_file))
+            shown = ClientFiles(client, self._session, self._tell, writes=bool(files.write_text_file))
             editor = replace(editor, files=GatedBuffers(shown, gate))
         if offers.terminal:
             runs = ClientTerminals(
-                client, self._session, opening.directory, self._calls.find, self._calls.show_terminal
+                client,
+                self._session,
+                opening.directory,
+                self._calls.find,
+                self._calls.show_terminal,
+                self._tell,
             )
             editor = replace(editor, terminals=runs)
         self._worker = Worker(self._take, lambda code: None, editor)
@@ -96,10 +101,10 @@ class Talk:
         ready = self._ready.result()
         self._outbox.start(ready.thread)
         for text in ready.notices:
-            self._outbox.put(updates.notice(text))
+            self._tell(text)
         self._outbox.put(updates.commands(self._commands))
         if ready.waiting:
-            self._outbox.put(updates.notice("A run was cut off here. Your next prompt goes on with it."))
+            self._tell("A run was cut off here. Your next prompt goes on with it.")
 
     async def replay(self) -> None:
         """Tell the client all that is in the session.
@@ -162,6 +167,9 @@ class Talk:
         await self._outbox.close()
         self._scratch.cleanup()
 
+    def _tell(self, text: str) -> None:
+        self._outbox.put(updates.notice(text))
+
     def _session(self) -> str:
         return self._ready.result().thread
 
@@ -182,7 +190,7 @@ class Talk:
             elif name in self._commands:
                 await self._command(name, given)
             elif name in _HIDDEN:
-                self._outbox.put(updates.notice(f"/{name} is for the terminal; the editor does that."))
+                self._tell(f"/{name} is for the terminal; the editor does that.")
                 self._end_prompt("end_turn")
             else:
                 self._name_session(given.text)
@@ -214,7 +222,7 @@ class Talk:
     def _leave_out(self, what: str, given: Prompt) -> None:
         """Say that what came with a command, which an editor may add by itself, is not used."""
         if given.text != given.typed or given.attached:
-            self._outbox.put(updates.notice(f"{what} takes what is typed; the files with it are left out."))
+            self._tell(f"{what} takes what is typed; the files with it are left out.")
 
     async def _command(self, name: str, given: Prompt) -> None:
         is_own = name in COMMANDS
@@ -279,7 +287,7 @@ class Talk:
             case protocol.Happened():
                 self._happened(message)
             case protocol.Notice(text=text):
-                self._outbox.put(updates.notice(text))
+                self._tell(text)
             case protocol.Status():
                 self._status(message)
             case protocol.Running() | protocol.Printed() | protocol.Ran():
@@ -311,7 +319,7 @@ class Talk:
             self._is_named = bool(message.name)
             self._ready.set_result(message)
         elif message.thread != self._ready.result().thread:
-            self._outbox.put(updates.notice(f"From now on this works in another session: {message.thread}"))
+            self._tell(f"From now on this works in another session: {message.thread}")
 
     def _status(self, status: protocol.Status) -> None:
         if status.mode != self.mode:
@@ -348,7 +356,7 @@ class Talk:
         # Only a turn that has read the prompt answers it; the next one reads what waits.
         if self._text in ("none", "sent") or (self._text == "waits" and message.end == "done"):
             if message.error:
-                self._outbox.put(updates.notice(message.error))
+                self._tell(message.error)
             return
         if message.end == "stopped":
             self._worker.take(protocol.TakeBack())
@@ -371,7 +379,7 @@ class Talk:
             return
         if isinstance(self._asked, protocol.Question) and not self._asked.choices:
             self._question, self._asked = self._asked, None
-            self._outbox.put(updates.notice(f"{self._question.agent or 'The agent'}: {self._question.text}"))
+            self._tell(f"{self._question.agent or 'The agent'}: {self._question.text}")
             self._end_prompt("end_turn")
             return
         self._asking = asyncio.create_task(self._ask(self._asked))

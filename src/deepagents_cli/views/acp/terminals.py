@@ -15,12 +15,14 @@ from acp.interfaces import Client
 from pydantic import ValidationError
 
 from deepagents.backends.local_shell.process import Control, Ended
+from deepagents_cli.views.acp.patience import Patience
 
 _MOST_BYTES: Final = 100_000
 _LOOK_EVERY: Final = 0.2
-_SECONDS: Final = 20.0
-"""How long a client may take to begin or to end a command."""
 _LEFT_OUT: Final = "[The beginning of the output was left out.]"
+_MAY_BEGIN: Final = (
+    "Error: the editor was asked to run this, and {error}. It may do so later: look before you repeat it"
+)
 
 
 class ClientTerminals:
@@ -29,6 +31,7 @@ class ClientTerminals:
     Args:
         find_call: finds the call that wants a command to be run; others, such as hooks, are not shown.
         show: takes the id of that call, and the terminal.
+        say: tells the person what is different from now on.
     """
 
     def __init__(
@@ -38,12 +41,14 @@ class ClientTerminals:
         directory: str,
         find_call: Callable[[str], str | None],
         show: Callable[[str, str], None],
+        say: Callable[[str], None],
     ) -> None:
         self._client = client
         self._session = session
         self._directory = directory
         self._find_call = find_call
         self._show = show
+        self._patience = Patience("From now on, commands run outside of its terminals", say)
         self._loop = asyncio.get_running_loop()
         self._thread = get_ident()
 
@@ -56,20 +61,20 @@ class ClientTerminals:
 
     async def _run(self, command: str, seconds: float, control: Control) -> Ended | None:
         session, call_id = self._session(), self._find_call(command)
-        if call_id is None:
+        if call_id is None or self._patience.is_over:
             return None
+        begins = self._client.create_terminal(
+            session_id=session,
+            command="/bin/sh",
+            args=["-c", command],
+            cwd=self._directory,
+            output_byte_limit=_MOST_BYTES,
+        )
         try:
-            made = await asyncio.wait_for(
-                self._client.create_terminal(
-                    session_id=session,
-                    command="/bin/sh",
-                    args=["-c", command],
-                    cwd=self._directory,
-                    output_byte_limit=_MOST_BYTES,
-                ),
-                _SECONDS,
-            )
-        except (RequestError, ValidationError, ConnectionError, TimeoutError):
+            made = await self._patience.wait(begins)
+        except TimeoutError as error:
+            return Ended(_MAY_BEGIN.format(error=error), 0, 1)
+        except (RequestError, ValidationError, ConnectionError):
             # Nothing has run yet.
             return None
         self._show(call_id, made.terminal_id)
@@ -80,7 +85,7 @@ class ClientTerminals:
         finally:
             with suppress(RequestError, ValidationError, ConnectionError, TimeoutError):
                 released = self._client.release_terminal(session_id=session, terminal_id=made.terminal_id)
-                await asyncio.wait_for(released, _SECONDS)
+                await self._patience.wait(released)
 
     async def _wait(self, session: str, terminal: str, seconds: float, control: Control) -> Ended:
         ends = asyncio.create_task(
@@ -92,11 +97,10 @@ class ClientTerminals:
         exit_code = _exit_code(ends.result()) if ends.done() else None
         if not ends.done():
             killed = self._client.kill_terminal(session_id=session, terminal_id=terminal)
-            await asyncio.wait_for(killed, _SECONDS)
+            await self._patience.wait(killed)
             ends.cancel()
-        printed = await asyncio.wait_for(
-            self._client.terminal_output(session_id=session, terminal_id=terminal), _SECONDS
-        )
+        asked = self._client.terminal_output(session_id=session, terminal_id=terminal)
+        printed = await self._patience.wait(asked)
         notes = (_LEFT_OUT,) if printed.truncated else ()
         return Ended(printed.output.replace("\r\n", "\n"), 0, exit_code, notes=notes)
 

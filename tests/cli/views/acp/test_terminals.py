@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from tests.cli.openai_server import OpenAIServer, call
+from tests.cli.openai_server import OpenAIServer, Reply, call
 from tests.cli.views.acp.conftest import Message, RawEditor, Start, choose
 
 
@@ -106,6 +106,46 @@ def test_an_editor_without_a_free_terminal_is_not_needed(start: Start, server: O
     assert editor.prompt(editor.new(), "Run.") == "end_turn"
 
     assert "one" in server.requests[-1].last
+
+
+def test_an_editor_that_does_not_answer_is_waited_for_once(start: Start, server: OpenAIServer) -> None:
+    editor = start("--shell", "--mode", "full")
+    editor.initialize(fs={"readTextFile": True, "writeTextFile": True}, terminal=True)
+    for method in ("fs/read_text_file", "fs/write_text_file", "terminal/create"):
+        editor.on[method] = lambda params: None
+    read, run = ("read_file", {"file_path": "/notes.md"}), ("execute", {"command": "echo one > ran.txt"})
+    new = ("write_file", {"file_path": "/new.md", "content": "new\n"})
+    # What it is asked at once it may leave unanswered at once.
+    server.then(Reply(calls=[read, run]), Reply(calls=[read, run, new]), "Done.")
+
+    assert editor.prompt(editor.new(), "Look, and run.") == "end_turn"
+
+    first, second = server.requests[1].texts("tool"), server.requests[2].texts("tool")[2:]
+    assert "second line" in first[0]
+    assert "It may do so later" in first[1]
+    assert "second line" in second[0]
+    assert (editor.directory / "ran.txt").read_text() == "one\n"
+    assert (editor.directory / "new.md").read_text() == "new\n"
+    assert len(editor.asked("fs/read_text_file")) == 1
+    assert len(editor.asked("terminal/create")) == 1
+    assert editor.asked("fs/write_text_file") == []
+    assert editor.said().count("The editor did not answer within 10 seconds") == 2
+
+
+def test_a_write_that_is_not_answered_is_an_error_and_the_next_goes_to_the_disk(
+    start: Start, server: OpenAIServer
+) -> None:
+    editor = start("--mode", "auto")
+    editor.initialize(fs={"readTextFile": True, "writeTextFile": True})
+    editor.on["fs/write_text_file"] = lambda params: None
+    new = call("write_file", file_path="new.md", content="new\n")
+    server.then(new, new, "Done.")
+
+    assert editor.prompt(editor.new(), "Write.") == "end_turn"
+
+    assert "It may do so later: read it again" in server.requests[1].last
+    assert (editor.directory / "new.md").read_text() == "new\n"
+    assert len(editor.asked("fs/write_text_file")) == 1
 
 
 def test_a_confined_command_runs_in_the_sandbox_and_not_in_the_editor(

@@ -1,0 +1,41 @@
+"""Wait for what a client is asked, and ask one that does not answer no more."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, TypeVar
+
+T = TypeVar("T")
+SECONDS: Final = 10.0
+"""How long a client may take for what no person has to decide."""
+
+
+class Patience:
+    """Waits for the answers of a client to requests of one kind, until the first that does not come.
+
+    Args:
+        without: says what is done without the client.
+        say: tells that to the person.
+    """
+
+    def __init__(self, without: str, say: Callable[[str], None]) -> None:
+        self._without = without
+        self._say = say
+        self.is_over = False
+        """Whether a request was not answered."""
+
+    async def wait(self, asked: Coroutine[Any, Any, T]) -> T:
+        """Return the answer to a request.
+
+        Raises:
+            TimeoutError: when it does not come.
+        """
+        try:
+            return await asyncio.wait_for(asked, SECONDS)
+        except TimeoutError as error:
+            if not self.is_over:
+                late = f"The editor did not answer within {SECONDS:.0f} seconds."
+                self._say(f"{late} {self._without}, until the session is opened again.")
+            self.is_over = True
+            raise TimeoutError(f"it did not answer within {SECONDS:.0f} seconds") from error
