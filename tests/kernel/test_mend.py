@@ -159,11 +159,37 @@ def test_what_differs_in_looks_lands(old: str, new: str, lines: str, how: str) -
         ("        if item.gift:\\n            self.wrap(item)", "        print('a\\nb')"),
         # other blank lines around it
         ("\n\n\n    def close(self):", "\n\n\n    def end(self):"),
+        ("\n\n\n    def close(self):", "    def end(self):"),
+        ("        if item.gift:\n\n", "        if item.big:\n\n"),
+        # a line that was forgotten before them, or is to be removed with them
+        ("        if item.gift:\n\n", "        if item.gift:\n            self.wrap(item)"),
+        ("        self.total += item.price\n\n", ""),
+        ("self.total += item\n\n", "self.sum += item"),
     ],
 )
 def test_what_is_not_certain_does_not_land(old: str, new: str) -> None:
     assert old not in FILE
     assert mend(FILE, old, new) is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("\n\n    def add(self, item):", "    def put(self, item):"),
+        ("    def add(self, item):\n\n\n", "    def put(self, item):"),
+        ("\n\n    def add(self, item):\n\n", "    def put(self, item):\n"),
+    ],
+)
+def test_blank_lines_around_a_quote_that_the_file_does_not_have_are_left_out(old: str, new: str) -> None:
+    assert land(old, new) == ("    def put(self, item):", "line 2 apart from blank lines around")
+
+
+def test_a_last_line_that_is_quoted_in_part_lands_though_it_is_indented() -> None:
+    assert land("    say(a)\n    say(b", "    say(x)\n    say(b", "say(a)\nsay(b, c)\n") == (
+        "say(x)",
+        "lines 1-2 apart from indentation",
+    )
+    assert mend("x = say(a,  b)\n", " say(a, b", " say(c, b") is None
 
 
 def test_two_places_that_fit_are_one_too_many() -> None:

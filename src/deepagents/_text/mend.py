@@ -46,6 +46,10 @@ _ODD_ESCAPE = re.compile(r"""\\[^nrt"'\\]|\\$""")
 _QUOTES_ESCAPED = re.compile(r'([^"\\]|\\")*')
 _STRINGS = re.compile(r"""[^"']|\"{3}|'{3}""")
 _WIDE = re.compile(rf"\S[{_BLANK}]{{2,}}\S")
+# Blank lines, what stands between, and blank lines; and where a line ends with none, and where one begins so.
+_AROUND = re.compile(r"((?:[ \t]*\n)*)(.*?)((?:\n[ \t]*)*)", re.DOTALL)
+_ENDS = re.compile(r"(?:\A|\S[ \t]*\n)\Z")
+_BEGINS = re.compile(r"\Z|\n(?:\Z|[ \t]*\S)")
 _SPOILT: Final = {
     NUMBERED: "line numbers",
     ESCAPED: "double escapes",
@@ -88,7 +92,29 @@ def mend(content: str, old: str, new: str) -> Mended | None:
                 return _carry_over(place, reading, _read_alike(to_lf(new), to_lf(old), reading))
     except _UnsureError:
         pass
-    return None
+    return _mend_blank_lines(plain, to_lf(old), to_lf(new))
+
+
+def _mend_blank_lines(text: str, old: str, new: str) -> Mended | None:
+    """Leave out blank lines around a quote, where neither the text nor the new one has any."""
+    before, quote, after = _split_blank_lines(old)
+    new_before, then, new_after = _split_blank_lines(new)
+    is_plain = (
+        bool(before + after and quote.strip() and then) and not new_before and new_after in ("", after[:1])
+    )
+    # More or fewer lines may be those that were forgotten between the quote and the blank lines.
+    if not is_plain or quote.count("\n") != then.count("\n") or text.count(quote) != 1:
+        return None
+    above, below = text.split(quote)
+    if (before and not _ENDS.search(above)) or (after and not _BEGINS.match(below)):
+        return None
+    place = _Place(quote.split("\n"), (), above.count("\n"), True)
+    return Mended(quote, then, f"{place} apart from blank lines around")
+
+
+def _split_blank_lines(text: str) -> Sequence[str]:
+    found = _AROUND.fullmatch(text)
+    return found.groups() if found else ("", text, "")
 
 
 def is_escaped_twice(old: str, new: str) -> bool:
@@ -146,12 +172,14 @@ def _even(line: str) -> str:
 def _cut(place: _Place, to_end: bool) -> _Place:
     """Cut the first and the last line to what the quote has of them."""
     there, wanted = list(place.there), place.wanted
-    is_wide = max(len(there[0]), len(there[-1])) > _MAX_LINE
-    if is_wide or wanted[0][:1].isspace() or wanted[-1][-1:].isspace():
+    if max(len(there[0]), len(there[-1])) > _MAX_LINE or wanted[-1][-1:].isspace():
         raise _UnsureError
     first, last = _even(wanted[0]), _even(wanted[-1])
     begin = max((at for at in range(len(there[0])) if _even(there[0][at:]).startswith(first)), default=0)
     is_inside = bool(there[0][:begin].strip())
+    # Blanks before the text of a line are its indentation, but those inside of a line may be meant.
+    if is_inside and wanted[0][:1].isspace():
+        raise _UnsureError
     there[0] = there[0][begin if is_inside else 0 :]
     whole = there[-1]
     there[-1] = next((whole[:end] for end in range(len(whole) + 1) if _even(whole[:end]) == last), whole)
