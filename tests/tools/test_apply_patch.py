@@ -178,6 +178,36 @@ def test_blanks_at_ends_of_lines_do_not_count_and_are_kept(bench: Bench) -> None
     assert bench.content("/a.txt") == "one  \r\n2\r\n2.5\r\nthree"
 
 
+def test_lines_that_differ_in_looks_alone_land_as_the_file_has_them(classes: Bench) -> None:
+    done = apply(
+        classes,
+        "*** Update File: /a.py",
+        "@@ class A:",
+        "-  def g(self):",
+        "-      x = 1",
+        "+  def h(self):",
+        "+      x = 2",
+    )
+    assert done.text == "Updated /a.py (matched lines 8-9 apart from indentation)"
+    assert classes.content("/a.py") == CLASSES.replace("g(self):\n        x = 1", "h(self):\n        x = 2")
+
+
+@pytest.mark.parametrize(
+    "hunk",
+    [
+        pytest.param(["-x =  1", "+x = 2"], id="a part of a line"),
+        pytest.param(["@@ class B:", "-  def g(self):", "+  def h(self):"], id="not below the header"),
+        pytest.param(["-  import os", "+  import sys", "*** End of File"], id="not at the end"),
+        pytest.param(["-   x = 1", "+   x = 2"], id="several places"),
+    ],
+)
+def test_looks_alone_do_not_make_a_place_fit(classes: Bench, hunk: list[str]) -> None:
+    refused = apply(classes, "*** Update File: /a.py", *hunk)
+
+    assert code_of(refused) == "no_match"
+    assert classes.content("/a.py") == CLASSES
+
+
 def test_a_file_that_changed_takes_what_still_fits(tmp_path: Path, call_mode: CallMode) -> None:
     disk = Bench("disk", tmp_path, call_mode)
     disk.place("/a.py", CLASSES)

@@ -10,6 +10,7 @@ from typing import Final, Literal, TypeAlias
 
 from deepagents._text.endings import to_lf
 from deepagents._text.lines import split_lines
+from deepagents._text.mend import mend
 from deepagents._text.nearest import describe_miss
 from deepagents._text.show import cut_line, number_lines
 from deepagents._text.spans import Span, find_overlaps, put_spans
@@ -98,8 +99,10 @@ def parse_patch(patch: str) -> list[FilePatch]:
     return [*found.values()]
 
 
-def apply_hunks(content: str, hunks: Sequence[Hunk]) -> str:
-    """Return a text with all changes made; line ends are kept, and new lines get those that stand there.
+def apply_hunks(content: str, hunks: Sequence[Hunk]) -> tuple[str, list[str]]:
+    """Return a text with all changes made, and what differed in looks alone where a change was made.
+
+    Line ends are kept, and new lines get those that stand there.
 
     Raises:
         BackendError: `no_match` or `ambiguous_match`, with what stands there or where it fits.
@@ -107,11 +110,17 @@ def apply_hunks(content: str, hunks: Sequence[Hunk]) -> str:
     lines = split_lines(content)
     problems: list[BackendError] = []
     spans: list[Span] = []
+    differences: list[str] = []
     after = 0
     for number, hunk in enumerate(hunks, 1):
         try:
             at = _place(content, lines, hunk, after)
         except BackendError as problem:
+            if problem.code == "no_match" and (mended := _mend(content, lines, hunk)):
+                at, hunk, how = mended
+                differences.append(how)
+                spans += hunk.spans(at, number)
+                continue
             which = f"Hunk {number}: " if len(hunks) > 1 else ""
             problems.append(BackendError(problem.code, f"{which}{problem.text}"))
             continue
@@ -126,7 +135,7 @@ def apply_hunks(content: str, hunks: Sequence[Hunk]) -> str:
     if problems:
         texts = [each.text for each in problems[:_MOST_PROBLEMS]]
         raise BackendError(problems[0].code, "\n".join(texts))
-    return put_spans(content, spans)
+    return put_spans(content, spans), differences
 
 
 def _malformed(number: int, problem: str) -> BackendError:
@@ -237,6 +246,22 @@ def _place(content: str, lines: Sequence[str], hunk: Hunk, after: int) -> int:
         where = "at the end of the file" if hunk.at_end else f"below {_cut(hunk.headers[-1])}"
         raise BackendError("no_match", f"The lines are not {where}. {_name_places(lines, old, fitting)}")
     raise BackendError("no_match", _describe_miss(content, "\n".join(old)))
+
+
+def _mend(content: str, lines: Sequence[str], hunk: Hunk) -> tuple[int, Hunk, str] | None:
+    """Return where a hunk fits whole lines apart from looks, what it should be, and what is different."""
+    old, new = ("".join(f"{line[1:]}\n" for line in hunk.lines if line[0] != kind) for kind in "+-")
+    mended = mend(content, old, new)
+    if mended is None:
+        return None
+    text, there = f"\n{to_lf(content)}", f"\n{mended.old.removesuffix(chr(10))}"
+    if f"{there}\n" not in f"{text}\n":
+        return None
+    at = text.count("\n", 0, text.index(there))
+    made = Hunk(lines=[f"-{line}" for line in split_lines(mended.old)])
+    is_there = _below(lines, hunk.headers, [at]) and (not hunk.at_end or at + len(made.lines) == len(lines))
+    made.lines += [f"+{line}" for line in split_lines(mended.new)]
+    return (at, made, mended.how) if is_there else None
 
 
 def _describe_miss(content: str, old: str) -> str:

@@ -30,7 +30,7 @@ class ApplyPatchSchema(BaseModel):
 class _Step:
     """What a file holds and what it shall hold; `None` where there is or shall be no file.
 
-    `other` is the other path of a file that moves.
+    `other` is the other path of a file that moves, `note` what the model is to know of its change.
     """
 
     path: str
@@ -38,6 +38,7 @@ class _Step:
     after: str | None
     version: str | None = None
     other: str | None = None
+    note: str = ""
 
 
 async def _apply_patch(context: ToolContext, patch: str) -> ToolOutput:
@@ -61,7 +62,8 @@ async def _apply_patch(context: ToolContext, patch: str) -> ToolOutput:
         if version is None:
             context.versions.forget_below(path)
         context.versions.remember(path, version)
-    return ToolOutput("; ".join(_describe(context, each) for each in files))
+    notes = "".join(each.note for each in steps)
+    return ToolOutput("; ".join(_describe(context, each) for each in files) + notes)
 
 
 async def _find_steps(context: ToolContext, file: FilePatch) -> list[_Step]:
@@ -76,15 +78,16 @@ async def _find_steps(context: ToolContext, file: FilePatch) -> list[_Step]:
         await context.files.read(path, 0, 1)
         return [_Step(path, await context.files.download(path), None)]
     text, version = await read_whole(context.files, path)
-    changed, before = apply_hunks(text, file.hunks) if file.hunks else text, text.encode()
+    changed, differences = apply_hunks(text, file.hunks) if file.hunks else (text, [])
+    note = f" (matched {'; '.join(differences)})" if differences else ""
     target = normalise(context.paths.own(file.move_to)) if file.move_to else path
     if target == path:
         if changed == text:
             raise BackendError("invalid_argument", f"'{path}' would stay as it is: nothing changes.")
-        return [_Step(path, before, changed, version)]
+        return [_Step(path, text.encode(), changed, version, note=note)]
     await context.files.check_write(target)
     new = await _new_file(context, target, changed)
-    return [replace(new, other=path), _Step(path, before, None, other=target)]
+    return [replace(new, other=path, note=note), _Step(path, text.encode(), None, other=target)]
 
 
 async def _new_file(context: ToolContext, path: str, text: str) -> _Step:
