@@ -90,6 +90,7 @@ FAULTS: dict[str, tuple[dict[str, str], str, str]] = {
         "invalid_argument",
         "leave the numbers out",
     ),
+    "text with a number": ({"anchor": "{2}", "text": "     2\tx = 1"}, "invalid_argument", "numbers out"),
     "text in a fence": ({"anchor": "{2}", "text": "```\nx = 1\n```"}, "invalid_argument", "code fence"),
     "text for a deletion": ({"anchor": "{2}", "op": "delete"}, "invalid_argument", "use replace"),
     "an insertion between two": ({"anchor": "{2}", "to": "{4}", "op": "insert"}, "invalid_argument", "'to'"),
@@ -116,6 +117,86 @@ def test_a_fault_is_refused_with_what_to_do_next(bench: Bench, at: list[str]) ->
         assert "Edit 2: " in refused[fault].text
         assert "Nothing was changed" in refused[fault].text
     assert bench.content("/a.py") == TEXT
+
+
+LOOKS: dict[str, tuple[str, str, str]] = {
+    "another indentation": ("    x = 1\n    y = 2", "  x = 1\n  y = 3", "indentation, '  ' for '    '"),
+    "a first line as deep as before": ("if x:\n    go()\n    y", "if z:\n  go()\n  y", "'  ' for '    '"),
+    "tabs": ("a:\n    go()\n    y", "a:\n\tgo()\n\tz", "indentation"),
+    "curly quotes": ('say("one")', "say(”two”)", '” for "'),
+    "straight quotes": ("It’s one", "It's two", "' for ’"),
+    "a dash": ("a - b", "a \u2013 b + 1", "\u2013 for -"),
+    "escaped quotes": ('say("one")', 'say(\\"two\\")', '\\" for "'),
+    "entities": ("a < b and c", "a &lt; b and d", "&lt; for <"),
+    "escaped line ends": ("x = 1\ny = 2", "x = 1\\ny = 3", "escaped twice"),
+    "letters in two parts": ("caf\u00e9 one", "cafe\u0301 two", "letters in two parts"),
+}
+
+
+@pytest.mark.parametrize("looks", LOOKS)
+def test_new_lines_that_look_unlike_those_they_replace_are_refused_and_shown(
+    bench: Bench, looks: str
+) -> None:
+    old, new, said = LOOKS[looks]
+    bench.place("/a.py", f"first\n{old}\nlast\n")
+    at = anchors(bench)
+    last = at[-2]
+    refused = change(bench, {"op": "replace", "anchor": at[2], "to": last, "text": new})
+
+    assert code_of(refused) == "invalid_argument"
+    assert said in refused.text
+    assert f"{last}|{old.splitlines()[-1]}" in refused.text
+    assert bench.content("/a.py") == f"first\n{old}\nlast\n"
+    # The way out that the refusal names.
+    meant = [{"op": "delete", "anchor": at[2], "to": last}, {"op": "insert", "anchor": at[1], "text": new}]
+    change(bench, *meant)
+    assert bench.content("/a.py") == f"first\n{new}\nlast\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        # looks alone
+        ("x = 1\ny = 2", "    x = 1\n    y = 2"),
+        ('say("a - b")', "say(”a – b”)"),
+        ("a < b", "a &lt; b"),
+        # a block put around lines, and taken away
+        ("    x = 1\n    y = 2", "    if x:\n        x = 1\n        y = 3"),
+        ("    if x:\n        x = 1\n        y = 2", "    x = 1\n    y = 3"),
+        ("    if x:\n        x = 1\n    y = 2", "    if z:\n        x = 1\n        y = 2"),
+        # another text
+        ("    return it", "def other():"),
+        ('say("one")', 'say("one", \'two\', "\u2013")'),
+        ('say("one")\nsay("two")', 'say("one\\ntwo")'),
+    ],
+)
+def test_looks_that_are_meant_land(bench: Bench, old: str, new: str) -> None:
+    bench.place("/a.py", f"first\n{old}\nlast\n")
+    at = anchors(bench)
+    change(bench, {"op": "replace", "anchor": at[2], "to": at[-2], "text": new})
+
+    assert bench.content("/a.py") == f"first\n{new}\nlast\n"
+
+
+def test_a_block_is_put_around_lines_by_edits_beside_each_other(bench: Bench, at: list[str]) -> None:
+    change(
+        bench,
+        {"op": "insert", "anchor": at[1], "text": "    if True:"},
+        {"op": "replace", "anchor": at[2], "text": "        x = 10"},
+    )
+
+    assert str(bench.content("/a.py")).startswith("def one():\n    if True:\n        x = 10\n")
+
+
+def test_lines_that_would_stand_there_twice_are_refused(bench: Bench, at: list[str]) -> None:
+    edit = {"op": "replace", "anchor": at[6], "text": "def three():\n    x = 2"}
+    refused = change(bench, edit)
+
+    assert "text repeats what stands behind" in refused.text
+    assert f"{at[7]}|    x = 2" in refused.text
+    assert bench.content("/a.py") == TEXT
+    change(bench, {**edit, "to": at[7]})
+    assert bench.content("/a.py") == TEXT.replace("two", "three")
 
 
 def test_edits_of_the_same_lines_are_refused_together(bench: Bench, at: list[str]) -> None:

@@ -12,8 +12,9 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from pydantic import PrivateAttr
 
-from benchmarks.outcome.faults.forms import ANCHOR_WAYS, Form, anchors_of, find_change
+from benchmarks.outcome.faults.forms import Change, Form, anchors_of, find_change
 from benchmarks.outcome.faults.readers import (
+    HABITS,
     Advice,
     Quote,
     Reader,
@@ -92,7 +93,16 @@ class FaultyModel(BaseChatModel):
         step = task.steps[self._at]
         if self._quote is None:
             return step
-        return replace(step, arguments={**step.arguments, "old_string": self._quote})
+        changed: dict[str, object] = {"old_string": self._quote}
+        if self.form == "patch":
+            # Who quotes whole lines writes whole lines for them.
+            changed["new_string"] = "\n".join(self._change(step).new)
+        return replace(step, arguments={**step.arguments, **changed})
+
+    def _change(self, step: Step) -> Change:
+        given = step.arguments
+        old, new, everywhere = (given.get(each, "") for each in ("old_string", "new_string", "replace_all"))
+        return find_change(self._content(), step.path, str(old), str(new), everywhere=bool(everywhere))
 
     def _take(self, result: ToolMessage) -> None:
         text = result.text
@@ -126,18 +136,14 @@ class FaultyModel(BaseChatModel):
     def _advise(self, text: str) -> Advice | Quote:
         step: Step = self.task.steps[self._at]
         slip = self._slip
-        if slip and slip.kind == "drift" and slip.detail in ANCHOR_WAYS:
-            given = step.arguments
-            old, new, everywhere = (
-                given.get(each, "") for each in ("old_string", "new_string", "replace_all")
-            )
-            change = find_change(self._content(), step.path, str(old), str(new), everywhere=bool(everywhere))
-            is_shown = all(each in text for each in anchors_of(change))
+        if self.form == "anchors" and slip and slip.kind == "drift" and slip.detail not in HABITS:
+            is_shown = all(each in text for each in anchors_of(self._change(step)))
             return "right" if is_shown else "look"
         return advise(step, slip, text, self.plan.reader)
 
     def _content(self) -> str:
-        place = Path(self.host) / self._step.path.lstrip("/")
+        task: Task = self.task
+        place = Path(self.host) / task.steps[self._at].path.lstrip("/")
         return place.read_bytes().decode() if place.is_file() else ""
 
     def _look_at(self, text: str) -> None:

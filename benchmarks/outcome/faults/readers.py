@@ -5,7 +5,7 @@
 - It takes a path of the file's name, if the result has another than its own.
 - It quotes anew from lines that are shown with their numbers: the careful reader the lines that it meant,
   the hasty one all that are shown first. Where several places are named it looks at the file.
-- It goes on copying line numbers, or escaping line ends, until a result speaks of them.
+- It goes on copying line numbers, escaping line ends or writing fences, until a result speaks of them.
 - It reads the file where the result says so, or names lines that it does not show.
 - The thorough reader is careful, and looks for itself where a result says nothing.
 - It stops repeating itself when the result says that it does.
@@ -32,10 +32,11 @@ _LINES_NAMED: Final = re.compile(r"\blines? \d+")
 _SAYS_READ: Final = re.compile(r"\bread (it|the file)\b|read_file", re.IGNORECASE)
 _SAYS_DONE: Final = re.compile(r"\b(already|same call|same result)\b", re.IGNORECASE)
 _ABOUT_ARGUMENTS: Final = re.compile(r"json|pars|malformed|argument", re.IGNORECASE)
-_HABITS: Final = MappingProxyType(
+HABITS: Final = MappingProxyType(
     {
         "line numbers": re.compile(r"(leave|without|drop|remove).{0,30}number|number.{0,40}(leave|left) "),
         "escaped line ends": re.compile(r"escap|backslash", re.IGNORECASE),
+        "fenced": re.compile(r"fence", re.IGNORECASE),
     }
 )
 _NEW_FOLDER: Final = re.compile(
@@ -93,7 +94,7 @@ def _right_if(helped: object) -> Advice:
 
 
 def _quote_again(step: Step, way: str, text: str, reader: Reader, looks: Advice) -> Advice | Quote:
-    if habit := _HABITS.get(way):
+    if habit := HABITS.get(way):
         return _right_if(habit.search(text))
     shown = _shown_places(text)
     if _SEVERAL.search(text):

@@ -12,6 +12,8 @@ from typing import Final, Literal, TypeAlias
 from zlib import crc32
 
 from deepagents._text.lines import split_lines
+from deepagents._text.looks import describe_habits
+from deepagents._text.mend import is_escaped_twice
 from deepagents._text.show import MAX_LINE_LENGTH, cut_line
 from deepagents._text.spans import Span, find_overlaps, put_spans
 from deepagents.errors import BackendError
@@ -29,6 +31,7 @@ _AROUND: Final = 2
 _MAX_WIDTH: Final = 200
 _MAX_SHOWN: Final = 40
 _MAX_PROBLEMS: Final = 5
+_WORD: Final = re.compile(r"\w")
 _START: Final = ("0", "0:")
 _UNCHANGED: Final = "Nothing was changed: repeat the whole call with anchors that fit."
 
@@ -77,6 +80,10 @@ def change_lines(content: str, changes: Sequence[LineChange], *, stale: bool = F
             which = f"Edit {number}: " if len(changes) > 1 else ""
             problems.append(BackendError(problem.code, f"{which}{problem.text}"))
     spans.sort(key=lambda span: (span.start, span.end))
+    for span in () if problems else spans:
+        if unlike := _describe_unlike(lines, span, spans):
+            which = f"Edit {span.by}: " if len(changes) > 1 else ""
+            problems.append(BackendError("invalid_argument", f"{which}{unlike}"))
     if not problems and (both := next(find_overlaps(spans), None)):
         problems.append(BackendError("invalid_argument", _describe_overlap(lines, spans, *both)))
     if problems or not spans:
@@ -132,12 +139,39 @@ def _refuse_anchors_in_text(lines: Sequence[str], new: Sequence[str]) -> None:
         raise BackendError(
             "invalid_argument", "lines of text begin with anchors; give the text alone, what stands after |."
         )
-    if len(new) > 1 and all(map(_NUMBERED_LINE.match, new)) and not any(map(_NUMBERED_LINE.match, lines)):
+    # One number may belong to the text; one behind blanks is as files are shown.
+    numbered = bool(new) and all(map(_NUMBERED_LINE.match, new)) and (len(new) > 1 or new[0][:1] == " ")
+    if numbered and not any(map(_NUMBERED_LINE.match, lines)):
         raise BackendError(
             "invalid_argument", "lines of text begin with line numbers; leave the numbers out."
         )
     if len(new) > 1 and new[0].startswith(_FENCE) and new[-1] == _FENCE and _FENCE not in lines:
         raise BackendError("invalid_argument", "text stands in a code fence; give the text alone.")
+
+
+def _describe_unlike(lines: Sequence[str], span: Span, spans: Sequence[Span]) -> str:
+    """Say what speaks against new lines in place of others: their looks, or that they are there already."""
+    there, given = lines[span.start : span.end], span.new
+    if not there or not given:
+        return ""
+    behind = zip(given[len(there) :], lines[span.end :], strict=False)
+    repeated = [at for at, (one, other) in enumerate(behind, span.end) if one == other and _WORD.search(one)]
+    if repeated:
+        last = max(repeated)
+        return (
+            "text repeats what stands behind the lines it replaces. Name the last line in 'to', or leave it "
+            f"out of text:\n{_excerpt(lines, span.start, last)}"
+        )
+    # A block may be put around lines in one edit, and the lines indented in another.
+    is_alone = all(each is span or each.end < span.start or each.start > span.end for each in spans)
+    if is_escaped_twice("\n".join(there), "\n".join(given)):
+        habits = "line ends escaped twice, as \\ and n"
+    else:
+        habits = describe_habits(there, given, indented=is_alone)
+    return habits and (
+        f"text has {habits}. Write it as the lines are written, or, if that is meant, delete the lines and "
+        f"insert text:\n{_excerpt(lines, span.start, span.end - 1)}"
+    )
 
 
 def _locate(lines: Sequence[str], anchor: str, stale: bool) -> int:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from types import MappingProxyType
 from typing import Final
 
@@ -26,12 +28,15 @@ LOOK_ALIKES: Final = str.maketrans(
 # left out. The two half-width Japanese sound marks are letters that become marks when they are normalised.
 MORE_MARKS: Final = regex.compile(r"([\p{M}\uff9e\uff9f]{8})[\p{M}\uff9e\uff9f]+")
 _BLANKS = re.compile(r"[ \t\f\v]+")
+_COMPARED: Final = 2000
+_ALIKE: Final = 0.5
 NUMBER: Final = re.compile(r" *(\d+)(\t|: |\| ?|→)")
 _ESCAPE = re.compile(r"""\\([nrt"'\\])""")
 _FENCED = re.compile(r"```[\w+-]*\n((?:(?!```).)*)\n```\n?", re.DOTALL)
 _ENTITY = "&(?:lt|gt|amp|quot|apos|#39|#x27);"
 ENTITY: Final = re.compile(_ENTITY)
 _MARKUP = re.compile(f"[<>]|(?!{_ENTITY})&")
+_MARK = re.compile(rf"\\?[\"'“”„‟″‘’‚‛′]|{_ENTITY}|[<>&‐‑‒–—―−-]")
 _ESCAPED: Final = MappingProxyType({"n": "\n", "r": "\r", "t": "\t"})
 
 
@@ -139,3 +144,63 @@ def without_entities(text: str) -> str:
 def unescape(text: str) -> str:
     """Return a text whose escapes stand for what they mean in JSON."""
     return _ESCAPE.sub(lambda found: _ESCAPED.get(found[1], found[1]), text)
+
+
+def describe_habits(there: Sequence[str], given: Sequence[str], *, indented: bool = True) -> str:
+    """Say in which looks new lines differ from all those that they replace, where words differ as well.
+
+    It is `""` where only looks differ, which must be meant, and where there is nothing in common. `indented`
+    says whether the indentation counts.
+    """
+    plain, new = ([_plain(line).strip() for line in lines] for lines in (there, given))
+    texts = ["\n".join(lines)[:_COMPARED] for lines in (plain, new)]
+    if plain == new or SequenceMatcher(None, *texts, autojunk=False).ratio() < _ALIKE:
+        return ""
+    found: list[str] = []
+    marks, new_marks = (_marks(lines) for lines in (there, given))
+    for mark in marks.keys() & new_marks.keys():
+        if marks[mark].isdisjoint(new_marks[mark]):
+            one, other = (" or ".join(sorted(each[mark])) for each in (marks, new_marks))
+            found.append(f"{other} for {one}")
+    if not any(map(MORE_MARKS.search, (*there, *given))):
+        is_composed = [
+            all(unicodedata.is_normalized("NFC", line) for line in lines) for lines in (there, given)
+        ]
+        if is_composed == [True, False] and not "".join(there).isascii():
+            found.append("letters in two parts for letters in one")
+    if indented and (depths := _find_other_depth(there, given, plain, new)) is not None:
+        found.append("another indentation, {1!r} for {0!r}".format(*depths))
+    return " and ".join(found)
+
+
+def _plain(line: str) -> str:
+    return _MARK.sub(lambda found: _plain_mark(found[0]), line)
+
+
+def _plain_mark(mark: str) -> str:
+    return html.unescape(mark.lstrip("\\")).translate(LOOK_ALIKES)
+
+
+def _marks(lines: Sequence[str]) -> Mapping[str, set[str]]:
+    """Return in which forms each mark is written."""
+    forms: dict[str, set[str]] = defaultdict(set)
+    for line in lines:
+        for found in _MARK.findall(line):
+            forms[_plain_mark(found)].add(found)
+    return forms
+
+
+def _find_other_depth(
+    there: Sequence[str], given: Sequence[str], plain: Sequence[str], new: Sequence[str]
+) -> tuple[str, str] | None:
+    """Return the indentation of a line, and another one in its place, where no line has kept its own."""
+    depths, new_depths = (
+        [line[: len(line) - len(line.lstrip())] for line in lines] for lines in (there, given)
+    )
+    # With the first line as deep as before, lines below it may have been put into a block, or taken out.
+    pairs = [(one, other) for one, other in zip(depths[:1], new_depths[:1], strict=False) if one != other]
+    if not pairs and len(there) == len(given):
+        kept = [at for at, depth in enumerate(depths) if depth and plain[at] == new[at]]
+        pairs = [(depths[at], new_depths[at]) for at in kept]
+        pairs = pairs if all(one != other for one, other in pairs) else []
+    return pairs[0] if pairs else None
