@@ -136,7 +136,11 @@ def ask(request: Any, params: Any) -> None:
     answers: list[Any] = []
     for number in range(int(params["arguments"].get("times", 1))):
         send(id=f"q{number}", method="elicitation/create", params=question(number + 1))
-        answers.append(json.loads(sys.stdin.readline())["result"])
+        answer = json.loads(sys.stdin.readline())
+        if answer.get("method") == "notifications/cancelled":
+            Path(os.environ["CANCELLED"]).touch()
+            return
+        answers.append(answer["result"])
     text(request, json.dumps({"calls": len(CALLED), "answers": answers}))
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from time import sleep
+from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 import pytest
@@ -99,6 +100,21 @@ def test_after_a_restart_the_call_is_made_again(call_mode: Any) -> None:
     with MCPServers({"one": crooked("ask", call="ask")}) as servers:
         agent = create_deep_agent(model, mcp=servers, checkpointer=saver)
         assert said(answer(call_mode, agent, q0=SURE)) == {"calls": 1, "answers": [SURE]}
+
+
+def test_a_call_ends_at_its_server_when_the_thread_goes_on_without_an_answer(
+    call_mode: Any, tmp_path: Path
+) -> None:
+    told = tmp_path / "cancelled"
+    agent = asking_agent({"one": crooked("ask", call="ask", env={"CANCELLED": str(told)})})
+    call_mode.invoke(agent, {"messages": "Go."}, THREAD)
+
+    call_mode.invoke(agent, {"messages": "Never mind."}, THREAD)
+
+    deadline = monotonic() + 30
+    while not told.exists():
+        assert monotonic() < deadline, "the server was not told"
+        sleep(0.02)
 
 
 @pytest.mark.parametrize("given", ["yes", {"responses": {"q0": "yes"}}, {"responses": 7}])

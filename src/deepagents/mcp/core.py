@@ -8,7 +8,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from deepagents._async import Coro, IOCall
 from deepagents.errors import ToolFailure
@@ -19,6 +19,9 @@ from deepagents.mcp.status import ServerLimits, State
 if TYPE_CHECKING:
     from deepagents.mcp.calls import Batch, Call
     from deepagents.mcp.connection import Connection
+
+Key: TypeAlias = tuple[str | None, str, str]
+"""Which call it is: its thread, the agent in it, and its id."""
 
 _MOST_WAITING: Final = 100
 _SECONDS_AT_END: Final = 12.0
@@ -32,7 +35,7 @@ class Core:
         self.version = 0
         self.entries, self._limits, self._auth = entries, limits, auth
         self._connections: dict[str, Connection] = {}
-        self._waiting: dict[object, Call] = {}
+        self._waiting: dict[Key, Call] = {}
         self._loop = LoopThread()
         # Taken again where garbage is collected meanwhile, which may end these servers.
         self._lock = threading.RLock()
@@ -119,32 +122,46 @@ class Core:
 
     async def begin(
         self,
-        key: object,
+        key: Key | None,
         server: str,
         tool: str,
         arguments: dict[str, Any],
         who: str | None,
-        asks: bool,
         report: Callable[[float, float | None, str | None], None],
     ) -> Call:
-        """Begin a call, or go on with the one of this key that waits for a person's answer."""
+        """Begin a call, or go on with the one of this key that waits for a person's answer.
+
+        Without a key no person can be asked.
+        """
         if key is not None and (waiting := self._waiting.pop(key, None)) is not None:
             waiting.report = report
             return waiting
         connection = self.connection(server)
         seconds = connection.entry.timeout or self._limits.call_timeout
         calls = import_module("deepagents.mcp.calls")
-        call: Call = calls.Call(connection.entry, tool, seconds, who, asks, report)
+        call: Call = calls.Call(connection.entry, tool, seconds, who, key is not None, report)
         call.start(lambda call: connection.call(call, tool, arguments))
         return call
 
-    async def keep(self, key: object, call: Call) -> None:
+    async def keep(self, key: Key, call: Call) -> None:
         """Keep a call that waits for a person, until it is made again; too many, and the oldest ends."""
         # What reports hold is the run that stops here.
         call.report = _report_nothing
         self._waiting[key] = call
         while len(self._waiting) > _MOST_WAITING:
             self._waiting.pop(next(iter(self._waiting))).cancel()
+
+    @property
+    def has_waiting(self) -> bool:
+        """Whether any call waits for a person."""
+        return bool(self._waiting)
+
+    async def abandon(self, thread: str | None, place: str) -> None:
+        """End the calls that wait for a person in an agent, and below it, that has gone on without them."""
+        below = f"{place}|" if place else ""
+        for key in [*self._waiting]:
+            if key[0] == thread and (key[1] == place or key[1].startswith(below)):
+                self._waiting.pop(key).cancel()
 
     async def answer(self, batch: Batch, given: Any) -> None:
         """Answer questions of a server."""

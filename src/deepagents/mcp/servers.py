@@ -192,6 +192,12 @@ class MCPServers:
         self._made[name] = offered, tool
         return tool
 
+    async def end_abandoned(self) -> None:
+        """End calls whose question got no answer: the running agent, which has asked its model, went on."""
+        core = self._own_core()
+        if core.has_waiting and not core.is_closed:
+            await core.call(partial(core.abandon, *place_of_agent()))
+
     async def find_tool(self, name: str) -> BaseTool | None:
         """Return the tool of this name, once all servers are there that will be.
 
@@ -220,7 +226,8 @@ class MCPServers:
         """Call a tool, and put what its server asks meanwhile to a person, where a thread is kept."""
         core = self._own_core()
         thread, place = place_of_agent()
-        asks = in_graph() and is_saved() and call_id is not None and can_ask()
+        can_wait = call_id is not None and in_graph() and is_saved() and can_ask()
+        key = (thread, place, call_id or "") if can_wait else None
         emit = emit_anywhere()
 
         def report(progress: float, total: float | None, message: str | None) -> None:
@@ -233,8 +240,7 @@ class MCPServers:
                 message=message,
             )
 
-        key = (thread, place, call_id) if asks else None
-        begin = partial(core.begin, key, server, tool, arguments, thread, asks, report)
+        begin = partial(core.begin, key, server, tool, arguments, thread, report)
         call = await core.call(begin)
         try:
             number = 0
@@ -247,6 +253,7 @@ class MCPServers:
                 await core.call(partial(core.answer, found, given))
                 number += 1
         except GraphInterrupt:
+            assert key is not None
             await core.call(partial(core.keep, key, call))
             raise
         except BaseException:

@@ -28,6 +28,7 @@ class MCPMiddleware(BaseMiddleware):
 
     async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
         offered = await self.servers.offer()
+        await self.servers.end_abandoned()
         if offered:
             taken = names_of_tools(request.tools)
             added = [each for each in offered if each.name not in taken]
