@@ -108,10 +108,11 @@ class Preview(Value):
 
 
 class Answer(Value):
-    """Answer a `Question`."""
+    """Answer a `Question`; `cancelled` where the person leaves it unanswered, and the step goes on."""
 
     ask: str
     text: str
+    cancelled: bool = False
 
 
 class ShowWhole(Value):
@@ -252,7 +253,8 @@ class Choice(Value):
 class Question(Value):
     """Ask what a tool or a server asks; the answer is the `value` of a choice, or without choices any text.
 
-    About a plan, a text may be the answer too: it says what is to be different.
+    About a plan, a text may be the answer too: it says what is to be different. One that `can_cancel` may
+    be left unanswered: a server that asks waits for its answer, whatever becomes of the step.
     """
 
     id: str
@@ -260,6 +262,7 @@ class Question(Value):
     text: str
     choices: Sequence[Choice] = ()
     is_plan: bool = False
+    can_cancel: bool = False
 
 
 class Queued(Value):

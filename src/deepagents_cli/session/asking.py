@@ -15,7 +15,7 @@ from deepagents_cli import protocol
 from deepagents_cli.approval.policy import Policy
 from deepagents_cli.approval.questions import Decision, apply_edit, decision_by, make_question
 from deepagents_cli.session.driver import Driver, Waiting
-from deepagents_cli.session.elicitation import ELICITATION, answer_server
+from deepagents_cli.session.elicitation import ELICITATION, NotAnswered, answer_server
 from deepagents_cli.session.lines import call_line
 from deepagents_cli.session.steering import PLAN
 from deepagents_cli.text import clean, one_line
@@ -77,7 +77,11 @@ class Asking:
             who += f", called by {one_line(asked.agent)}," if asked.agent else ""
 
             async def ask(text: str, choices: Sequence[protocol.Choice]) -> str:
-                return await self._ask_for_text(protocol.Question(self._number(), who, clean(text), choices))
+                question = protocol.Question(self._number(), who, clean(text), choices, can_cancel=True)
+                answer: protocol.Answer = await self._ask(question)
+                if answer.cancelled:
+                    raise NotAnswered("cancel")
+                return answer.text
 
             return await answer_server(plan, ask)
         text = question if isinstance(question, str) else json.dumps(question, default=str, indent=2)

@@ -12,7 +12,7 @@ from deepagents_cli.protocol import Choice
 ELICITATION: Final = "mcp_elicitation"
 """The kind of question of a server."""
 Ask: TypeAlias = Callable[[str, Sequence[Choice]], Awaitable[str]]
-"""Asks a person, for one of the choices or for a text."""
+"""Asks a person, for one of the choices or for a text; raises `NotAnswered` where they cancel."""
 
 _DECLINE: Final = Choice("decline", "Decline", "the server reads that you do not want to")
 _ANSWER: Final = Choice("accept", "Answer", "you are asked for each part, and then it is sent")
@@ -22,7 +22,7 @@ _MOST_CHOICES: Final = 9
 """More are listed, and one of them is typed."""
 
 
-class _NotAnswered(Exception):
+class NotAnswered(Exception):
     """Ends a form without answers; the text is what the server reads: `decline` or `cancel`."""
 
 
@@ -36,7 +36,7 @@ async def answer_server(asked: Mapping[str, Any], ask: Ask) -> dict[str, Any]:
         head = f"{request['message']}\n(for a call of {asked['tool_name']})"
         try:
             responses[request["key"]] = await _answer(request, head, ask)
-        except _NotAnswered as how:
+        except NotAnswered as how:
             responses[request["key"]] = {"action": str(how)}
     return {"responses": responses}
 
@@ -63,11 +63,11 @@ async def _choose(text: str, choices: Sequence[Choice], ask: Ask) -> str:
     """Return the value of the choice that was taken.
 
     Raises:
-        _NotAnswered: where none was.
+        NotAnswered: where none was.
     """
     given = await ask(text, [*choices, _DECLINE])
     if given not in [each.value for each in choices]:
-        raise _NotAnswered("decline" if given == _DECLINE.value else "cancel")
+        raise NotAnswered("decline" if given == _DECLINE.value else "cancel")
     return given
 
 

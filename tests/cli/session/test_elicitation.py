@@ -139,6 +139,20 @@ def test_a_person_answers_and_the_call_goes_on(worker: Worker, server: OpenAISer
     assert said == {"calls": 1, "answers": [{"action": "accept", "content": {"sure": True}}]}
 
 
+def test_a_question_is_cancelled_and_the_call_goes_on(
+    worker: Worker, server: OpenAIServer, directory: Path
+) -> None:
+    bring(directory, hotel=crooked("book", call="ask"))
+    server.then(call("mcp__hotel__book"), lambda request: request.last)
+    open_trusted(worker, mode="full")
+    worker.say("Book.")
+    asked = worker.wait(Question)
+    assert asked.can_cancel
+    worker.send(Answer(asked.id, "", cancelled=True))
+
+    assert json.loads(worker.answer())["answers"] == [{"action": "cancel"}]
+
+
 def test_a_task_without_a_person_cancels(cli: Command, tmp_path: Path) -> None:
     path = tmp_path / "servers.json"
     path.write_text(json.dumps({"mcpServers": {"hotel": crooked("book", call="ask")}}))

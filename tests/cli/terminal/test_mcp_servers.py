@@ -62,3 +62,31 @@ def test_a_project_s_servers_are_shown_first_listed_and_asked_about(newcomer: Pe
     newcomer.sees("^It was not there.")
     newcomer.enters("/mcp frail")
     newcomer.sees("^frail: 1 tool")
+
+
+def test_esc_cancels_a_server_s_question_and_the_next_esc_stops_the_step(newcomer: Person) -> None:
+    newcomer.sees(r"^\[y\]es \[n\]o")
+    newcomer.enters("y")
+    newcomer.sees("the MCP server 'db' is not there: ")
+    newcomer.asks(
+        "Book twice.", call("mcp__hotel__book", times=2), lambda request: f"It said: {request.last}"
+    )
+    newcomer.answers("y")
+    newcomer.sees("^The MCP server hotel asks:\n *Sure, the 1. time")
+    newcomer.presses("Escape")
+    newcomer.sees("^Cancelled. Esc again stops the step.")
+    newcomer.sees("^The MCP server hotel asks:\n *Sure, the 2. time")
+    newcomer.sees(r"^\[1\] Yes \[2\] No \[3\] Decline")
+    newcomer.enters("1")
+    newcomer.sees(r'^It said: .*\{"action": "cancel"\}, \{"action": "accept"')
+
+    newcomer.presses("C-l")
+    newcomer.sees_gone("^It said")
+    newcomer.terminal.forget()
+    newcomer.asks("Book for ever.", call("mcp__hotel__book", times=100))
+    newcomer.answers("y")
+    newcomer.sees("^The MCP server hotel asks:\n *Sure, the 1. time")
+    newcomer.presses("Escape")
+    newcomer.sees("^The MCP server hotel asks:\n *Sure, the 2. time")
+    newcomer.presses("Escape")
+    newcomer.sees("^Stopped. What is done is kept.")

@@ -70,7 +70,7 @@ class Chat:
         self.stop_key = stop_key
         self._held: list[tuple[str, Callable[[], bool]]] = []
         """What was typed while nothing is open yet, and what takes it then."""
-        self._stops_run = False
+        self._stops_run = self._cancelled = False
         self._clearing = 0
         """The command that begins a session on a clear screen, until it has ended."""
         self._kept = 0
@@ -132,7 +132,7 @@ class Chat:
                 back += message.texts
                 self.queued, self._kept = [], 0
             case protocol.Working():
-                self.working, self._noted = True, ""
+                self.working, self._noted, self._cancelled = True, "", False
                 self.clock.begin_turn()
                 self._queue([])
             case protocol.Idle():
@@ -247,7 +247,7 @@ class Chat:
 
     def stop(self) -> None:
         """Stop the command of the person, else the present step, by which what waits is answered."""
-        if self.stop_run():
+        if self.stop_run() or self._cancel_question():
             return
         self.clock.count()
         for message in (each.message for each in self.questions):
@@ -257,6 +257,17 @@ class Chat:
         self.questions = deque(each for each in self.questions if isinstance(each.message, protocol.Trust))
         if self.working:
             self._send(protocol.Stop())
+
+    def _cancel_question(self) -> bool:
+        """Leave a question of a server unanswered, once: one that asks again cannot keep the step going."""
+        question = self.question
+        if question is None or not question.can_cancel or self._cancelled:
+            return False
+        self._cancelled = True
+        self._say("notice", f"Cancelled. {self.stop_key} again stops the step.")
+        self._send(protocol.Answer(question.message.id, "", cancelled=True))
+        self._answered()
+        return True
 
     def take_back(self) -> None:
         """Ask for what the agent has not read yet."""
@@ -296,6 +307,7 @@ class Chat:
     def answer(self, text: str, shown: str | None = None) -> None:
         """Answer a question that a tool asked; `shown` is what the person saw for this answer."""
         if question := self.question:
+            self._cancelled = False
             self._say("person", shown or text)
             self._send(protocol.Answer(question.message.id, text))
             self._answered()

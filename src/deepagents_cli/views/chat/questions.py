@@ -60,6 +60,11 @@ class Pending:
         return isinstance(self.message, Question) and not self.answers
 
     @property
+    def can_cancel(self) -> bool:
+        """Whether it may be left unanswered while the step goes on."""
+        return isinstance(self.message, Question) and self.message.can_cancel
+
+    @property
     def answers(self) -> Mapping[str, Choice]:
         """The answers that a tool offers, by the key that gives each."""
         offered = self.message.choices if isinstance(self.message, Question) else ()
@@ -99,7 +104,10 @@ class Pending:
         answers = {key: one_line(f"{each.label}: {each.detail}") for key, each in self.answers.items()}
         meant = EXPLAINED | ({"r": "answer with a text of your own"} if answers else {}) | answers
         lines = [f"{key}\t{meant[key]}" for key in self.offered if key != "?"]
-        lines.append(f"{stop_key}\trefuse, and stop the present step")
+        stop = "refuse, and stop the present step"
+        if self.can_cancel:
+            stop = "cancel: the server reads that you did not answer; again: stop the present step"
+        lines.append(f"{stop_key}\t{stop}")
         return Block("terms", "\n".join(lines))
 
     def edited_text(self) -> tuple[str, str]:
