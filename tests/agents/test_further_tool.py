@@ -21,7 +21,7 @@ from deepagents.testing import ScriptedModel, WindowedModel, call, calls
 from deepagents.tools import FILE_TOOLS, FsToolName, ToolSpec, specs_by_name
 from deepagents.tools._tool import ToolContext, ToolOutput
 from deepagents_cli.approval.policy import Policy
-from deepagents_cli.session.lines import call_line, result_line
+from deepagents_cli.session.display.lines import call_line, result_line
 from tests.cli.answers import answer
 from tests.conftest import CallMode
 

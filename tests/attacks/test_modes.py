@@ -16,7 +16,7 @@ from deepagents_cli.approval.backends import GuardedSandbox
 from deepagents_cli.approval.policy import Policy
 from deepagents_cli.approval.rules import Permission
 from deepagents_cli.project.settings_file import add_permission
-from deepagents_cli.session.agents import make_sandbox
+from deepagents_cli.session.agent.agents import make_sandbox
 
 needs_sandbox = pytest.mark.skipif(LocalSandbox.available() is not None, reason=str(LocalSandbox.available()))
 KEY = "hunter2-of-this-test"

@@ -11,8 +11,8 @@ from typing import Any
 from deepagents.events import ApprovalNeeded, ApprovalRequest
 from deepagents_cli.approval.policy import Policy
 from deepagents_cli.protocol import Answer, Decide, Preview, ToScreen, ToWorker
-from deepagents_cli.session.asking import Asking
-from deepagents_cli.session.driver import Driver
+from deepagents_cli.session.threads.driver import Driver
+from deepagents_cli.session.turns.asking import Asking
 from deepagents_cli.views.chat.chat import Chat
 from deepagents_cli.views.chat.render import Renderer
 from deepagents_cli.views.chat.theme import find_look

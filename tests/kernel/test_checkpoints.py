@@ -12,7 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 
 from deepagents.checkpoints import LAST_ID, OrderedCheckpoints
-from deepagents_cli.session.driver import open_saver
+from deepagents_cli.session.threads.driver import open_saver
 from tests.conftest import CallMode
 
 THREAD: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}

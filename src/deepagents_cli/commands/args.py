@@ -27,7 +27,7 @@ from deepagents_cli.commands import (
     undo,
 )
 from deepagents_cli.commands.environment import actions_of
-from deepagents_cli.session.access import command_flags
+from deepagents_cli.session.agent.access import command_flags
 
 _COMMANDS: Final = (
     run, chat, undo, acp, sessions, models, mcp, first_run, trust, doctor, completion, serve, keys, runs, db

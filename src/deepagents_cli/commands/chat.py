@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deepagents_cli.commands.options import add_debug, add_model
-from deepagents_cli.session.access import FLAGS, REPEATS
+from deepagents_cli.session.agent.access import FLAGS, REPEATS
 from deepagents_cli.values import MODES, read_amount, read_count, read_number, read_price, read_seconds
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from deepagents_cli.text import one_line
 with imported_when_run():
     from deepagents_cli.commands import args
     from deepagents_cli.project import state
-    from deepagents_cli.session import sessions
+    from deepagents_cli.session.threads import sessions
 
 SHELLS: Final = ("bash", "zsh", "fish")
 _EFFORTS: Final = ("minimal", "low", "medium", "high", "xhigh", "max")

@@ -32,9 +32,11 @@ with imported_when_run():
     from deepagents_cli import protocol, terminal
     from deepagents_cli.approval import policy as policies
     from deepagents_cli.project import models
-    from deepagents_cli.session import agents, lines, usage
-    from deepagents_cli.session import asking as questions
-    from deepagents_cli.session import driver as drivers
+    from deepagents_cli.session.agent import agents
+    from deepagents_cli.session.display import lines
+    from deepagents_cli.session.threads import driver as drivers
+    from deepagents_cli.session.threads import usage
+    from deepagents_cli.session.turns import asking as questions
     from deepagents_cli.views import task as views
     from deepagents_cli.views.chat import render
     from deepagents_sandbox import backend as sandbox
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from rich.console import Console
 
-    from deepagents_cli.session.record import Used
+    from deepagents_cli.session.threads.record import Used
 
 _TRIES: Final = 2
 _INSTALLED: Final = Path(__file__).with_name("first-run")

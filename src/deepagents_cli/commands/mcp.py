@@ -16,8 +16,8 @@ from deepagents_cli.text import one_line
 
 with imported_when_run():
     from deepagents_cli.project import project, servers, settings, settings_file, setup
-    from deepagents_cli.session import confined
-    from deepagents_cli.session import servers as opened
+    from deepagents_cli.session.workplace import confined
+    from deepagents_cli.session.workplace import servers as opened
 
 _EXAMPLES = """examples:
   deepagents mcp add clock -- uvx mcp-server-time

@@ -18,15 +18,17 @@ from deepagents_cli.commands.chat import add_place, add_work, opening_of
 from deepagents_cli.commands.options import read_directory
 from deepagents_cli.commands.when_run import imported_when_run
 from deepagents_cli.errors import CommandError, Exit, complain
-from deepagents_cli.session.access import FLAGS
+from deepagents_cli.session.agent.access import FLAGS
 
 with imported_when_run():
     import asyncio
 
     from deepagents.models import endings
     from deepagents_cli import protocol
-    from deepagents_cli.session import agents, schema, usage, workplace, worktrees
     from deepagents_cli.session import task as session
+    from deepagents_cli.session.agent import agents, schema
+    from deepagents_cli.session.threads import usage
+    from deepagents_cli.session.workplace import workplace, worktrees
     from deepagents_cli.views import task as views
     from deepagents_cli.views import worktrees as leaving
 

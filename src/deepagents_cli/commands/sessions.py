@@ -20,7 +20,7 @@ from deepagents_cli.values import read_count
 with imported_when_run():
     from deepagents import undo as history
     from deepagents_cli.project import state
-    from deepagents_cli.session import artifacts, export, sessions
+    from deepagents_cli.session.threads import artifacts, export, sessions
 
 _DAY: Final = 86_400
 _MEGABYTE: Final = 1_000_000

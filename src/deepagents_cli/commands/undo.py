@@ -21,11 +21,13 @@ with imported_when_run():
     import asyncio
 
     from deepagents_cli.project import state
-    from deepagents_cli.session import driver, export, sessions, task, workplace
-    from deepagents_cli.session import undo as session
+    from deepagents_cli.session import task
+    from deepagents_cli.session.conversation import undo as session
+    from deepagents_cli.session.threads import driver, export, sessions
+    from deepagents_cli.session.workplace import workplace
 
 if TYPE_CHECKING:
-    from deepagents_cli.session.undo import What
+    from deepagents_cli.session.conversation.undo import What
 
 _NO_MODEL: Final = "Nothing is asked of a model while a session goes back"
 

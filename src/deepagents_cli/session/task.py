@@ -11,12 +11,12 @@ from typing import Any
 from deepagents.events import RunFailed, RunStarted, RunStopped
 from deepagents_cli.errors import CommandError
 from deepagents_cli.protocol import End, Ready
-from deepagents_cli.session.agents import expand_command, find_command
-from deepagents_cli.session.asking import Say
-from deepagents_cli.session.conversation import Conversation
-from deepagents_cli.session.driver import messages_in
-from deepagents_cli.session.record import Text
-from deepagents_cli.session.workplace import Workplace
+from deepagents_cli.session.agent.agents import expand_command, find_command
+from deepagents_cli.session.conversation.conversation import Conversation
+from deepagents_cli.session.threads.driver import messages_in
+from deepagents_cli.session.threads.record import Text
+from deepagents_cli.session.turns.asking import Say
+from deepagents_cli.session.workplace.workplace import Workplace
 
 
 class Task(Conversation):

@@ -21,13 +21,13 @@ from deepagents_cli.errors import (
     explain_error,
     is_for_people,
 )
-from deepagents_cli.session.asking import Say
-from deepagents_cli.session.conversation import Conversation
-from deepagents_cli.session.editor import Editor
-from deepagents_cli.session.sessions import InUse
+from deepagents_cli.session.conversation.conversation import Conversation
 from deepagents_cli.session.slash import carry_out, list_commands
-from deepagents_cli.session.workplace import Workplace
-from deepagents_cli.session.worktrees import settle_place
+from deepagents_cli.session.threads.sessions import InUse
+from deepagents_cli.session.turns.asking import Say
+from deepagents_cli.session.workplace.editor import Editor
+from deepagents_cli.session.workplace.workplace import Workplace
+from deepagents_cli.session.workplace.worktrees import settle_place
 
 logger = logging.getLogger(__name__)
 _MOST_SECONDS: Final = 15.0

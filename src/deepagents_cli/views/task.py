@@ -17,7 +17,7 @@ from deepagents.events import Event, FinalAnswer, LimitReached, RunFailed, RunSt
 from deepagents_cli import protocol
 from deepagents_cli.errors import complain, exit_at_next_interrupt
 from deepagents_cli.project.settings import merge, read_user
-from deepagents_cli.session.schema import fits
+from deepagents_cli.session.agent.schema import fits
 from deepagents_cli.terminal import make_console
 from deepagents_cli.text import clean, one_line
 from deepagents_cli.views.chat.chat import Chat

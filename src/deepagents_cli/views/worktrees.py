@@ -9,7 +9,7 @@ from shlex import quote
 from typing import Final
 
 from deepagents_cli.errors import CommandError, complain
-from deepagents_cli.session.worktrees import Left, look_at_end, remove
+from deepagents_cli.session.workplace.worktrees import Left, look_at_end, remove
 from deepagents_cli.terminal import put_back, take_typed_ahead
 
 _MOST_LINES: Final = 20

@@ -16,7 +16,7 @@ from deepagents.testing import ScriptedModel
 from deepagents_cli.commands.chat import WORKER
 from deepagents_cli.project.project import Project
 from deepagents_cli.project.setup import Setup, load_setup
-from deepagents_cli.session.repository import Repository
+from deepagents_cli.session.workplace.repository import Repository
 from tests.cli.approval.test_sandbox import needs_sandbox
 from tests.cli.conftest import Command
 

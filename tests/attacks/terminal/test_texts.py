@@ -17,8 +17,8 @@ from deepagents.events import ApprovalRequest, Custom, Event, RunStarted, Todo, 
 from deepagents.testing import ScriptedModel, call
 from deepagents_cli.approval.policy import Policy
 from deepagents_cli.protocol import Happened, Idle
-from deepagents_cli.session.agents import make_files
-from deepagents_cli.session.lines import line_of
+from deepagents_cli.session.agent.agents import make_files
+from deepagents_cli.session.display.lines import line_of
 from deepagents_cli.views.task import TaskView, write_json
 from tests.cli.answers import answer
 from tests.cli.conftest import Command, Nursery

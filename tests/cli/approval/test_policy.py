@@ -18,7 +18,7 @@ from deepagents_cli.approval.policy import Policy
 from deepagents_cli.approval.questions import make_question
 from deepagents_cli.approval.rules import Permission
 from deepagents_cli.project.settings_file import add_permission
-from deepagents_cli.session.agents import make_agent, make_files, make_sandbox
+from deepagents_cli.session.agent.agents import make_agent, make_files, make_sandbox
 from deepagents_cli.values import Mode
 from tests.cli.approval.test_approval import QUESTION
 from tests.cli.approval.test_sandbox import needs_sandbox

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from deepagents.testing import ScriptedModel, call
-from deepagents_cli.session.sessions import Sessions
+from deepagents_cli.session.threads.sessions import Sessions
 from tests.cli.conftest import Command
 
 
@@ -129,7 +129,7 @@ def test_a_name_that_is_none_removes_nothing(sessions: Command) -> None:
 def test_a_session_that_a_run_works_in_is_copied_and_not_removed(sessions: Command, state: Path) -> None:
     # In a process of its own: a process does not keep itself out.
     holding = (
-        "import sys; from pathlib import Path; from deepagents_cli.session.sessions import Sessions\n"
+        "import sys; from pathlib import Path; from deepagents_cli.session.threads.sessions import Sessions\n"
         f"with Sessions(Path({str(state)!r})).hold('second'): print('held', flush=True); sys.stdin.read()"
     )
     with subprocess.Popen([sys.executable, "-c", holding], stdin=-1, stdout=-1) as holder:

@@ -97,7 +97,7 @@ def test_what_a_task_changed_elsewhere_goes_back_where_that_is_named_again(
 def test_a_session_that_a_run_works_in_does_not_go_back(undo: Command, state: Path) -> None:
     # In a process of its own: a process does not keep itself out.
     holding = (
-        "import sys; from pathlib import Path; from deepagents_cli.session.sessions import Sessions\n"
+        "import sys; from pathlib import Path; from deepagents_cli.session.threads.sessions import Sessions\n"
         f"with Sessions(Path({str(state)!r})).hold('second'): print('held', flush=True); sys.stdin.read()"
     )
     with subprocess.Popen([sys.executable, "-c", holding], stdin=-1, stdout=-1) as holder:

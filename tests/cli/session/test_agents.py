@@ -10,7 +10,7 @@ from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
 from deepagents.testing import ScriptedModel, call
-from deepagents_cli.session.agents import choose_model, model_label
+from deepagents_cli.session.agent.agents import choose_model, model_label
 from tests.cli.conftest import Command
 
 

@@ -12,7 +12,7 @@ from langchain_openai import ChatOpenAI
 from deepagents.testing import ScriptedModel
 from deepagents_cli.errors import CommandError
 from deepagents_cli.protocol import Close, Status
-from deepagents_cli.session.effort import effort_levels, set_effort
+from deepagents_cli.session.agent.effort import effort_levels, set_effort
 from tests.cli.conftest import Command
 from tests.cli.openai_server import OpenAIServer
 from tests.cli.session.conftest import OPENING, StartWorker, Worker

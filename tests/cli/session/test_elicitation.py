@@ -12,7 +12,7 @@ import pytest
 from deepagents.testing import ScriptedModel
 from deepagents.testing import call as scripted_call
 from deepagents_cli.protocol import Answer, Choice, Question
-from deepagents_cli.session.elicitation import answer_server
+from deepagents_cli.session.turns.elicitation import answer_server
 from tests.cli.conftest import Command
 from tests.cli.openai_server import OpenAIServer, call
 from tests.cli.session.conftest import Worker

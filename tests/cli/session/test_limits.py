@@ -7,7 +7,7 @@ import pytest
 from deepagents import Limits, Price
 from deepagents.testing import ScriptedModel, call
 from deepagents_cli.commands.args import parse
-from deepagents_cli.session.access import limits_of
+from deepagents_cli.session.agent.access import limits_of
 from tests.cli.conftest import Command
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deepagents_cli.session.lines import call_line, result_line
+from deepagents_cli.session.display.lines import call_line, result_line
 
 
 def test_what_a_command_has_printed_is_counted_without_what_is_added_for_the_model() -> None:

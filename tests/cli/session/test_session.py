@@ -18,7 +18,7 @@ from langgraph.types import Command as Resume
 from deepagents import create_deep_agent
 from deepagents.events import ApprovalGiven, ApprovalNeeded, Event, FinalAnswer
 from deepagents.testing import ScriptedModel, call, calls
-from deepagents_cli.session.driver import Driver
+from deepagents_cli.session.threads.driver import Driver
 from tests.cli.approval.test_sandbox import needs_sandbox
 from tests.cli.conftest import Command, Nursery
 from tests.cli.scenarios import does_not_heed, goes_on, greets, runs_a_long_command, writes_a_file

@@ -12,7 +12,7 @@ import pytest
 from deepagents.testing import ScriptedModel
 from deepagents_cli.errors import CommandError
 from deepagents_cli.project.state import state_dir
-from deepagents_cli.session.sessions import Sessions
+from deepagents_cli.session.threads.sessions import Sessions
 from tests.cli.conftest import Command
 
 HERE, THERE = Path("/here"), Path("/there")

@@ -14,7 +14,7 @@ import pytest
 from deepagents.errors import ToolFailure
 from deepagents.events import SubagentStarted, Token
 from deepagents_cli import protocol
-from deepagents_cli.session.trees import Tree
+from deepagents_cli.session.workplace.trees import Tree
 from tests.cli.approval.test_sandbox import needs_sandbox
 from tests.cli.openai_server import OpenAIServer, Reply, Request, call
 from tests.cli.session.conftest import OPENING, StartWorker, Worker

@@ -15,11 +15,11 @@ from deepagents import create_deep_agent
 from deepagents.testing import ScriptedModel
 from deepagents_cli.approval.policy import Policy
 from deepagents_cli.protocol import Idle
-from deepagents_cli.session.asking import Asking
-from deepagents_cli.session.driver import Driver
-from deepagents_cli.session.inbox import Inbox
-from deepagents_cli.session.record import Record
-from deepagents_cli.session.turns import Turns
+from deepagents_cli.session.threads.driver import Driver
+from deepagents_cli.session.threads.record import Record
+from deepagents_cli.session.turns.asking import Asking
+from deepagents_cli.session.turns.inbox import Inbox
+from deepagents_cli.session.turns.turns import Turns
 from tests.cli.approval.test_policy import make_files
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from deepagents.events import Usage
 from deepagents.testing import ScriptedModel
-from deepagents_cli.session.usage import describe_calls, used_by
+from deepagents_cli.session.threads.usage import describe_calls, used_by
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from dataclasses import replace
 from deepagents_cli.errors import CommandError, explain_error, is_for_people
 from deepagents_cli.project.commands import FileCommand
 from deepagents_cli.protocol import Invoke, Result, Save
-from deepagents_cli.session.agents import expand_command
-from deepagents_cli.session.conversation import Conversation
+from deepagents_cli.session.agent.agents import expand_command
+from deepagents_cli.session.conversation.conversation import Conversation
 from deepagents_cli.session.slash import background, project, sessions, undo, usage
 from deepagents_cli.session.slash.parts import SlashCommand
 from deepagents_cli.text import one_line

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from deepagents_cli.protocol import Draft, Result
-from deepagents_cli.session.conversation import Conversation
-from deepagents_cli.session.proposal import Proposal
+from deepagents_cli.session.conversation.conversation import Conversation
+from deepagents_cli.session.workplace.proposal import Proposal
 
 
 @dataclass(frozen=True)

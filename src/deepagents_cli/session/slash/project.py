@@ -17,10 +17,10 @@ from deepagents_cli.project.settings import KEYS, NOTHING_SET, Settings, as_text
 from deepagents_cli.project.setup import describe_check
 from deepagents_cli.project.tools import TOOLS
 from deepagents_cli.protocol import Choice, Result
-from deepagents_cli.session.conversation import Conversation
-from deepagents_cli.session.proposal import Proposal
-from deepagents_cli.session.servers import describe_state, tools_of
+from deepagents_cli.session.conversation.conversation import Conversation
 from deepagents_cli.session.slash.parts import SlashCommand, propose
+from deepagents_cli.session.workplace.proposal import Proposal
+from deepagents_cli.session.workplace.servers import describe_state, tools_of
 from deepagents_cli.text import one_line
 
 _FILE: Final = "AGENTS.md"

@@ -12,13 +12,13 @@ from langchain_core.messages import BaseMessage, ToolMessage
 
 from deepagents_cli.errors import CommandError
 from deepagents_cli.protocol import Choice, Result
-from deepagents_cli.session.conversation import Conversation
-from deepagents_cli.session.driver import messages_in
-from deepagents_cli.session.export import as_json, as_markdown, fork
-from deepagents_cli.session.proposal import Proposal
-from deepagents_cli.session.sessions import Session, new_thread_id
+from deepagents_cli.session.conversation.conversation import Conversation
 from deepagents_cli.session.slash.parts import SlashCommand, propose
-from deepagents_cli.session.worktrees import begin_worktree, return_to
+from deepagents_cli.session.threads.driver import messages_in
+from deepagents_cli.session.threads.export import as_json, as_markdown, fork
+from deepagents_cli.session.threads.sessions import Session, new_thread_id
+from deepagents_cli.session.workplace.proposal import Proposal
+from deepagents_cli.session.workplace.worktrees import begin_worktree, return_to
 from deepagents_cli.text import one_line
 from deepagents_cli.values import MODES
 

@@ -9,12 +9,12 @@ from typing import Final
 from deepagents.undo import Plan
 from deepagents_cli.errors import CommandError
 from deepagents_cli.protocol import Choice, Result
-from deepagents_cli.session.conversation import Conversation
-from deepagents_cli.session.driver import messages_in
-from deepagents_cli.session.points import Point
+from deepagents_cli.session.conversation.conversation import Conversation
+from deepagents_cli.session.conversation.points import Point
+from deepagents_cli.session.conversation.undo import What, describe_plan, quote, short
 from deepagents_cli.session.slash.parts import SlashCommand
 from deepagents_cli.session.slash.usage import compact
-from deepagents_cli.session.undo import What, describe_plan, quote, short
+from deepagents_cli.session.threads.driver import messages_in
 from deepagents_cli.text import cut
 
 _LONGEST: Final = 80

@@ -20,13 +20,13 @@ from deepagents.models.traits import input_window
 from deepagents_cli.errors import CommandError
 from deepagents_cli.project.models import find_models
 from deepagents_cli.protocol import Choice, Result
-from deepagents_cli.session.conversation import Conversation
-from deepagents_cli.session.driver import messages_in
-from deepagents_cli.session.effort import DEFAULT, effort_levels
+from deepagents_cli.session.agent.effort import DEFAULT, effort_levels
+from deepagents_cli.session.conversation.conversation import Conversation
 from deepagents_cli.session.slash.parts import SlashCommand
 from deepagents_cli.session.slash.project import describe_skills
-from deepagents_cli.session.steering import NODE
-from deepagents_cli.session.usage import sum_used
+from deepagents_cli.session.threads.driver import messages_in
+from deepagents_cli.session.threads.usage import sum_used
+from deepagents_cli.session.turns.steering import NODE
 
 _WIDTH: Final = 24
 """Columns of a bar; a line has fewer than 60."""

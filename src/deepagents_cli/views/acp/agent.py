@@ -26,8 +26,8 @@ from deepagents_cli.errors import CommandError, explain_error
 from deepagents_cli.project.servers import Server
 from deepagents_cli.project.state import state_dir
 from deepagents_cli.protocol import Open
-from deepagents_cli.session.editor import Editor
-from deepagents_cli.session.sessions import Sessions
+from deepagents_cli.session.threads.sessions import Sessions
+from deepagents_cli.session.workplace.editor import Editor
 from deepagents_cli.text import one_line
 from deepagents_cli.values import MODES, Mode
 from deepagents_cli.views.acp import updates

@@ -8,7 +8,7 @@ from acp import schema
 
 from deepagents import events
 from deepagents_cli import protocol
-from deepagents_cli.session.steering import present_plan
+from deepagents_cli.session.turns.steering import present_plan
 from deepagents_cli.views.acp import updates
 from deepagents_cli.views.acp.outbox import Outbox
 

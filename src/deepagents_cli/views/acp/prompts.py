@@ -15,7 +15,7 @@ from acp import schema
 from acp.exceptions import RequestError
 
 from deepagents_cli.diffs import name_in
-from deepagents_cli.session.attachments import looks_like_secret, write_file
+from deepagents_cli.session.conversation.attachments import looks_like_secret, write_file
 
 Block: TypeAlias = (
     schema.TextContentBlock

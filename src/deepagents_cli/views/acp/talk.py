@@ -19,9 +19,9 @@ from deepagents import events
 from deepagents_cli import protocol
 from deepagents_cli.approval.backends import Gate, GatedBuffers
 from deepagents_cli.errors import CommandError, explain_error
-from deepagents_cli.session.editor import Editor
 from deepagents_cli.session.slash import COMMANDS
 from deepagents_cli.session.worker import Worker
+from deepagents_cli.session.workplace.editor import Editor
 from deepagents_cli.values import Mode
 from deepagents_cli.views.acp import updates
 from deepagents_cli.views.acp.calls import Calls

@@ -12,7 +12,7 @@ from acp import helpers, schema
 from deepagents import events
 from deepagents.tools import specs_by_name
 from deepagents_cli import protocol
-from deepagents_cli.session.steering import present_plan
+from deepagents_cli.session.turns.steering import present_plan
 from deepagents_cli.text import clean, cut, one_line
 from deepagents_cli.values import MODES, Mode
 

@@ -16,7 +16,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from deepagents import create_deep_agent
 from deepagents.testing import ScriptedModel
 from deepagents_cli.protocol import Status
-from deepagents_cli.session.sessions import Sessions
+from deepagents_cli.session.threads.sessions import Sessions
 from deepagents_cli.views.acp import updates
 from tests.cli.openai_server import OpenAIServer, Reply, call
 from tests.cli.views.acp.conftest import Failure, Message, RawEditor, Start, choose
@@ -103,7 +103,7 @@ def _is_held(state: Path, session: str) -> bool:
     """Ask in another process."""
     program = (
         "import sys; from pathlib import Path\n"
-        "from deepagents_cli.session.sessions import InUse, Sessions\n"
+        "from deepagents_cli.session.threads.sessions import InUse, Sessions\n"
         "try:\n    with Sessions(Path(sys.argv[1])).hold(sys.argv[2]): print('free')\n"
         "except InUse: print('held')\n"
     )

@@ -10,8 +10,8 @@ from deepagents.errors import ConfigError
 from deepagents.middleware import EditCheckMiddleware
 from deepagents_cli.approval.policy import Policy
 from deepagents_cli.project.settings import Settings
-from deepagents_cli.session.access import Access
-from deepagents_cli.session.agents import find_no_sandbox, make_sandbox
+from deepagents_cli.session.agent.access import Access
+from deepagents_cli.session.agent.agents import find_no_sandbox, make_sandbox
 
 _PATIENCE: Final = 10.0
 """Seconds that a task waits at its end, where nobody reads the answer and types on."""

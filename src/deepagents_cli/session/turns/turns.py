@@ -13,10 +13,10 @@ from langchain_core.messages import AIMessage, HumanMessage
 from deepagents.events import Event, LimitReached, Reasoning, Token
 from deepagents_cli.errors import explain_error
 from deepagents_cli.protocol import End, Idle, Working
-from deepagents_cli.session.asking import Asking, Say
-from deepagents_cli.session.driver import Driver, Waiting, messages_in
-from deepagents_cli.session.inbox import Inbox
-from deepagents_cli.session.steering import NODE
+from deepagents_cli.session.threads.driver import Driver, Waiting, messages_in
+from deepagents_cli.session.turns.asking import Asking, Say
+from deepagents_cli.session.turns.inbox import Inbox
+from deepagents_cli.session.turns.steering import NODE
 
 _INTERRUPTED: Final = "[The person stopped the answer here.]"
 _GO_ON: Final = "Go on."

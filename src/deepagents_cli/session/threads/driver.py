@@ -17,7 +17,7 @@ from deepagents.checkpoints import OrderedCheckpoints
 from deepagents.events import ApprovalGiven, ApprovalNeeded, ApprovalRequest, Event, QuestionAsked
 from deepagents.observe import Observer, aobserve, resume_with
 from deepagents_cli.approval.questions import Decision
-from deepagents_cli.session.sessions import BUSY_SECONDS
+from deepagents_cli.session.threads.sessions import BUSY_SECONDS
 
 Show: TypeAlias = Callable[[Event], None]
 Waiting: TypeAlias = ApprovalNeeded | QuestionAsked

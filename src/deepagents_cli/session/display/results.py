@@ -22,7 +22,7 @@ from deepagents.events import (
 from deepagents.middleware.filesystem.offload import OFFLOADED_TO
 from deepagents.observe import read_reasoning
 from deepagents_cli.protocol import Whole
-from deepagents_cli.session.lines import call_line
+from deepagents_cli.session.display.lines import call_line
 from deepagents_cli.text import one_line
 
 THOUGHT: Final = "reasoning"

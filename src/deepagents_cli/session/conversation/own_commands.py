@@ -18,8 +18,8 @@ from deepagents_cli.approval.backends import GuardedSandbox, run_for_person
 from deepagents_cli.approval.policy import Policy
 from deepagents_cli.errors import explain_error
 from deepagents_cli.protocol import Printed, Ran, Running
-from deepagents_cli.session.agents import find_shell
-from deepagents_cli.session.asking import Say
+from deepagents_cli.session.agent.agents import find_shell
+from deepagents_cli.session.turns.asking import Say
 from deepagents_cli.text import clean
 
 logger = logging.getLogger(__name__)

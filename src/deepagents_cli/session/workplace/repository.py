@@ -16,7 +16,7 @@ from deepagents import FilesystemPermission
 from deepagents.errors import BackendError, ConfigError
 from deepagents.permissions import CommandAccess, Rules
 from deepagents_cli.project.project import Project
-from deepagents_cli.session.agents import find_no_sandbox
+from deepagents_cli.session.agent.agents import find_no_sandbox
 from deepagents_sandbox import LocalSandbox
 
 _SECONDS: Final = 1

@@ -11,9 +11,9 @@ from langchain_core.tools import BaseTool, tool
 from langgraph.types import interrupt
 
 from deepagents_cli.approval.verdicts import PLANNING
-from deepagents_cli.session.driver import is_typed
-from deepagents_cli.session.inbox import MODEL, Inbox
-from deepagents_cli.session.workplace import Workplace
+from deepagents_cli.session.threads.driver import is_typed
+from deepagents_cli.session.turns.inbox import MODEL, Inbox
+from deepagents_cli.session.workplace.workplace import Workplace
 
 PLAN: Final = "plan"
 """The kind of question with which `present_plan` asks, and the mode in which it is offered."""

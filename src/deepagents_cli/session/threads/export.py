@@ -16,8 +16,8 @@ from langgraph.graph import START, StateGraph
 
 from deepagents import DeepAgentState
 from deepagents_cli.errors import CommandError
-from deepagents_cli.session.lines import call_line
-from deepagents_cli.session.sessions import BUSY_SECONDS, Session, Sessions, new_thread_id
+from deepagents_cli.session.display.lines import call_line
+from deepagents_cli.session.threads.sessions import BUSY_SECONDS, Session, Sessions, new_thread_id
 from deepagents_cli.text import one_line
 
 

@@ -14,7 +14,7 @@ from deepagents.events import CacheBroken, Usage
 from deepagents.limits import Tokens
 from deepagents.models.prices import find_listed_price, price_of_model
 from deepagents.models.traits import model_identifier
-from deepagents_cli.session.record import Record, Used
+from deepagents_cli.session.threads.record import Record, Used
 
 _EVERY: Final = 0.25
 """Seconds between two messages."""

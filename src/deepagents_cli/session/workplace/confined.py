@@ -1,4 +1,4 @@
-"""Run an MCP server in the sandbox: `python -m deepagents_cli.session.confined ACCESS COMMAND ...`.
+"""Run an MCP server in the sandbox: `python -m deepagents_cli.session.workplace.confined ACCESS COMMAND ...`.
 
 It stands between the owner's pipes and the server, which finds what a command of the agent finds.
 """

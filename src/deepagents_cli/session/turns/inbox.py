@@ -8,7 +8,7 @@ from typing import Any, Final
 from langchain_core.messages import BaseMessage, HumanMessage
 
 from deepagents_cli.project.commands import FileCommand
-from deepagents_cli.session.record import Record, Text
+from deepagents_cli.session.threads.record import Record, Text
 from deepagents_cli.text import clean
 
 MODEL: Final = "deepagents_model"

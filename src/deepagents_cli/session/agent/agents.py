@@ -44,8 +44,8 @@ from deepagents_cli.project.settings_file import add_permission, remove_permissi
 from deepagents_cli.project.setup import Setup
 from deepagents_cli.project.state import state_dir
 from deepagents_cli.project.worktrees import find_worktree
-from deepagents_cli.session.access import Access
-from deepagents_cli.session.schema import FitAnswer
+from deepagents_cli.session.agent.access import Access
+from deepagents_cli.session.agent.schema import FitAnswer
 from deepagents_cli.values import default_retries
 from deepagents_sandbox import LocalSandbox
 

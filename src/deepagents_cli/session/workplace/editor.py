@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from deepagents_cli.approval.backends import GatedBuffers, Terminals
 from deepagents_cli.project.servers import Server
-from deepagents_cli.session.sessions import Sessions
+from deepagents_cli.session.threads.sessions import Sessions
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 from deepagents.limits import Tokens
-from deepagents_cli.session.sessions import BUSY_SECONDS, add_column
+from deepagents_cli.session.threads.sessions import BUSY_SECONDS, add_column
 
 _TABLES: Final = (
     "CREATE TABLE IF NOT EXISTS deepagents_queue "

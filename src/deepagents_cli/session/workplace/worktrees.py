@@ -18,7 +18,7 @@ from deepagents_cli.project.worktrees import (
     remove_worktree,
 )
 from deepagents_cli.protocol import Open
-from deepagents_cli.session.sessions import Session, Sessions, new_thread_id
+from deepagents_cli.session.threads.sessions import Session, Sessions, new_thread_id
 
 
 def settle_place(opening: Open) -> tuple[Open, str]:

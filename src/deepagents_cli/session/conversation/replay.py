@@ -9,8 +9,8 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 
 from deepagents.events import Event, PlanChanged, Reasoning, Todo, Token, ToolCalled, ToolFinished
 from deepagents_cli.protocol import PastMessage, Picture
-from deepagents_cli.session.attachments import split_files
-from deepagents_cli.session.own_commands import read_past
+from deepagents_cli.session.conversation.attachments import split_files
+from deepagents_cli.session.conversation.own_commands import read_past
 
 
 def replay(messages: Sequence[BaseMessage], todos: Sequence[Any]) -> Iterator[PastMessage | Event]:

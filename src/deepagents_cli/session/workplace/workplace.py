@@ -37,8 +37,8 @@ from deepagents_cli.project.settings_file import add_trusted
 from deepagents_cli.project.setup import describe_untrusted, load_setup
 from deepagents_cli.project.state import state_dir, undo_dir
 from deepagents_cli.protocol import Open
-from deepagents_cli.session.access import Access, limits_of
-from deepagents_cli.session.agents import (
+from deepagents_cli.session.agent.access import Access, limits_of
+from deepagents_cli.session.agent.agents import (
     choose_backend,
     choose_model,
     find_shell,
@@ -48,19 +48,19 @@ from deepagents_cli.session.agents import (
     model_label,
     refuse_options,
 )
-from deepagents_cli.session.confined import access_for
-from deepagents_cli.session.driver import open_saver
-from deepagents_cli.session.edit_checks import make_edit_checks
-from deepagents_cli.session.editor import Editor
-from deepagents_cli.session.effort import set_effort
-from deepagents_cli.session.own_line import OwnLine
-from deepagents_cli.session.proposal import Proposal
-from deepagents_cli.session.record import Record
-from deepagents_cli.session.repository import Repository
-from deepagents_cli.session.servers import Servers
-from deepagents_cli.session.sessions import Sessions
-from deepagents_cli.session.trees import TreeAgents
-from deepagents_cli.session.usage import UsageCounter
+from deepagents_cli.session.agent.edit_checks import make_edit_checks
+from deepagents_cli.session.agent.effort import set_effort
+from deepagents_cli.session.threads.driver import open_saver
+from deepagents_cli.session.threads.record import Record
+from deepagents_cli.session.threads.sessions import Sessions
+from deepagents_cli.session.threads.usage import UsageCounter
+from deepagents_cli.session.workplace.confined import access_for
+from deepagents_cli.session.workplace.editor import Editor
+from deepagents_cli.session.workplace.own_line import OwnLine
+from deepagents_cli.session.workplace.proposal import Proposal
+from deepagents_cli.session.workplace.repository import Repository
+from deepagents_cli.session.workplace.servers import Servers
+from deepagents_cli.session.workplace.trees import TreeAgents
 
 _NO_MODEL: Final = "no model"
 

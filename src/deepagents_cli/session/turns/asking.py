@@ -14,10 +14,10 @@ from deepagents.events import ApprovalNeeded, ApprovalRequest, QuestionAsked
 from deepagents_cli import protocol
 from deepagents_cli.approval.policy import Policy
 from deepagents_cli.approval.questions import Decision, apply_edit, decision_by, make_question
-from deepagents_cli.session.driver import Driver, Waiting
-from deepagents_cli.session.elicitation import ELICITATION, NotAnswered, answer_server
-from deepagents_cli.session.lines import call_line
-from deepagents_cli.session.steering import PLAN
+from deepagents_cli.session.display.lines import call_line
+from deepagents_cli.session.threads.driver import Driver, Waiting
+from deepagents_cli.session.turns.elicitation import ELICITATION, NotAnswered, answer_server
+from deepagents_cli.session.turns.steering import PLAN
 from deepagents_cli.text import clean, one_line
 from deepagents_cli.values import Mode, Scope
 

@@ -16,7 +16,7 @@ from deepagents.backends.filesystem import FilesystemBackend
 from deepagents.backends.protocol import FileInfo
 from deepagents.middleware.summarization.archive import archive_path
 from deepagents_cli.approval.backends import ARTIFACTS, Files
-from deepagents_cli.session.sessions import Sessions
+from deepagents_cli.session.threads.sessions import Sessions
 
 _HISTORY: Final = "conversation_history"
 _NAMED: Final = re.compile(

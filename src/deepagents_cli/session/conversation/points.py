@@ -10,7 +10,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 
-from deepagents_cli.session.driver import is_typed
+from deepagents_cli.session.threads.driver import is_typed
 
 
 @dataclass(frozen=True)

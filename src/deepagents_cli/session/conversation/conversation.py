@@ -26,23 +26,27 @@ from deepagents_cli import protocol
 from deepagents_cli.diffs import name_in
 from deepagents_cli.errors import CommandError
 from deepagents_cli.project.commands import FileCommand
-from deepagents_cli.session.asking import Asking, Say
-from deepagents_cli.session.attachments import find_attachments, looks_like_secret, read_attachments
-from deepagents_cli.session.background import Background, Wakes
-from deepagents_cli.session.call_diffs import CallDiffs
-from deepagents_cli.session.driver import Driver, is_typed, messages_in
-from deepagents_cli.session.hosts import Hosts
-from deepagents_cli.session.inbox import Inbox
-from deepagents_cli.session.lines import call_line, line_of
-from deepagents_cli.session.own_commands import OWN_COMMAND, OwnCommands, read_past, shown_of
-from deepagents_cli.session.record import Text
-from deepagents_cli.session.replay import replay
-from deepagents_cli.session.results import Results
-from deepagents_cli.session.steering import Steering, present_plan
-from deepagents_cli.session.turns import Turns
-from deepagents_cli.session.undo import Undo
-from deepagents_cli.session.usage import last_context, sum_used
-from deepagents_cli.session.workplace import Workplace
+from deepagents_cli.session.conversation.attachments import (
+    find_attachments,
+    looks_like_secret,
+    read_attachments,
+)
+from deepagents_cli.session.conversation.background import Background, Wakes
+from deepagents_cli.session.conversation.own_commands import OWN_COMMAND, OwnCommands, read_past, shown_of
+from deepagents_cli.session.conversation.replay import replay
+from deepagents_cli.session.conversation.undo import Undo
+from deepagents_cli.session.display.call_diffs import CallDiffs
+from deepagents_cli.session.display.lines import call_line, line_of
+from deepagents_cli.session.display.results import Results
+from deepagents_cli.session.threads.driver import Driver, is_typed, messages_in
+from deepagents_cli.session.threads.record import Text
+from deepagents_cli.session.threads.usage import last_context, sum_used
+from deepagents_cli.session.turns.asking import Asking, Say
+from deepagents_cli.session.turns.hosts import Hosts
+from deepagents_cli.session.turns.inbox import Inbox
+from deepagents_cli.session.turns.steering import Steering, present_plan
+from deepagents_cli.session.turns.turns import Turns
+from deepagents_cli.session.workplace.workplace import Workplace
 from deepagents_cli.text import clean, one_line
 from deepagents_cli.values import Mode, next_mode
 

@@ -13,14 +13,14 @@ from langgraph.graph import END
 from deepagents.undo import FileHistory, Plan, RewindResult
 from deepagents_cli.diffs import name_in
 from deepagents_cli.errors import CommandError
-from deepagents_cli.session.driver import Driver, messages_in
-from deepagents_cli.session.file_diffs import count_changes, show_diff
-from deepagents_cli.session.inbox import Inbox
-from deepagents_cli.session.lines import count_of
-from deepagents_cli.session.own_commands import OWN_COMMAND, read_past
-from deepagents_cli.session.points import Point, find_points
-from deepagents_cli.session.record import Rewind
-from deepagents_cli.session.workplace import Workplace
+from deepagents_cli.session.conversation.own_commands import OWN_COMMAND, read_past
+from deepagents_cli.session.conversation.points import Point, find_points
+from deepagents_cli.session.display.file_diffs import count_changes, show_diff
+from deepagents_cli.session.display.lines import count_of
+from deepagents_cli.session.threads.driver import Driver, messages_in
+from deepagents_cli.session.threads.record import Rewind
+from deepagents_cli.session.turns.inbox import Inbox
+from deepagents_cli.session.workplace.workplace import Workplace
 from deepagents_cli.text import one_line
 
 What: TypeAlias = Literal["both", "conversation", "files"]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from deepagents.undo import Change
 from deepagents_cli.approval.guarded import kind_of
 from deepagents_cli.diffs import name_in, text_diff
-from deepagents_cli.session.lines import count_of
+from deepagents_cli.session.display.lines import count_of
 from deepagents_cli.text import clean, one_line
 
 _LARGEST = 500_000

@@ -14,8 +14,8 @@ from langchain_core.tools import BaseTool
 from deepagents.errors import ConfigError, ToolFailure
 from deepagents.mcp import MCPServers, ServerStatus
 from deepagents_cli.project.servers import Server
-from deepagents_cli.session.confined import confine
-from deepagents_cli.session.lines import count_of
+from deepagents_cli.session.display.lines import count_of
+from deepagents_cli.session.workplace.confined import confine
 from deepagents_cli.text import one_line
 
 

@@ -13,7 +13,7 @@ from deepagents.models.traits import rejects_input
 from deepagents_cli.approval.guarded import kind_of
 from deepagents_cli.errors import CommandError
 from deepagents_cli.project.project import read_resolved
-from deepagents_cli.session.workplace import Workplace
+from deepagents_cli.session.workplace.workplace import Workplace
 
 _LARGEST_TEXT: Final = 100_000
 _LARGEST_IMAGE: Final = 5_000_000

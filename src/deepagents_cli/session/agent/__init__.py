@@ -1,0 +1,1 @@
+"""Make an agent of what a directory and the options say."""
