@@ -115,7 +115,7 @@ def test_a_file_that_is_not_there_is_named_so_that_it_can_be_made(caplog: pytest
     model = ScriptedModel("Done.")
     create_deep_agent(model, memory=BOTH).invoke(files(here="Use tabs."))
 
-    assert f"Nothing yet, write_file can begin them: {THERE}" in model.asked[0].system
+    assert f"Nothing yet, you may begin them: {THERE}" in model.asked[0].system
     assert caplog.records == []
 
 
@@ -287,7 +287,7 @@ def test_comments_and_empty_files_are_left_out() -> None:
     create_deep_agent(model, memory=BOTH).invoke(files(here=text, there="<!-- later -->\n"))
 
     assert fenced(HERE, "Use tabs. &lt;!-- never closed") in model.asked[0].system
-    assert f"write_file can begin them: {THERE}" in model.asked[0].system
+    assert f"you may begin them: {THERE}" in model.asked[0].system
 
 
 @pytest.mark.parametrize(

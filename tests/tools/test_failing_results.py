@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
+from threading import Event
 from typing import Any, cast
 
 import pytest
@@ -12,8 +14,9 @@ from langchain.tools import tool as langchain_tool
 from langchain_core.messages import AIMessage, InvalidToolCall, ToolMessage
 
 from deepagents import FilesystemPermission, HarnessProfile, create_deep_agent, register_harness_profile
-from deepagents.backends import FilesystemBackend, StateBackend
+from deepagents.backends import FilesystemBackend, LocalShellBackend, StateBackend
 from deepagents.backends.protocol import GlobResult, LsResult
+from deepagents.middleware.tool_exclusion import ToolExclusionMiddleware
 from deepagents.testing import ScriptedModel, call
 from tests.conftest import CallMode
 from tests.tools.bench import Bench
@@ -165,10 +168,11 @@ def test_a_repeated_look_and_a_repeated_failure_are_told(bench: Bench) -> None:
 
     first, second, third = bench.run(look, look, look)
     assert "Same call" not in first.text
-    assert second.text == third.text == f"{first.text}\n[Same call and same result as just before.]"
+    note = "Same call and same result as just before. Again it will be the same: go on with what is known"
+    assert second.text == third.text == f"{first.text}\n[{note}, or do something else.]"
     failed = call("read_file", file_path="/b.txt")
-    assert [each.text.endswith("just before.]") for each in bench.run(failed, failed)] == [False, True]
-    assert [each.text.endswith("just before.]") for each in bench.run(look, other, look)] == [False] * 3
+    assert [note in each.text for each in bench.run(failed, failed)] == [False, True]
+    assert [note in each.text for each in bench.run(look, other, look)] == [False] * 3
 
 
 def test_a_repeated_failure_keeps_its_picture(call_mode: CallMode) -> None:
@@ -198,18 +202,47 @@ def test_arguments_that_are_not_json_show_where() -> None:
     assert "Expecting ',' delimiter at character 14, after '{\"path\": \"/a\" ' and before '\"/b\"}'." in told
 
 
-def test_no_result_names_a_tool_that_was_not_offered(call_mode: CallMode) -> None:
-    profile = HarnessProfile(excluded_tools=frozenset({"write_file"}))
-    script = [call("read_file", file_path="/new.py"), call("write_fil", file_path="/new.py"), "Done."]
-    with ScriptedModel(*script, provider="offers", model_name="none") as model:
-        register_harness_profile("offers:none", profile)
-        result = call_mode.invoke(create_deep_agent(model), {"messages": "Go"})
+@pytest.mark.parametrize("by", ["profile", "middleware"])
+def test_no_result_names_a_tool_that_was_not_offered(by: str, tmp_path: Path, call_mode: CallMode) -> None:
+    excluded = frozenset({"write_file", "grep", "glob", "execute"})
+    (tmp_path / "long.txt").write_text("x" * 100_000)
+    (tmp_path / "a.zip").write_bytes(b"PK\x03\x04\0\xff")
+    (tmp_path / "many").mkdir()
+    for number in range(1_200):
+        (tmp_path / "many" / f"{number:070}").touch()
+    script = [
+        call("read_file", file_path="/new.py"),
+        call("write_fil", file_path="/new.py"),
+        call("read_file", file_path="/long.txt"),
+        call("read_file", file_path="/a.zip"),
+        call("ls", path="/many"),
+        "Done.",
+    ]
+    with ScriptedModel(*script, provider="offers", model_name=by) as model:
+        register_harness_profile(
+            f"offers:{by}", HarnessProfile(excluded_tools=excluded if by == "profile" else frozenset())
+        )
+        own = [ToolExclusionMiddleware(excluded=excluded)] if by == "middleware" else []
+        backend = LocalShellBackend(root_dir=tmp_path, virtual_mode=True)
+        agent = create_deep_agent(model, backend=backend, middleware=own)
+        result = call_mode.invoke(agent, {"messages": "Go"})
 
-    assert "write_file" not in model.asked[0].tool_names
+    assert excluded.isdisjoint(model.asked[0].tool_names)
     told = [each.text for each in result["messages"] if each.type == "tool"]
-    assert "'/new.py' not found" in told[0]
-    assert "write_fil is not a valid tool" in told[1]
-    assert not any("write_file" in each for each in told)
+    parts = ["/new.py' not found", "write_fil is not a valid tool", "longer than one result may be"]
+    for each, part in zip(told, [*parts, "cannot be shown", "more entries"], strict=True):
+        assert part in each
+        assert [name for name in excluded if re.search(rf"\b{name}\b", each)] == []
+
+
+def test_a_listed_file_names_no_tool_that_was_not_offered(call_mode: CallMode) -> None:
+    with ScriptedModel(call("ls", path="/a"), "Done.") as model:
+        own = [ToolExclusionMiddleware(excluded=frozenset({"read_file"}))]
+        files = {"/a": {"content": "x", "encoding": "utf-8"}}
+        agent = create_deep_agent(model, middleware=own)
+        result = call_mode.invoke(agent, {"messages": "Go", "files": files})
+
+    assert result["messages"][-2].text == "Error: '/a' is a file, not a directory. [not_a_directory]"
 
 
 def test_a_large_result_names_no_search_that_was_not_offered(call_mode: CallMode) -> None:
@@ -259,6 +292,35 @@ class CountingScans:
         self._counts = False
 
 
+class Hangs(FilesystemBackend):
+    """Answers no search before the end of a test, and notes which directories are listed."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root_dir=root, virtual_mode=True)
+        self.listed: list[str] = []
+        self.end = Event()
+
+    def glob(self, pattern: str, path: str | None = None, **options: Any) -> GlobResult:
+        self.end.wait(60)
+        return GlobResult(matches=[])
+
+    def ls(self, path: str, **options: Any) -> LsResult:
+        self.listed.append(path)
+        return super().ls(path, **options)
+
+
+def test_what_is_there_instead_is_looked_for_within_one_bound_of_time(
+    tmp_path: Path, call_mode: CallMode
+) -> None:
+    backend = Hangs(tmp_path)
+    model = ScriptedModel(call("read_file", file_path="/a.py"), "Done.")
+    result = call_mode.invoke(create_deep_agent(model, backend=backend), {"messages": "Go"})
+    backend.end.set()
+
+    assert "'/a.py' not found" in result["messages"][-2].text
+    assert backend.listed == []
+
+
 class NoSearch(StateBackend):
     """A backend of somebody else whose searches fail."""
 
@@ -292,14 +354,27 @@ def test_two_calls_in_turn_are_told_that_they_repeat(bench: Bench) -> None:
     look, other = call("read_file", file_path="/a.txt"), call("ls", path="/")
     told = bench.run(look, other, look, other, look, other)
 
-    assert [each.text.endswith("and the same result.]") for each in told] == [False] * 3 + [True] * 3
+    note = "[Same two calls as just before, and the same result. Again it will be the same: go on"
+    assert [note in each.text for each in told] == [False] * 3 + [True] * 3
 
 
 def test_an_archive_is_said_to_be_one(bench: Bench) -> None:
     bench.place_bytes("/a.zip", b"PK\x03\x04\0\xff" * 100)
     told = bench.use("read_file", file_path="/a.zip").text
 
-    assert told.startswith("'/a.zip' cannot be shown: its 600 B are not UTF-8 text (application/zip).")
+    assert told == (
+        "'/a.zip' cannot be shown: its 600 B are not UTF-8 text (application/zip). "
+        "No tool here can look into it: say so, or ask for it as text."
+    )
+
+
+def test_a_command_that_shows_an_archive_is_named_where_commands_run(tmp_path: Path) -> None:
+    (tmp_path / "my files.zip").write_bytes(b"PK\x03\x04\0\xff")
+    model = ScriptedModel(call("read_file", file_path="/my files.zip"), "Done.")
+    agent = create_deep_agent(model, backend=LocalShellBackend(root_dir=tmp_path, virtual_mode=True))
+    told = agent.invoke({"messages": "Read."})["messages"][-2].text
+
+    assert told.endswith(f"""by commands: call execute with "unzip -l '{tmp_path}/my files.zip'".""")
 
 
 @pytest.mark.parametrize("bench", [("disk", "sync"), ("disk", "async")], indirect=True)

@@ -52,5 +52,5 @@ def not_listable(
 ) -> BackendError:
     """Make the error for a listing of what is not a directory."""
     if code == "not_a_directory":
-        return BackendError(code, f"'{path}' is a file, not a directory.{hint} To see it call read_file.")
+        return BackendError(code, f"'{path}' is a file, not a directory.{hint}")
     return BackendError(code, f"Path '{path}': path_not_found.{hint}")

@@ -275,7 +275,7 @@ def _format_memory(
     if problems:
         parts.append("Could not be read: " + ", ".join(f"{_name(at)} ({problems[at]})" for at in problems))
     if empty:
-        parts.append("Nothing yet, write_file can begin them: " + ", ".join(map(_name, empty)))
+        parts.append("Nothing yet, you may begin them: " + ", ".join(map(_name, empty)))
     return template.replace(_PLACEHOLDER, "\n\n".join(parts))
 
 

@@ -48,8 +48,9 @@ from deepagents.tools._tool import (
 _ORIGIN: Final = "raised_by_tool"
 _MOST_CHARACTERS: Final = 4_000
 _MOST_OF_FAILURE: Final = 10_100
-_REPEATED: Final = "\n[Same call and same result as just before.]"
-_REPEATED_PAIR: Final = "\n[Same two calls as just before, and the same result.]"
+_ON: Final = "Again it will be the same: go on with what is known, or do something else."
+_REPEATED: Final = f"\n[Same call and same result as just before. {_ON}]"
+_REPEATED_PAIR: Final = f"\n[Same two calls as just before, and the same result. {_ON}]"
 _log = logging.getLogger(__name__)
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from shlex import quote
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -105,13 +106,16 @@ class Media:
         return self.media_type in _OPAQUE
 
 
-def describe_opaque(media: Media, shown: str, base64_content: str) -> str:
-    """Say what a file is that no model can be shown."""
+def describe_opaque(media: Media, shown: str, base64_content: str, command_tool: str) -> str:
+    """Say what a file is that no model can be shown, and what to do; `command_tool` runs commands, if any."""
     size = format_size(size_of_base64(base64_content))
-    return (
-        f"{shown!r} cannot be shown: its {size} are not UTF-8 text ({media.media_type}). A command can look "
-        "into it or convert it."
+    command = f"{'unzip -l' if media.media_type == 'application/zip' else 'file'} {quote(shown)}"
+    way_out = (
+        f"Look into it, or convert it, by commands: call {command_tool} with {command!r}."
+        if command_tool
+        else "No tool here can look into it: say so, or ask for it as text."
     )
+    return f"{shown!r} cannot be shown: its {size} are not UTF-8 text ({media.media_type}). {way_out}"
 
 
 def media_of(path: str, base64_content: str) -> Media:

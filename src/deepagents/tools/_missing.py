@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Final
@@ -15,7 +16,7 @@ from deepagents.backends.results import GlobResult, LsResult
 from deepagents.errors import BackendError, ToolFailure
 
 _SECONDS: Final = 2.0
-"""How long a backend that does not bound its work may take: it is only a hint."""
+"""How long backends that do not bound their work may take for all of it: it is only a hint."""
 SAME_NAME: Final = "There is"
 _SHOWN: Final = 3
 _LISTED: Final = 10
@@ -39,15 +40,16 @@ async def describe_instead(files: FileCalls, paths: CommandPaths, path: str) -> 
 
 
 async def _find_instead(files: FileCalls, paths: CommandPaths, path: str) -> str:
-    if same := await _find_same_name(files, path):
+    until = time.monotonic() + _SECONDS
+    if same := await _find_same_name(files, path, until):
         return _sentence(SAME_NAME, same, paths)
-    siblings = await _list(files, parent(path))
+    siblings = await _list(files, parent(path), until)
     # Names alone: long paths of one directory are all alike.
     names = {name(each.rstrip("/")): each for each in siblings[:_COMPARED]}
     if near := get_close_matches(name(path), names, n=_SHOWN):
         return _sentence("Near it in name:", [names[each] for each in near], paths)
     directory = parent(path) if siblings else "/"
-    around = siblings or await _list(files, directory)
+    around = siblings or await _list(files, directory, until)
     return _sentence(f"In {paths.show(directory)!r}:", around, paths) if around else ""
 
 
@@ -56,12 +58,13 @@ def _sentence(begin: str, found: Sequence[str], paths: CommandPaths) -> str:
     return f"{begin} {', '.join(repr(paths.show(each)) for each in found[:_LISTED])}{more}."
 
 
-async def _find_same_name(files: FileCalls, path: str) -> list[str]:
+async def _find_same_name(files: FileCalls, path: str, until: float) -> list[str]:
     """Find files of the same name anywhere, those first whose path ends most alike."""
     if not name(path) or not _NOT_IN_PATTERNS.isdisjoint(name(path)):
         return []
+    seconds = until - time.monotonic()
     try:
-        globbed: GlobResult = await files.perform(ops.Glob(name(path), seconds=_SECONDS, hint=True))
+        globbed: GlobResult = await files.perform(ops.Glob(name(path), seconds=seconds, hint=True))
     except (BackendError, ToolFailure):
         return []
     found = globbed.matches or []
@@ -74,9 +77,12 @@ def _common(one: str, other: str) -> int:
     return next((count for count, (a, b) in enumerate(pairs) if a != b), len(one))
 
 
-async def _list(files: FileCalls, directory: str) -> list[str]:
+async def _list(files: FileCalls, directory: str, until: float) -> list[str]:
+    seconds = until - time.monotonic()
+    if seconds <= 0:
+        return []
     try:
-        listed: LsResult = await files.perform(ops.Ls(directory, seconds=_SECONDS, hint=True))
+        listed: LsResult = await files.perform(ops.Ls(directory, seconds=seconds, hint=True))
         return sorted(each["path"] for each in listed.entries or [])
     except (BackendError, ToolFailure):
         return []

@@ -364,8 +364,7 @@ def artifact_name(call_id: str, mark: str) -> str:
 
 def read_on(text: str) -> str:
     """Explain how to read on in a file that holds such text."""
-    names = _offered_names()
-    how = READ_ON.replace(_SEARCH, "") if names and "grep" not in names else READ_ON
+    how = READ_ON.replace(_SEARCH, if_offered("grep", _SEARCH))
     try:
         return _NOT_TEXT if looks_binary(text.encode()) else how
     except UnicodeEncodeError:
@@ -386,6 +385,12 @@ def offered_tools(runtime: Any) -> Sequence[Any]:
     """Return the tools of a graph that the model was offered; all, where no middleware notes that."""
     tools, names = getattr(runtime, "tools", ()), _offered_names()
     return tools if names is None else [each for each in tools if tool_name(each) in names]
+
+
+def if_offered(name: str, hint: str) -> str:
+    """Return a hint that is about a tool; `""` where it is known that the model was not offered it."""
+    names = _offered_names()
+    return "" if names and name not in names else hint
 
 
 def _offered_names() -> frozenset[str] | None:

@@ -15,7 +15,7 @@ from deepagents.backends.foreign.answers import NumberedRead
 from deepagents.backends.results import EMPTY_FILE, ReadResult, page_result
 from deepagents.errors import BackendError, ToolFailure
 from deepagents.tools._media import describe_opaque, media_block, media_in_text, media_of, text_inside
-from deepagents.tools._tool import ToolContext, ToolOutput, ToolSpec
+from deepagents.tools._tool import ToolContext, ToolOutput, ToolSpec, if_offered
 from deepagents.tools._video import show_video, video_dependencies_available
 
 DEFAULT_READ_OFFSET: Final = 0
@@ -23,9 +23,7 @@ DEFAULT_READ_LIMIT: Final = 100
 
 NO_LINES: Final = "System reminder: no lines were read, because limit was {limit}"
 CUT: Final = "The page was cut to fit: call read_file again from the next offset, or with a smaller limit."
-_LONG_LINE: Final = (
-    "Line {line} alone is longer than one result may be; its start is shown. Use grep to find text in it."
-)
+_LONG_LINE: Final = "Line {line} alone is longer than one result may be; its start is shown.{search}"
 _NOTES: Final = 400
 """Characters that a result keeps free for notes about the page."""
 _LEAST: Final = 200
@@ -118,7 +116,8 @@ def _show_media(context: ToolContext, path: str, base64_content: str) -> ToolOut
     media = media_of(path, base64_content)
     extra = {"read_file_path": path, "read_file_media_type": media.media_type}
     if media.is_opaque:
-        return ToolOutput(describe_opaque(media, context.paths.show(path), base64_content), extra=extra)
+        tool = if_offered("execute", "execute") if context.files.capabilities(path).execute else ""
+        return ToolOutput(describe_opaque(media, context.paths.show(path), base64_content, tool), extra=extra)
     # LangGraph turns the blocks of a bare tool message into text where it does not know their type.
     update: dict[str, Any] | None = {} if media.kind in ("audio", "video") else None
     return ToolOutput([media_block(media, path, base64_content)], extra=extra, update=update)
@@ -159,7 +158,8 @@ def _fit(context: ToolContext, page: Page) -> str:
         return rendered
     if fitting == 0:
         start_of_line = _number(lines[0], page.start, read_format, page.before)[:room]
-        note = _LONG_LINE.format(line=page.start)
+        search = if_offered("grep", " Use grep to find text in it.")
+        note = _LONG_LINE.format(line=page.start, search=search)
         return f"{start_of_line}\n[{note} Next offset {page.start}.]"
     end = page.start + fitting - 1
     cut = replace(page, text="\n".join(lines[:fitting]), end=end, next_offset=end)

@@ -21,7 +21,7 @@ from deepagents.backends.results import (
 )
 from deepagents.errors import ToolFailure
 from deepagents.tools._missing import describe_instead
-from deepagents.tools._tool import ToolContext, ToolOutput, ToolSpec
+from deepagents.tools._tool import ToolContext, ToolOutput, ToolSpec, if_offered
 
 T = TypeVar("T")
 Found: TypeAlias = LsResult | GlobResult | GrepResult
@@ -48,10 +48,16 @@ class LsSchema(BaseModel):
 
 
 async def _ls(context: ToolContext, path: str) -> ToolOutput:
-    listing = await context.files.ls(normalise(path))
+    try:
+        listing = await context.files.ls(normalise(path))
+    except ToolFailure as failure:
+        if failure.code != "not_a_directory":
+            raise
+        way_out = if_offered("read_file", " To see it call read_file.")
+        raise ToolFailure(failure.code, f"{failure.text}{way_out}") from failure
     entries = sorted(_require_some(listing, listing.entries), key=lambda entry: entry["path"])
     lines = [_show_entry(context, entry) for entry in entries] or [_NOTHING_FOUND]
-    more = "entries. Find them with glob and a narrower pattern."
+    more = f"entries.{if_offered('glob', ' Find them with glob and a narrower pattern.')}"
     return _render_listing(context, lines, more, listing)
 
 
