@@ -19,7 +19,7 @@ PRELOADED = (
     "deepagents_cli.session.task",
     "deepagents_cli.session.worker",
     "deepagents_cli.views.acp.agent",
-    "deepagents_cli.views.chat.screen",
+    "deepagents_cli.views.chat.screen.screen",
     "deepagents_cli.views.task",
     "deepagents_server.serve",
     "deepagents.testing",

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from typing import Any, Final
 
-from deepagents_cli.views.chat.startup import FirstPrompt, Starting, clear_prompt
+from deepagents_cli.views.terminal.startup import FirstPrompt, Starting, clear_prompt
 
 _OF_SERVER: Final = frozenset({"serve", "worker", "keys", "db", "runs"})
 """The commands that need the packages of the server."""

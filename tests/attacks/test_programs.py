@@ -13,8 +13,8 @@ from deepagents._programs import find_program
 from deepagents.backends import CompositeBackend, FilesystemBackend, LocalSandbox
 from deepagents.mcp import MCPServers
 from deepagents.testing import ScriptedModel, call, calls
-from deepagents_cli.views.chat.composer import Composer
-from deepagents_cli.views.editor import edit_text
+from deepagents_cli.views.chat.input.composer import Composer
+from deepagents_cli.views.terminal.editor import edit_text
 from tests.conftest import CallMode
 from tests.mcp.servers import crooked
 from tests.sandbox.users import UNAVAILABLE

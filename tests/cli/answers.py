@@ -13,10 +13,10 @@ from deepagents_cli.approval.policy import Policy
 from deepagents_cli.protocol import Answer, Decide, Preview, ToScreen, ToWorker
 from deepagents_cli.session.threads.driver import Driver
 from deepagents_cli.session.turns.asking import Asking
-from deepagents_cli.views.chat.chat import Chat
-from deepagents_cli.views.chat.render import Renderer
-from deepagents_cli.views.chat.theme import find_look
+from deepagents_cli.views.conversation.chat import Chat
 from deepagents_cli.views.lines import Lines
+from deepagents_cli.views.rendering.render import Renderer
+from deepagents_cli.views.terminal.theme import find_look
 
 
 class _Person(Lines):

@@ -16,7 +16,7 @@ from deepagents_cli.values import MODES, read_amount, read_count, read_number, r
 if TYPE_CHECKING:
     from deepagents_cli.protocol import Open, Ready
     from deepagents_cli.values import Mode
-    from deepagents_cli.views.chat.link import Link
+    from deepagents_cli.views.chat.worker.link import Link
 
 # -P: a project may have a module of any name, and Python would look for its own in the directory first.
 WORKER = (sys.executable, "-P", "-m", "deepagents_cli.session")
@@ -155,7 +155,7 @@ def _add_limits(run: argparse.ArgumentParser) -> None:
 def run(arguments: Namespace, *, model: Any = None, worker: Sequence[str] = WORKER) -> int:
     """Open a conversation in a directory; `worker` is the command of the process that holds the agent."""
     from deepagents_cli.errors import missing_package
-    from deepagents_cli.views.chat.startup import FirstPrompt, clear_prompt, is_plain
+    from deepagents_cli.views.terminal.startup import FirstPrompt, clear_prompt, is_plain
 
     try:
         if arguments.plain or is_plain():
@@ -170,15 +170,15 @@ def run(arguments: Namespace, *, model: Any = None, worker: Sequence[str] = WORK
 
 
 def _converse(arguments: Namespace, worker: Sequence[str], typed: int) -> int:
-    from deepagents_cli.views.chat.process import WorkerProcess
+    from deepagents_cli.views.chat.worker.process import WorkerProcess
 
     # The worker first: both processes import what they need at the same time.
     process = WorkerProcess(worker, raw=True)
     import asyncio
     from dataclasses import replace
 
-    from deepagents_cli.views.chat.link import Link
-    from deepagents_cli.views.chat.screen import Screen
+    from deepagents_cli.views.chat.screen.screen import Screen
+    from deepagents_cli.views.chat.worker.link import Link
     from deepagents_cli.views.worktrees import leave_worktree
 
     opening = opening_of(arguments)

@@ -38,7 +38,7 @@ with imported_when_run():
     from deepagents_cli.session.threads import usage
     from deepagents_cli.session.turns import asking as questions
     from deepagents_cli.views import task as views
-    from deepagents_cli.views.chat import render
+    from deepagents_cli.views.rendering import render
     from deepagents_sandbox import backend as sandbox
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ from typing import IO, Final
 
 from deepagents_cli.terminal import READING, take_typed_ahead
 from deepagents_cli.text import clean, one_line
-from deepagents_cli.views.chat.chat import Chat
-from deepagents_cli.views.chat.picker import Picker
-from deepagents_cli.views.chat.questions import WORDS, Pending
-from deepagents_cli.views.chat.render import Renderer
-from deepagents_cli.views.chat.transcript import Block
-from deepagents_cli.views.editor import edit_text
+from deepagents_cli.views.conversation.chat import Chat
+from deepagents_cli.views.conversation.picker import Picker
+from deepagents_cli.views.conversation.questions import WORDS, Pending
+from deepagents_cli.views.conversation.transcript import Block
+from deepagents_cli.views.rendering.render import Renderer
+from deepagents_cli.views.terminal.editor import edit_text
 
 _LONG: Final = 2.0
 """Seconds after which a call that still runs is named."""

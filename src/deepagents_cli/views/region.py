@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import IO, Final
 
-from deepagents_cli.views.chat.live import STILL
+from deepagents_cli.views.rendering.live import STILL
 
 _BETWEEN: Final = 0.1
 """Seconds between two drawings."""

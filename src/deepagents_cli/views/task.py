@@ -20,17 +20,17 @@ from deepagents_cli.project.settings import merge, read_user
 from deepagents_cli.session.agent.schema import fits
 from deepagents_cli.terminal import make_console
 from deepagents_cli.text import clean, one_line
-from deepagents_cli.views.chat.chat import Chat
-from deepagents_cli.views.chat.live import draw_live
-from deepagents_cli.views.chat.questions import Pending, read_question
-from deepagents_cli.views.chat.render import Renderer, fit
-from deepagents_cli.views.chat.startup import can_encode, is_plain
-from deepagents_cli.views.chat.theme import find_look
-from deepagents_cli.views.chat.thinking import Thinking
-from deepagents_cli.views.chat.transcript import Block
-from deepagents_cli.views.editor import find_editor
+from deepagents_cli.views.conversation.chat import Chat
+from deepagents_cli.views.conversation.questions import Pending, read_question
+from deepagents_cli.views.conversation.thinking import Thinking
+from deepagents_cli.views.conversation.transcript import Block
 from deepagents_cli.views.lines import Lines
 from deepagents_cli.views.region import Region
+from deepagents_cli.views.rendering.live import draw_live
+from deepagents_cli.views.rendering.render import Renderer, fit
+from deepagents_cli.views.terminal.editor import find_editor
+from deepagents_cli.views.terminal.startup import can_encode, is_plain
+from deepagents_cli.views.terminal.theme import find_look
 
 Form: TypeAlias = Literal["text", "json", "answer"]
 _REFUSED: Final = (

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from deepagents_cli.protocol import Idle, Working
-from deepagents_cli.views.chat.chat import Chat
-from deepagents_cli.views.chat.notify import Notifier
+from deepagents_cli.views.conversation.chat import Chat
+from deepagents_cli.views.conversation.notify import Notifier
 from tests.cli.openai_server import OpenAIServer, call
 from tests.cli.terminal.person import QUESTION, Home, Person
 from tests.cli.tmux import PATIENCE, needs_tmux

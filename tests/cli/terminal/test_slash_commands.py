@@ -8,7 +8,7 @@ from threading import Event
 from typing import TypeVar
 
 from deepagents_cli.session.slash import COMMANDS
-from deepagents_cli.views.chat.commands import OWN_COMMANDS
+from deepagents_cli.views.conversation.commands import OWN_COMMANDS
 from tests.cli.approval.test_sandbox import needs_sandbox
 from tests.cli.openai_server import Reply, call
 from tests.cli.terminal.person import IDLE, Person

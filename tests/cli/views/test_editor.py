@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deepagents_cli.views.editor import edit_text, find_editor
+from deepagents_cli.views.terminal.editor import edit_text, find_editor
 
 
 def test_the_environment_names_the_editor_before_the_settings() -> None:

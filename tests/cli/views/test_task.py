@@ -45,7 +45,7 @@ from deepagents.events import (
 )
 from deepagents_cli.protocol import Happened, Idle
 from deepagents_cli.session.display.lines import line_of
-from deepagents_cli.views.chat.transcript import Transcript
+from deepagents_cli.views.conversation.transcript import Transcript
 from deepagents_cli.views.task import TaskView, write_json
 from tests.cli.conftest import Command
 from tests.cli.scenarios import greets, writes_a_file

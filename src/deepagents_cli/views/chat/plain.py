@@ -17,16 +17,16 @@ from deepagents_cli.errors import Exit
 from deepagents_cli.project.settings import merge, read_user
 from deepagents_cli.protocol import Open, Ready, ToScreen
 from deepagents_cli.text import one_line
-from deepagents_cli.views.chat.chat import Chat
-from deepagents_cli.views.chat.composer import Composer
-from deepagents_cli.views.chat.link import Link
-from deepagents_cli.views.chat.notify import Notifier
-from deepagents_cli.views.chat.process import WorkerProcess
-from deepagents_cli.views.chat.render import Renderer
-from deepagents_cli.views.chat.theme import find_look
-from deepagents_cli.views.chat.thinking import Thinking
-from deepagents_cli.views.editor import find_editor
+from deepagents_cli.views.chat.input.composer import Composer
+from deepagents_cli.views.chat.worker.link import Link
+from deepagents_cli.views.chat.worker.process import WorkerProcess
+from deepagents_cli.views.conversation.chat import Chat
+from deepagents_cli.views.conversation.notify import Notifier
+from deepagents_cli.views.conversation.thinking import Thinking
 from deepagents_cli.views.lines import Lines
+from deepagents_cli.views.rendering.render import Renderer
+from deepagents_cli.views.terminal.editor import find_editor
+from deepagents_cli.views.terminal.theme import find_look
 from deepagents_cli.views.worktrees import leave_worktree
 
 _AGAIN: Final = 2.0

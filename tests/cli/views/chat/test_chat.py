@@ -27,7 +27,7 @@ def test_the_screen_imports_nothing_of_the_agent() -> None:
         "import deepagents_cli.__main__, deepagents_cli.commands.chat, deepagents_cli.views.chat as chat\n"
         "def loaded(*names): return [name for name in names if name in sys.modules]\n"
         "print(loaded('asyncio', 'subprocess', 'prompt_toolkit', 'rich', 'pydantic', 'langchain_core'))\n"
-        "[import_module(f'{chat.__name__}.{each.name}') for each in pkgutil.iter_modules(chat.__path__)]\n"
+        "[import_module(each.name) for each in pkgutil.walk_packages(chat.__path__, f'{chat.__name__}.')]\n"
         "print(loaded('langchain', 'langchain_core', 'langgraph', 'langsmith', 'pydantic', 'anthropic'))"
     )
 

@@ -17,17 +17,17 @@ from prompt_toolkit.input import DummyInput
 
 from deepagents import events
 from deepagents_cli import protocol
-from deepagents_cli.views.chat.chat import Chat
-from deepagents_cli.views.chat.composer import Composer
-from deepagents_cli.views.chat.drawing import Drawing
-from deepagents_cli.views.chat.files import FileIndex, walk
-from deepagents_cli.views.chat.keyboard import HeldOutput
-from deepagents_cli.views.chat.live import draw_live
-from deepagents_cli.views.chat.render import Renderer
-from deepagents_cli.views.chat.status import status_line, status_parts
-from deepagents_cli.views.chat.streaming import MarkdownStream, Piece
-from deepagents_cli.views.chat.theme import find_look, take_answer
-from deepagents_cli.views.chat.transcript import Block, Transcript
+from deepagents_cli.views.chat.input.composer import Composer
+from deepagents_cli.views.chat.input.files import FileIndex, walk
+from deepagents_cli.views.chat.input.keyboard import HeldOutput
+from deepagents_cli.views.chat.screen.drawing import Drawing
+from deepagents_cli.views.conversation.chat import Chat
+from deepagents_cli.views.conversation.status import status_line, status_parts
+from deepagents_cli.views.conversation.streaming import MarkdownStream, Piece
+from deepagents_cli.views.conversation.transcript import Block, Transcript
+from deepagents_cli.views.rendering.live import draw_live
+from deepagents_cli.views.rendering.render import Renderer
+from deepagents_cli.views.terminal.theme import find_look, take_answer
 
 ANSWER = """Intro
 goes on.

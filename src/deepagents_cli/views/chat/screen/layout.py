@@ -27,13 +27,13 @@ from prompt_toolkit.layout.processors import (
     TransformationInput,
 )
 
-from deepagents_cli.views.chat.render import Renderer, fit
-from deepagents_cli.views.chat.status import status_line, status_parts
-from deepagents_cli.views.chat.transcript import Block
+from deepagents_cli.views.conversation.status import status_line, status_parts
+from deepagents_cli.views.conversation.transcript import Block
+from deepagents_cli.views.rendering.render import Renderer, fit
 
 if TYPE_CHECKING:
-    from deepagents_cli.views.chat.chat import Chat
-    from deepagents_cli.views.chat.drawing import Drawing
+    from deepagents_cli.views.chat.screen.drawing import Drawing
+    from deepagents_cli.views.conversation.chat import Chat
 
 Focus: TypeAlias = Literal["input", "picker", "entry"]
 

@@ -17,10 +17,10 @@ from rich.theme import Theme
 
 from deepagents_cli.terminal import style_text
 from deepagents_cli.text import clean, one_line
-from deepagents_cli.views.chat.startup import can_encode
-from deepagents_cli.views.chat.streaming import Piece
-from deepagents_cli.views.chat.theme import Look, find_look
-from deepagents_cli.views.chat.transcript import Block, Kind
+from deepagents_cli.views.conversation.streaming import Piece
+from deepagents_cli.views.conversation.transcript import Block, Kind
+from deepagents_cli.views.terminal.startup import can_encode
+from deepagents_cli.views.terminal.theme import Look, find_look
 
 DIFF_COLOURS: Final = {"+": "green", "-": "red", "@": "cyan"}
 _STYLES: Final[dict[Kind, str]] = {
@@ -119,13 +119,13 @@ class Renderer:
     def _text(self, text: str, language: str | None, *, follows: bool) -> list[str]:
         if language is None:
             # An answer alone, or events, need none of it.
-            from deepagents_cli.views.chat.markdown import render_markdown
+            from deepagents_cli.views.rendering.markdown import render_markdown
 
             return self._paint(render_markdown(clean(text), self.look.code))
         code = text.lstrip("\n")
         # Empty lines between two parts of code belong to it.
         above = [""] * (len(text) - len(code)) if follows else []
-        from deepagents_cli.views.chat.markdown import render_code
+        from deepagents_cli.views.rendering.markdown import render_code
 
         parts = render_code(clean(code), clean(language), self.look.code, self.width, goes_on=follows)
         return [*above, *self._paint(Group(*parts))]

@@ -9,8 +9,8 @@ from typing import Final, Literal, TypeAlias
 
 from deepagents import events
 from deepagents_cli.text import one_line
-from deepagents_cli.views.chat.streaming import MarkdownStream, Piece, RawStream
-from deepagents_cli.views.chat.thinking import Thinking
+from deepagents_cli.views.conversation.streaming import MarkdownStream, Piece, RawStream
+from deepagents_cli.views.conversation.thinking import Thinking
 
 Kind: TypeAlias = Literal[
     "markdown", "code", "raw", "plain", "person", "call", "failed_call", "agent", "output", "plan", "notice",

@@ -11,7 +11,7 @@ from prompt_toolkit.filters import Always, Condition, Filter
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 
-from deepagents_cli.views.chat.layout import Shown
+from deepagents_cli.views.chat.screen.layout import Shown
 
 _Binding: TypeAlias = tuple[str, Filter, Callable[[KeyPressEvent], Any]]
 """One key, or several in a row; when it counts; what it does."""

@@ -9,7 +9,7 @@ from typing import Final
 
 from deepagents_cli.protocol import Ask, Choice, Draft, Editable, Question, Trust
 from deepagents_cli.text import clean, one_line
-from deepagents_cli.views.chat.transcript import Block, Kind
+from deepagents_cli.views.conversation.transcript import Block, Kind
 
 _SHOWN_LINES: Final = 500
 _BLOCK_LINES: Final = 100

@@ -9,7 +9,7 @@ from typing import Final
 
 from deepagents_cli.protocol import Idle, ToScreen
 from deepagents_cli.text import one_line
-from deepagents_cli.views.chat.chat import Chat
+from deepagents_cli.views.conversation.chat import Chat
 
 REPORT_FOCUS: Final = "\x1b[?1004h"
 """Asks a terminal to say when its window gets and loses the focus; others ignore it."""

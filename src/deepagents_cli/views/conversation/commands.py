@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from deepagents_cli.views.chat.transcript import Block
+from deepagents_cli.views.conversation.transcript import Block
 
 OWN_COMMANDS: Final = {
     "clear": "clear the screen, and begin a new session; the old one is kept",

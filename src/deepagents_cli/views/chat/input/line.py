@@ -9,10 +9,10 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.filters import Condition
 
 from deepagents_cli.project.state import state_dir
-from deepagents_cli.views.chat.completion import ChatCompleter
-from deepagents_cli.views.chat.composer import Composer
-from deepagents_cli.views.chat.files import FileIndex
-from deepagents_cli.views.chat.keyboard import open_history
+from deepagents_cli.views.chat.input.completion import ChatCompleter
+from deepagents_cli.views.chat.input.composer import Composer
+from deepagents_cli.views.chat.input.files import FileIndex
+from deepagents_cli.views.chat.input.keyboard import open_history
 
 
 class InputLine(Buffer):

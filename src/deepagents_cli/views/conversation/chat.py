@@ -13,14 +13,14 @@ from deepagents_cli import protocol
 from deepagents_cli.project.state import is_kept
 from deepagents_cli.text import one_line
 from deepagents_cli.values import SCOPES, Scope
-from deepagents_cli.views.chat.clock import WorkClock
-from deepagents_cli.views.chat.commands import OWN_COMMANDS, read_command, show_help
-from deepagents_cli.views.chat.picker import Picker
-from deepagents_cli.views.chat.questions import Pending, read_question
-from deepagents_cli.views.chat.status import describe_session
-from deepagents_cli.views.chat.theme import THEMES
-from deepagents_cli.views.chat.thinking import Thinking
-from deepagents_cli.views.chat.transcript import Kind, Transcript
+from deepagents_cli.views.conversation.clock import WorkClock
+from deepagents_cli.views.conversation.commands import OWN_COMMANDS, read_command, show_help
+from deepagents_cli.views.conversation.picker import Picker
+from deepagents_cli.views.conversation.questions import Pending, read_question
+from deepagents_cli.views.conversation.status import describe_session
+from deepagents_cli.views.conversation.thinking import Thinking
+from deepagents_cli.views.conversation.transcript import Kind, Transcript
+from deepagents_cli.views.terminal.theme import THEMES
 
 _PAST: Final[Mapping[str, Kind]] = {
     "person": "person", "agent": "markdown", "tool": "dim", "command": "preformatted",

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from deepagents_cli.views.chat.questions import Pending
+from deepagents_cli.views.conversation.questions import Pending
 
 _SEEN: Final = 0.3
 """Seconds that a question stands on the screen before it can be answered."""

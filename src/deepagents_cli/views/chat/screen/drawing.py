@@ -13,11 +13,11 @@ from typing import Any, Final
 from prompt_toolkit.application import Application
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, to_formatted_text
 
-from deepagents_cli.views.chat.chat import Chat
-from deepagents_cli.views.chat.keyboard import HeldOutput
-from deepagents_cli.views.chat.live import STILL, draw_live
-from deepagents_cli.views.chat.render import Renderer
-from deepagents_cli.views.chat.transcript import Block
+from deepagents_cli.views.chat.input.keyboard import HeldOutput
+from deepagents_cli.views.conversation.chat import Chat
+from deepagents_cli.views.conversation.transcript import Block
+from deepagents_cli.views.rendering.live import STILL, draw_live
+from deepagents_cli.views.rendering.render import Renderer
 
 _BETWEEN: Final = 0.05
 _REST: Final = 4

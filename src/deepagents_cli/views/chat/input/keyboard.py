@@ -15,8 +15,8 @@ from prompt_toolkit.input.posix_utils import PosixStdinReader
 from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.output.vt100 import Vt100_Output
 
-from deepagents_cli.views.chat.notify import take_focus
-from deepagents_cli.views.chat.theme import take_answer
+from deepagents_cli.views.conversation.notify import take_focus
+from deepagents_cli.views.terminal.theme import take_answer
 
 _LARGEST_HISTORY: Final = 1 << 20
 

@@ -22,22 +22,22 @@ from deepagents_cli.project.settings import merge, read_user
 from deepagents_cli.protocol import Choice, Ready, ToScreen, Whole
 from deepagents_cli.text import one_line
 from deepagents_cli.values import Mode
-from deepagents_cli.views.chat.chat import Chat
-from deepagents_cli.views.chat.drawing import Drawing
-from deepagents_cli.views.chat.keyboard import open_keyboard, open_output
-from deepagents_cli.views.chat.keys import make_keys
-from deepagents_cli.views.chat.layout import Entry, Focus, View
-from deepagents_cli.views.chat.line import InputLine
-from deepagents_cli.views.chat.link import Link
-from deepagents_cli.views.chat.notify import REPORT_FOCUS, REPORT_NO_FOCUS, Notifier
-from deepagents_cli.views.chat.pager import Pager
-from deepagents_cli.views.chat.patience import Patience
-from deepagents_cli.views.chat.picker import Picker
-from deepagents_cli.views.chat.questions import Pending
-from deepagents_cli.views.chat.render import Renderer, warm_up
-from deepagents_cli.views.chat.theme import ask_background, find_look
-from deepagents_cli.views.chat.thinking import Thinking
-from deepagents_cli.views.editor import edit_text, find_editor
+from deepagents_cli.views.chat.input.keyboard import open_keyboard, open_output
+from deepagents_cli.views.chat.input.line import InputLine
+from deepagents_cli.views.chat.input.patience import Patience
+from deepagents_cli.views.chat.screen.drawing import Drawing
+from deepagents_cli.views.chat.screen.keys import make_keys
+from deepagents_cli.views.chat.screen.layout import Entry, Focus, View
+from deepagents_cli.views.chat.screen.pager import Pager
+from deepagents_cli.views.chat.worker.link import Link
+from deepagents_cli.views.conversation.chat import Chat
+from deepagents_cli.views.conversation.notify import REPORT_FOCUS, REPORT_NO_FOCUS, Notifier
+from deepagents_cli.views.conversation.picker import Picker
+from deepagents_cli.views.conversation.questions import Pending
+from deepagents_cli.views.conversation.thinking import Thinking
+from deepagents_cli.views.rendering.render import Renderer, warm_up
+from deepagents_cli.views.terminal.editor import edit_text, find_editor
+from deepagents_cli.views.terminal.theme import ask_background, find_look
 
 Start: TypeAlias = Callable[[Ready | None, Mode | None], Link]
 """Starts another worker, with the thread and the mode that are open."""

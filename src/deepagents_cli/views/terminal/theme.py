@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from deepagents_cli.views.chat.startup import can_encode, prompt
+from deepagents_cli.views.terminal.startup import can_encode, prompt
 
 THEMES: Final = ("light", "dark", "none")
 

@@ -13,8 +13,8 @@ from typing import Final
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from deepagents_cli.views.chat.files import FileIndex
-from deepagents_cli.views.chat.paths import complete_path
+from deepagents_cli.views.chat.input.files import FileIndex
+from deepagents_cli.views.chat.input.paths import complete_path
 
 _MENTION: Final = re.compile(r"(?:^|\s)@(?P<typed>\"[^\"]*|[^\s\"]*)$")
 

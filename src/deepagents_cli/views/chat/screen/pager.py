@@ -13,7 +13,7 @@ from rich.cells import cell_len, chop_cells
 
 from deepagents_cli.protocol import Whole
 from deepagents_cli.text import clean, one_line
-from deepagents_cli.views.chat.render import fit
+from deepagents_cli.views.rendering.render import fit
 
 _AROUND: Final = 2
 """Rows of the screen for the title and the keys."""

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from deepagents_cli.protocol import Close, Idle, Open, ToScreen, ToWorker, read_for_screen, write
-from deepagents_cli.views.chat.process import WorkerProcess
+from deepagents_cli.views.chat.worker.process import WorkerProcess
 
 _CHUNK: Final = 1 << 16
 _TAIL_LINES: Final = 8

@@ -6,10 +6,10 @@ import time
 from collections.abc import Iterator
 
 from deepagents_cli.text import short_time
-from deepagents_cli.views.chat.chat import Chat
-from deepagents_cli.views.chat.render import Renderer
-from deepagents_cli.views.chat.theme import Look
-from deepagents_cli.views.chat.transcript import Block, Call, Transcript
+from deepagents_cli.views.conversation.chat import Chat
+from deepagents_cli.views.conversation.transcript import Block, Call, Transcript
+from deepagents_cli.views.rendering.render import Renderer
+from deepagents_cli.views.terminal.theme import Look
 
 _OUTPUT_LINES = 5
 _PLAN_LINES = 8

@@ -1,0 +1,1 @@
+"""Read what a person types: a line with its history, completion, pastes and attachments."""

@@ -1,0 +1,1 @@
+"""Draw a conversation at a terminal, and do what keys say."""

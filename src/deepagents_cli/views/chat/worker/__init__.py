@@ -1,0 +1,1 @@
+"""Start the process of a session, and exchange messages with it."""

@@ -1,0 +1,1 @@
+"""Hold what a conversation shows and asks, whichever view shows it."""

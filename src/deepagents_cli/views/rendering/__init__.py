@@ -1,0 +1,1 @@
+"""Render blocks of a conversation as lines of a terminal."""
