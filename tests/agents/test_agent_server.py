@@ -7,7 +7,6 @@ import os
 import socket
 import subprocess
 import sys
-import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -22,6 +21,7 @@ from langgraph_sdk.client import SyncLangGraphClient
 from deepagents import AsyncSubAgentMiddleware, create_deep_agent
 from deepagents.testing import ScriptedModel, call
 from deepagents.testing.scripted import Asked
+from tests.waiting import until
 
 GRAPHS = Path(__file__).with_name("served.py")
 LONGEST_START = 60
@@ -45,7 +45,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         )
     try:
         address = f"http://127.0.0.1:{port}"
-        until(lambda: answers(f"{address}/ok") or running.poll() is not None, LONGEST_START)
+        until(lambda: answers(f"{address}/ok") or running.poll() is not None, seconds=LONGEST_START)
         assert running.poll() is None, (place / "log").read_text()
         yield address
     finally:
@@ -69,14 +69,6 @@ def answers(address: str) -> bool:
             return answer.status == 200
     except OSError:
         return False
-
-
-def until(is_so: Callable[[], object], seconds: float = 15) -> None:
-    """Wait for something that another process does."""
-    end, pause = time.monotonic() + seconds, threading.Event()
-    while not is_so():
-        assert time.monotonic() < end, "it did not happen"
-        pause.wait(0.05)
 
 
 @pytest.fixture

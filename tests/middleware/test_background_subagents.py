@@ -8,7 +8,6 @@ import json
 import signal
 import sys
 import threading
-import time
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -42,6 +41,7 @@ from tests import programs
 from tests.conftest import CallMode
 from tests.middleware import background_tasks
 from tests.middleware.skilled import put, skill
+from tests.waiting import until
 
 START = call("start_async_task", description="Dig.", subagent_type="digger")
 THREAD: Any = {"configurable": {"thread_id": "mine"}}
@@ -831,12 +831,3 @@ def doing(work: Callable[[], object], said: Callable[[Asked], Any] | Any) -> Cal
         return said(asked) if callable(said) else said
 
     return reply
-
-
-def until(ask: Callable[[], Any], is_so: Callable[[Any], object]) -> Any:
-    """Ask again and again until it is so."""
-    ends, pause = time.monotonic() + PATIENCE, threading.Event()
-    while not is_so(answer := ask()):
-        assert time.monotonic() < ends, answer
-        pause.wait(0.02)
-    return answer

@@ -24,6 +24,7 @@ from deepagents_cli.protocol import (
 from tests.cli.approval.test_sandbox import needs_sandbox
 from tests.cli.openai_server import PATIENCE, OpenAIServer, Reply, Request, call
 from tests.cli.session.conftest import StartWorker, Worker
+from tests.waiting import until
 
 pytestmark = needs_sandbox
 
@@ -32,22 +33,22 @@ def starts(*commands: str) -> Reply:
     return Reply(calls=[("execute", {"command": each, "background": True}) for each in commands])
 
 
-def until(name: str, then: str = "exit 0") -> str:
+def once(name: str, then: str = "exit 0") -> str:
     return f"until test -e {name}; do sleep 0.05; done; {then}"
 
 
 def test_they_are_listed_read_and_stopped(worker: Worker, server: OpenAIServer, directory: Path) -> None:
     # One after the other, so that each has its number.
-    server.then(starts("echo served; sleep 600"), starts(until("go", "seq 300; exit 3")), "Both run.")
+    server.then(starts("echo served; sleep 600"), starts(once("go", "seq 300; exit 3")), "Both run.")
     worker.open(mode="auto")
     assert worker.command("bg").text == "No command runs in the background."
     worker.turn("Serve.")
-    assert any("served" in worker.command("bg", "read 1").ansi for _ in range(1000))
+    until(lambda: worker.command("bg", "read 1").ansi, lambda shown: "served" in shown)
     first, last, second = worker.command("bg").ansi.split("\n")
     number, rest = first.split("  ", 1)
     assert (rest.partition("  ")[2], last) == ("echo served; sleep 600", "    served")
     assert rest.startswith("runs for ")
-    assert second.endswith(until("go", "seq 300; exit 3"))
+    assert second.endswith(once("go", "seq 300; exit 3"))
 
     assert worker.command("bg", "read 1").ansi == "served\nIt runs."
     assert [each.value for each in worker.command("bg", "stop").choices] == [
@@ -85,7 +86,7 @@ def test_a_command_that_is_not_there_is_named(
 def test_one_that_ends_wakes_the_agent_which_reads_how(
     worker: Worker, server: OpenAIServer, directory: Path
 ) -> None:
-    server.then(starts(until("go", "seq 30; echo broken; exit 3")), "It runs.", "It has failed.")
+    server.then(starts(once("go", "seq 30; echo broken; exit 3")), "It runs.", "It has failed.")
     worker.open(mode="auto")
     worker.turn("Build.")
     (directory / "go").touch()
@@ -107,7 +108,7 @@ def test_it_wakes_only_so_often_without_a_word_of_the_person(
 ) -> None:
     files = ["a", "b", "c", "d"]
     server.then(
-        *(starts(until(each)) for each in files), "They run.", *(f"{each} has ended." for each in files[:3])
+        *(starts(once(each)) for each in files), "They run.", *(f"{each} has ended." for each in files[:3])
     )
     worker.open(mode="auto")
     worker.turn("Build.")
@@ -127,7 +128,7 @@ def test_who_wants_none_is_woken_by_none(
     start: StartWorker, server: OpenAIServer, directory: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "settings.toml").write_text("wakes = 0\n")
-    server.then(starts(until("go")), "It runs.")
+    server.then(starts(once("go")), "It runs.")
     worker = start()
     worker.open(mode="auto")
     worker.turn("Build.")
@@ -140,7 +141,7 @@ def test_who_wants_none_is_woken_by_none(
 def test_who_is_asked_something_is_not_overtaken(
     worker: Worker, server: OpenAIServer, directory: Path
 ) -> None:
-    server.then(starts(until("go")), "It runs.", "It has ended.")
+    server.then(starts(once("go")), "It runs.", "It has ended.")
     worker.open(mode="auto")
     worker.turn("Build.")
     worker.send(Run("curl -s http://ham.example/; exit 0"))
@@ -162,7 +163,7 @@ def test_a_slash_command_is_not_overtaken(worker: Worker, server: OpenAIServer, 
         goes_on.wait(PATIENCE)
         return "A build was begun."
 
-    server.then(starts(until("go")), "It runs.", "Yes.", summarize, "It has ended.")
+    server.then(starts(once("go")), "It runs.", "Yes.", summarize, "It has ended.")
     worker.open(mode="auto")
     worker.turn("Build.")
     worker.turn("Does it run?")
@@ -179,12 +180,12 @@ def test_a_slash_command_is_not_overtaken(worker: Worker, server: OpenAIServer, 
 def test_a_session_that_waits_at_an_approval_is_left_alone(
     worker: Worker, server: OpenAIServer, directory: Path
 ) -> None:
-    server.then(starts(until("go")), call("write_file", file_path=".env", content="x"), "Written.")
+    server.then(starts(once("go")), call("write_file", file_path=".env", content="x"), "Written.")
     worker.open(mode="auto")
     worker.say("Build.")
     asked = worker.wait(Ask)
     (directory / "go").touch()
-    assert any("ended with exit code 0" in worker.command("bg").ansi for _ in range(5000))
+    until(lambda: worker.command("bg").ansi, lambda shown: "ended with exit code 0" in shown)
     assert len(server.requests) == 2
     worker.decide(asked, "approve")
 
@@ -196,7 +197,7 @@ def test_a_session_that_waits_at_an_approval_is_left_alone(
 def test_an_agent_that_was_stopped_stays_asleep(
     worker: Worker, server: OpenAIServer, directory: Path
 ) -> None:
-    server.then(starts(until("go")), Reply("It runs and", hold=Event()))
+    server.then(starts(once("go")), Reply("It runs and", hold=Event()))
     worker.open(mode="auto")
     worker.say("Build.")
     worker.event(Token)
