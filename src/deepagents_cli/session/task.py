@@ -63,7 +63,7 @@ class Task(Conversation):
 
     def make_agent(self) -> Any:
         """Make the agent of the thread."""
-        return self.workplace.make_agent(self.steering, self.call_diffs, schema=self._schema)
+        return self.workplace.make_agent(self.steering, self.calls, self.call_diffs, schema=self._schema)
 
     def say_status(self) -> None:
         """Tell nothing: there is no status line."""

@@ -45,7 +45,7 @@ from deepagents_cli.session.turns.asking import Asking, Say
 from deepagents_cli.session.turns.hosts import Hosts
 from deepagents_cli.session.turns.inbox import Inbox
 from deepagents_cli.session.turns.steering import Steering, present_plan
-from deepagents_cli.session.turns.turns import Turns
+from deepagents_cli.session.turns.turns import RunningCalls, Turns
 from deepagents_cli.session.workplace.workplace import Workplace
 from deepagents_cli.text import clean, one_line
 from deepagents_cli.values import Mode, next_mode
@@ -87,6 +87,7 @@ class Conversation:
         self.asking = Asking(say, place.policy, self.set_mode, with_changes=place.editor is not None)
         self.steering = Steering(self.inbox, place, presents=self.presents)
         self.call_diffs = CallDiffs(place.policy)
+        self.calls = RunningCalls()
         self.results = Results(str(place.directory))
         self.is_commanded = False
         """Whether a slash command is carried out, which may go back or compact."""
@@ -95,7 +96,7 @@ class Conversation:
         self._asking_hosts: Task[None] | None = None
         self.own = OwnCommands(place.policy, say, self._keep_output, self._own_ended)
         self.undo = Undo(place, self.driver, self.inbox)
-        self.turns = Turns(self.driver, self.inbox, self.asking, say, self.end_turn)
+        self.turns = Turns(self.driver, self.inbox, self.asking, self.calls, say, self.end_turn)
         self.background = Background(place.policy)
         self._wakes = Wakes(
             self.background,
@@ -214,7 +215,7 @@ class Conversation:
         """Make the agent of the thread, with the model of this moment."""
         self.steering.request = None
         self.hosts = Hosts(self.workplace.policy, self.asking.ask_about_host)
-        return self.workplace.make_agent(self.steering, self.call_diffs, self.hosts)
+        return self.workplace.make_agent(self.steering, self.calls, self.call_diffs, self.hosts)
 
     def say_status(self) -> None:
         """Tell what the status line shows."""
