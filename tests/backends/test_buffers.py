@@ -10,11 +10,12 @@ from deepagents.backends.filesystem import Buffers, FilesystemBackend
 
 
 class Shown(Buffers):
-    """Texts by path; what is written is kept and not saved, unless it `saves`."""
+    """Texts by path; what is written is kept and not saved, unless it `saves`, or `becomes` another text."""
 
     def __init__(self, *, saves: bool = False) -> None:
         self.texts: dict[Path, str] = {}
         self.saves = saves
+        self.becomes: str | None = ""
         self.asked: list[Path] = []
 
     def read(self, path: Path) -> str | None:
@@ -22,6 +23,9 @@ class Shown(Buffers):
         return self.texts.get(path)
 
     def write(self, path: Path, text: str) -> bool:
+        if self.becomes is None:
+            return True
+        text = self.becomes or text
         self.texts[path] = text
         if self.saves:
             path.write_text(text, newline="")
@@ -101,6 +105,26 @@ def test_a_version_holds_whether_it_is_saved_at_once_or_later(
 
     assert files.edit("/a.txt", "two", "three", expected_version=version).error is None
     assert shown.texts[path] == "three\n"
+
+
+def test_what_was_not_kept_is_an_error_and_what_was_formatted_is_named(
+    files: FilesystemBackend, shown: Shown, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("one\n")
+    shown.becomes = None
+    assert files.edit("/a.txt", "one", "two").code == "io_error"
+    assert files.write("/new.txt", "new\n").code == "io_error"
+    shown.texts[path] = "one\n"
+    assert files.write("/a.txt", "two\n").code == "io_error"
+    assert path.read_text() == "one\n"
+
+    for saves, text in ((True, "ONE\n"), (False, "Two\n")):
+        shown.saves, shown.becomes = saves, text
+        edited = files.edit("/a.txt", "one" if saves else "ONE", "two")
+        assert "another text" in edited.note
+        again = files.write("/a.txt", "three\n", expected_version=edited.version)
+        assert again.code == "stale_version"
 
 
 def test_bytes_media_and_other_encodings_are_those_of_the_disk(

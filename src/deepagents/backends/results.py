@@ -156,7 +156,7 @@ class WriteResult:
     """The outcome of a write; `version` names the new content.
 
     `created` is `None` where it is not known whether the file was there, and `new_folders` counts the folders
-    above it that were made.
+    above it that were made. `note` is what the model is to read with the outcome.
     """
 
     error: str | None = None
@@ -167,6 +167,7 @@ class WriteResult:
     version: str | None = None
     created: bool | None = field(default=None, compare=False)
     new_folders: int = field(default=0, compare=False)
+    note: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         _warn_of_files(self.files_update)
@@ -174,7 +175,10 @@ class WriteResult:
 
 @dataclass
 class EditResult:
-    """The outcome of an edit: how many occurrences were replaced; `version` names the new content."""
+    """The outcome of an edit: how many occurrences were replaced; `version` names the new content.
+
+    `note` is what the model is to read with the outcome.
+    """
 
     error: str | None = None
     path: str | None = None
@@ -183,6 +187,7 @@ class EditResult:
     _: KW_ONLY
     code: ErrorCode | None = None
     version: str | None = None
+    note: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         # Older backends gave `files_update` as the third value by position.

@@ -48,7 +48,7 @@ async def _write_file(context: ToolContext, file_path: str, content: str) -> Too
     else:
         written, lost = await context.files.write(path, content, version), ""
     context.versions.remember(real_path, written.version)
-    return ToolOutput(_describe(context, path, written) + lost)
+    return ToolOutput(_describe(context, path, written) + written.note + lost)
 
 
 async def _write_unread(files: FileCalls, path: str, content: str) -> tuple[WriteResult, str]:
@@ -162,6 +162,7 @@ async def _edit_file(
     if note != _CHANGED_ELSEWHERE:
         context.versions.remember(real_path, edited.version)
     shown = context.paths.show(path)
+    note += edited.note
     note += _ESCAPES * any(is_escaped_twice(each.old, each.new) for each in given)
     note += "".join(_describe_lost_end(each.old, each.new) for each in given)
     return ToolOutput(

@@ -146,8 +146,7 @@ class FilesystemBackend(TransferBackend):
             case ops.Append():
                 return WriteResult(path=path.shown, version=self._writer.append(path, op.content))
             case ops.Edit():
-                count, version = writer.edit(path, op.edits, op.expected_version)
-                return EditResult(path=path.shown, occurrences=count, version=version)
+                return writer.edit(path, op.edits, op.expected_version)
             case _:
                 self._writer.delete(path, self._paths.is_undeletable)
                 return DeleteResult(path=path.shown)

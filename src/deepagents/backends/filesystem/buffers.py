@@ -40,7 +40,12 @@ def find_unsaved(buffers: Buffers | None, path: Path, read: Callable[[], bytes])
         # What is shown of other encodings is not what would have to be written.
         return None
     # An editor may show other line ends than it writes.
-    return None if _lines(shown) == _lines(saved) else shown
+    return None if agree(shown, saved) else shown
+
+
+def agree(one: str, other: str) -> bool:
+    """Return whether texts are the same, but for line ends."""
+    return _lines(one) == _lines(other)
 
 
 def text_version(text: str) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from deepagents._text import Replacement, format_size, keep_line_endings, replace_each
 from deepagents.backends._bytes import (
@@ -29,13 +29,13 @@ from deepagents.backends._bytes import (
 from deepagents.backends._directory import Directory
 from deepagents.backends._refusals import already_there, not_text, stale_version, undeletable_root
 from deepagents.backends.filedata import encode_text, file_kind, validate_addition, validate_bytes
-from deepagents.backends.filesystem.buffers import Buffers, find_unsaved, text_version
+from deepagents.backends.filesystem.buffers import Buffers, agree, find_unsaved, text_version
 from deepagents.backends.filesystem.confined_dir import Entry, translate_os_errors
 from deepagents.backends.filesystem.locks import hold_lock
 from deepagents.backends.filesystem.pages import read_all
 from deepagents.backends.filesystem.paths import ResolvedPath
 from deepagents.backends.filesystem.reading import check_regular
-from deepagents.backends.results import WriteResult
+from deepagents.backends.results import EditResult, WriteResult
 from deepagents.errors import BackendError
 
 # An hour is far beyond any write, so nothing that is still being written is removed.
@@ -46,6 +46,19 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _KEPT_MODE: Final = 0o1777
 _MOST_TRIES: Final = 20
 _DIRECTORIES_REMEMBERED = 1024
+
+
+_CHANGED_AGAIN: Final = (
+    ". What is there now is another text, as where an editor formats what it saves: read it before you "
+    "change it again"
+)
+
+
+class Put(NamedTuple):
+    """What was put into a file: its version, and what the model is to read of it."""
+
+    version: str
+    note: str = ""
 
 
 @dataclass(slots=True)
@@ -84,9 +97,13 @@ class Writer:
                     raise already_there(f"File '{path.shown}'")
                 if before and b"\n" in data and before.st_size <= self.largest:
                     data = _keep_line_ends(_read_content(entry), data, path)
-                version = self._put(path, entry, data, before, model)
+                put = self._put(path, entry, data, before, model)
                 return WriteResult(
-                    path=path.shown, version=version, created=before is None, new_folders=entry.made
+                    path=path.shown,
+                    version=put.version,
+                    created=before is None,
+                    new_folders=entry.made,
+                    note=put.note,
                 )
         except BackendError as error:
             if expected_version is None or error.code != "file_not_found":
@@ -109,8 +126,8 @@ class Writer:
 
     def edit(
         self, path: ResolvedPath, edits: Sequence[Replacement], expected_version: str | None
-    ) -> tuple[int, str]:
-        """Replace exact texts; return the number of places and the new version."""
+    ) -> EditResult:
+        """Replace exact texts."""
         for edit in edits:
             encode_text(edit.old)
             encode_text(edit.new)
@@ -123,7 +140,8 @@ class Writer:
             content, count = replace_each(_read_text(entry, path) if unsaved is None else unsaved, edits)
             # Gives back byte for byte what was not UTF-8 when the file was read.
             data = content.encode("utf-8", "surrogateescape")
-            return count, self._put(path, entry, data, before)
+            put = self._put(path, entry, data, before)
+            return EditResult(path=path.shown, occurrences=count, version=put.version, note=put.note)
 
     def _put(
         self,
@@ -132,12 +150,12 @@ class Writer:
         data: bytes,
         before: os.stat_result | None,
         model: os.stat_result | None = None,
-    ) -> str:
+    ) -> Put:
         if before is not None and self.stays(path.root.path_of(entry.parts)):
-            return _overwrite(entry, data, before)
-        if version := self._write_buffer(path, entry, data, model):
-            return version
-        return _replace(entry, data, before or model)
+            return Put(_overwrite(entry, data, before))
+        if put := self._write_buffer(path, entry, data, before, model):
+            return put
+        return Put(_replace(entry, data, before or model))
 
     def _find_text(
         self, path: ResolvedPath, entry: Entry, before: os.stat_result | None
@@ -155,9 +173,14 @@ class Writer:
         return None, {version_of(before), text_version(content.decode("utf-8", "replace"))}
 
     def _write_buffer(
-        self, path: ResolvedPath, entry: Entry, data: bytes, model: os.stat_result | None
-    ) -> str | None:
-        """Let the program that shows a file write it; return the version, `None` where it does not."""
+        self,
+        path: ResolvedPath,
+        entry: Entry,
+        data: bytes,
+        before: os.stat_result | None,
+        model: os.stat_result | None,
+    ) -> Put | None:
+        """Let the program that shows a file write it; return what it kept, `None` where it does not."""
         # It knows no modes, and nothing of the directories that were made on the way.
         if self.buffers is None or model or entry.made or file_kind(path.shown) != "text":
             return None
@@ -168,11 +191,18 @@ class Writer:
         place = path.root.path_of(entry.parts)
         if is_binary(data) or not self.buffers.write(place, text):
             return None
-        # It may keep the text without saving it.
-        after = entry.stat_if_any()
-        if after is None or find_unsaved(self.buffers, place, lambda: _read_content(entry)) is not None:
-            return text_version(text)
-        return version_of(after)
+        after, shown = entry.stat_if_any(), self.buffers.read(place)
+        saved = None if after is None else _read_content(entry).decode("utf-8", "replace")
+        texts = [each for each in (shown, saved) if each is not None]
+        if after is not None and all(agree(each, text) for each in texts):
+            return Put(version_of(after))
+        # It may keep the text without saving it, and a person may have typed on.
+        if any(agree(each, text) for each in texts):
+            return Put(text_version(text))
+        is_untouched = before is not None and after is not None and version_of(before) == version_of(after)
+        if not texts or (is_untouched and shown in (None, saved)):
+            raise BackendError("io_error", f"'{path.shown}' was to be written by an editor, which did not")
+        return Put(text_version(text), _CHANGED_AGAIN)
 
     def delete(self, path: ResolvedPath, is_undeletable: Callable[[tuple[str, ...]], bool]) -> None:
         """Remove a file, a directory with all below it, or a link but not what it leads to."""

@@ -137,6 +137,35 @@ def test_an_editor_that_cannot_write_is_an_error_for_the_model(
     assert path.read_text() == "first line\nsecond line\n"
 
 
+def test_a_write_that_the_editor_did_not_keep_is_an_error(editor: RawEditor, server: OpenAIServer) -> None:
+    Buffers(editor)
+    editor.on["fs/write_text_file"] = lambda params: {}
+    path = editor.directory / "notes.md"
+    server.then(call("edit_file", file_path=str(path), old_string="first", new_string="1st"), "Oh.")
+
+    assert editor.prompt(editor.new(), "Edit it.") == "end_turn"
+
+    assert "was to be written by an editor, which did not" in _results(server)[-1]
+    assert editor.call_of(editor.updates("tool_call")[0]["toolCallId"])["status"] == "failed"
+
+
+def test_an_editor_that_formats_what_it_saves_is_named(editor: RawEditor, server: OpenAIServer) -> None:
+    Buffers(editor)
+    path = editor.directory / "notes.md"
+
+    def format_and_save(params: Message) -> Message:
+        Path(params["path"]).write_text(params["content"].upper())
+        return {}
+
+    editor.on["fs/write_text_file"] = format_and_save
+    server.then(call("edit_file", file_path=str(path), old_string="first", new_string="1st"), "Oh.")
+
+    assert editor.prompt(editor.new(), "Edit it.") == "end_turn"
+
+    assert "What is there now is another text" in _results(server)[-1]
+    assert editor.call_of(editor.updates("tool_call")[0]["toolCallId"])["status"] == "completed"
+
+
 def test_what_an_editor_does_not_show_is_read_from_the_disk(editor: RawEditor, server: OpenAIServer) -> None:
     path = editor.directory / "notes.md"
     server.then(call("read_file", file_path=str(path)), "Read.")
