@@ -25,7 +25,7 @@ from deepagents.undo import FileHistory, UndoBusy, UndoError
 from deepagents.undo.steps import Directories
 from tests.conftest import CallMode
 from tests.programs import FORKING
-from tests.undo.workshop import Workshop, listed, names
+from tests.undo.workshop import Workshop, listed, mounted, names
 
 SECOND: Any = {"configurable": {"thread_id": "2"}}
 DAY = 86_400
@@ -203,19 +203,6 @@ def test_a_change_of_the_same_size_with_its_time_set_back_is_seen(shop: Workshop
         assert names(shop.plan(start).restored, shop.root) == ["a.txt"]
     (before,) = shop.plan(start).restored
     assert before.before_bytes == b"two\n"
-
-
-@contextmanager
-def mounted(place: Path, *options: str) -> Generator[Path]:
-    """Mount a file system of the kernel's."""
-    place.mkdir()
-    command = ["mount", *options, "none", str(place)]
-    if os.geteuid() != 0 or subprocess.run(command, check=False, capture_output=True).returncode:
-        pytest.skip("only root may mount a file system")
-    try:
-        yield place
-    finally:
-        subprocess.run(["umount", "-l", str(place)], check=True)
 
 
 def test_writes_within_one_tick_of_the_clock_are_seen(tmp_path: Path) -> None:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import MemorySaver
 
@@ -82,6 +86,28 @@ class Workshop:
         return read_tree(self.root)
 
 
+LOCKS = """
+import sqlite3, sys
+database = sqlite3.connect(sys.argv[1], isolation_level=None)
+database.execute("BEGIN IMMEDIATE")
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+class Neighbour:
+    """Another process, which holds the file of a history for as long as it is let."""
+
+    def __init__(self, history: Path) -> None:
+        command = [sys.executable, "-c", LOCKS, str(history / "files.db")]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert self._process.stdout
+        assert self._process.stdout.readline() == b"held\n"
+
+    def let_go(self) -> None:
+        self._process.communicate()
+
+
 def copy_thread(saver: Any, source: str, name: str) -> None:
     """Copy a thread with the ids of its checkpoints, as a server does."""
     for space, kept in saver.storage[source].items():
@@ -109,6 +135,19 @@ def read_tree(root: Path, *, passes: Callable[[str], bool] = lambda name: False)
             else:
                 found[key] = ("special", mode, b"")
     return found
+
+
+@contextmanager
+def mounted(place: Path, *options: str) -> Generator[Path]:
+    """Mount a file system of the kernel's."""
+    place.mkdir()
+    command = ["mount", *options, "none", str(place)]
+    if os.geteuid() != 0 or subprocess.run(command, check=False, capture_output=True).returncode:
+        pytest.skip("only root may mount a file system")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=True)
 
 
 def listed(folder: Path) -> list[str]:

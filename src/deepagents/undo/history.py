@@ -28,7 +28,7 @@ from deepagents.undo.recorder import Recorder
 from deepagents.undo.results import Coverage, Plan, RewindResult
 from deepagents.undo.rewinds import Rewinds
 from deepagents.undo.store import Store, StoreOff
-from deepagents.undo.threads import Line, place
+from deepagents.undo.threads import Line, Missed, place
 
 Choice: TypeAlias = Literal["keep", "take"]
 T = TypeVar("T")
@@ -46,8 +46,11 @@ class FileHistory:
         max_files: of a directory with more files, only what file tools change is kept.
         max_tree_bytes: the same for the bytes of its files.
         ignored: whether to keep what git ignores, too.
+        report: called with a sentence when steps cannot be recorded from now on, as on a full disk, and with
+            `None` when they can again; in the thread of the step.
 
-    It raises nothing where it cannot write: `coverage` says so, and agents work as without it.
+    It raises nothing where it cannot write: `coverage` says so, and agents work as without it. What was
+    changed meanwhile, plans name or say that they do not know.
     """
 
     def __init__(
@@ -60,11 +63,14 @@ class FileHistory:
         max_files: int = 50_000,
         max_tree_bytes: int = 1_000_000_000,
         ignored: bool = False,
+        report: Callable[[str | None], None] | None = None,
     ) -> None:
         self.directory = Path(directory).expanduser().resolve()
         self._store = Store(self.directory, max_bytes, max_age_days)
         self._recorder = Recorder(self._store, Bounds(max_file_bytes, max_files, max_tree_bytes, ignored))
-        self._off: str | None = None
+        self._report = report
+        self._off: StoreOff | None = None
+        self._trouble: str | None = None
         self._agents: WeakKeyDictionary[Any, AgentFiles] = WeakKeyDictionary()
         self._planner = Planner(self._recorder)
         self._rewinds = Rewinds(self._recorder, max_file_bytes)
@@ -98,30 +104,58 @@ class FileHistory:
         """Know an agent by its graph, of which there may be copies; `create_deep_agent` does so."""
         self._agents[agent.builder] = files
 
-    def attempt(self, work: Callable[[Recorder], T]) -> T | None:
-        """Do what a step needs; where that fails, the history is off, and the step goes on."""
-        if self._off is not None:
-            return None
-        try:
-            return work(self._recorder)
-        except StoreOff as error:
-            self._turn_off(str(error))
-        # Whatever is wrong here, the work of the agent must not end for it.
-        except Exception as error:  # noqa: BLE001
-            _log.warning("a step was not recorded", exc_info=True)
-            self._turn_off(f"the history of files in {self.directory} is off: {error}")
+    def attempt(self, work: Callable[[Recorder], T], missed: Callable[..., None] | None = None) -> T | None:
+        """Do what a step needs; where that fails, the step goes on, and `missed` notes it and `why`.
+
+        The next step tries again, unless the file of the history is broken.
+        """
+        error = self._off
+        if error is None:
+            try:
+                if self._trouble:
+                    # To read may well be possible: that does not mean that the next step is recorded.
+                    self._store.try_to_write()
+                self._recorder.make_up()
+                found = work(self._recorder)
+            except StoreOff as raised:
+                error = raised
+            # Whatever is wrong here, the work of the agent must not end for it.
+            except Exception as raised:  # noqa: BLE001
+                _log.warning("a step was not recorded", exc_info=True)
+                text = f"the history of files in {self.directory} fails: {raised}"
+                error = StoreOff(text, type(raised).__name__)
+            else:
+                self._tell(None)
+                return found
+        self._off = error if error.lasts else None
+        self._tell(str(error))
+        if missed:
+            missed(self._recorder, why=error.why)
         return None
 
-    def _turn_off(self, why: str) -> None:
-        if self._off is None:
-            self._off = why
-            _log.warning("undo is off: %s", why)
+    def missed_of(self, thread: str) -> Missed | None:
+        """Return which steps of a thread could not be recorded yet."""
+        return self._recorder.missed.get(thread)
+
+    def has_made_up(self, thread: str) -> bool:
+        """Return whether something was recorded late that the state of a thread does not know."""
+        return thread in self._recorder.made_up
+
+    def _tell(self, trouble: str | None) -> None:
+        """Report that steps cannot be recorded from now on, or that they can again."""
+        if (trouble is None) == (self._trouble is None):
+            return
+        self._trouble = trouble
+        if trouble:
+            _log.warning("steps are not recorded: %s", trouble)
+        if self._report:
+            self._report(trouble)
 
     @contextmanager
     def _reporting(self) -> Any:
         """Raise `UndoError` for a store that cannot be used."""
         if self._off is not None:
-            raise UndoError(self._off)
+            raise UndoError(str(self._off)) from self._off
         try:
             yield
         except StoreOff as error:
@@ -179,8 +213,8 @@ class FileHistory:
         why = await in_thread(
             lambda: self.attempt(lambda recorder: recorder.look_at_all(files.places, once=True))
         )
-        if self._off is not None:
-            return Coverage(False, False, self._off)
+        if why is None:
+            return Coverage(False, False, self._trouble)
         return Coverage(True, not why, why[0] if why else None)
 
     coverage, acoverage = sync_and_async(_coverage)
@@ -234,6 +268,9 @@ class FileHistory:
         with self._reporting():
             await self._recover(agent, config)
             found, head, thread = await self._read(agent, config)
+            if missed := threads.missed_in(head.checkpoint["channel_values"]):
+                await in_thread(lambda: self._recorder.make_up_for(thread, files.places, missed))
+            await in_thread(lambda: self._recorder.note_made_up(thread, threads.checkpoint_id(head)))
             line = threads.find_line(thread, threads.mark_of(head, self._store), self._store)
             is_head = threads.checkpoint_id(found) == threads.checkpoint_id(head)
             mark = await threads.find_mark(threads.saver_of(agent), found, line, self._store)
@@ -323,6 +360,7 @@ class FileHistory:
 
     async def _recover(self, agent: Any, config: RunnableConfig) -> None:
         roots = self._find(agent).places.roots
+        await in_thread(self._recorder.make_up)
         await self._rewinds.finish_left(threads.saver_of(agent), threads.name_thread(config), roots)
 
     async def finish_rewinds(self, saver: Any, thread: str, roots: Sequence[str]) -> None:

@@ -33,6 +33,7 @@ from deepagents.undo.index import (
     read_all,
     size_at,
 )
+from deepagents.undo.plans import IN_MISSED
 from deepagents.undo.states import UNKNOWN, PathReading, State, reaching, read_path
 from deepagents.undo.steps import Directories, RecordedStep, find_owners, is_below, read_step
 from deepagents.undo.store import Store
@@ -84,6 +85,10 @@ class Looker:
                 )
             except TooMuch as error:
                 self._refused[root] = str(error)
+            except BaseException:
+                # Rules that were read and not kept would not be found to be new by the next look.
+                self._trees.pop(root, None)
+                raise
         return self._refused.get(root)
 
     def look_at_all(self, places: Directories, *, once: bool = False) -> list[str]:
@@ -158,7 +163,7 @@ class Looker:
             self._compare(changes, path, now, known, owners, before)
         for top in walk.lost:
             for step in find_owners(f"{top}/{GIT}", steps, self.store.is_alive, is_new=False):
-                _add_note(database, step, GIT_IS_GONE.format(top=top))
+                add_note(database, step, GIT_IS_GONE.format(top=top))
         if is_first or walk.old_rules is not None:
             values = [os.fsencode(tree.root), tree.ignores.dump(), time.time()]
             database.execute(
@@ -306,7 +311,7 @@ class Looker:
         if state == was:
             return
         for step in owners:
-            shared = len({each.thread for each in owners}) > 1
+            shared = IN_MISSED if step.kind == "missed" else int(len({each.thread for each in owners}) > 1)
             changes.seen.append(
                 (step.thread, step.number, os.fsencode(path), was, state, shared, time.time())
             )
@@ -351,7 +356,8 @@ class Looker:
         return [read_step(row) for row in rows]
 
 
-def _add_note(database: Connection, step: RecordedStep, note: str) -> None:
+def add_note(database: Connection, step: RecordedStep, note: str) -> None:
+    """Add a sentence to those of a step."""
     known = json.loads(read_notes(database, step))
     database.execute("UPDATE steps SET notes = ? WHERE id = ?", [json.dumps([*known, note]), step.number])
 

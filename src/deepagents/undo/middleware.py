@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.messages import HumanMessage, ToolMessage
+from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from deepagents._async import finish_first, in_thread, run, start_thread
 from deepagents._state.run_end import run_end
@@ -27,9 +28,21 @@ from deepagents.middleware._base import BaseMiddleware, inner
 from deepagents.middleware._requests import Request, Response, ToolResult, with_changes
 from deepagents.tools._versions import VERSIONS_CHANNEL
 from deepagents.undo.recorder import Recorder
-from deepagents.undo.steps import RecordedStep
+from deepagents.undo.steps import Directories, RecordedStep
 from deepagents.undo.store import StoreOff
-from deepagents.undo.threads import KEY, FileHistoryState, FileMark, mark_in, note_source
+from deepagents.undo.threads import (
+    KEY,
+    FileHistoryState,
+    FileMark,
+    checkpoint_id,
+    mark_in,
+    missed_in,
+    note_source,
+    parent_id,
+    place,
+    read_checkpoint,
+    with_missed,
+)
 
 if TYPE_CHECKING:
     from deepagents.undo.agents import AgentFiles
@@ -81,7 +94,7 @@ class FileHistoryMiddleware(BaseMiddleware):
         else:
             paths = self._files.paths_in(request.tool, arguments)
             begin = partial(Recorder.begin_files, thread=thread, paths=paths, places=self._files.places)
-        step = await finish_first(in_thread(lambda: self._history.attempt(begin)))
+        step = await self._begin(begin, thread)
         if step is None:
             return await inner(handler, request)
         token = _OWNER.set(thread)
@@ -96,18 +109,30 @@ class FileHistoryMiddleware(BaseMiddleware):
                 await self._end(step, thread)
         return result
 
+    async def _begin(
+        self, begin: Callable[[Recorder], RecordedStep | None], thread: str
+    ) -> RecordedStep | None:
+        missed = partial(Recorder.note_missed, thread=thread, places=self._files.places)
+        step = await finish_first(in_thread(lambda: self._history.attempt(begin, missed)))
+        if step is None:
+            self._note(thread, None)
+        return step
+
     async def _end(self, step: RecordedStep, thread: str) -> None:
-        seen = await finish_first(in_thread(lambda: self._history.attempt(partial(self._close, step=step))))
+        seen = await finish_first(in_thread(lambda: self._close(step)))
         self._note(thread, seen)
 
-    def _close(self, recorder: Recorder, step: RecordedStep) -> int:
-        return recorder.end_files(step) if step.kind == "files" else recorder.end(step, self._files.places)
+    def _close(self, step: RecordedStep) -> int | None:
+        close = partial(Recorder.close, step=step, places=self._files.places)
+        return self._history.attempt(close, partial(Recorder.note_late, step=step, places=self._files.places))
 
     def _note(self, thread: str, seen: int | None) -> None:
         """Let the state of the thread name the last change; what works for it has a state of its own."""
-        name = self._history.attempt(lambda recorder: recorder.store.name)
-        if seen and name and self.is_main and place_of_agent()[0] == thread:
-            write_channel(KEY, FileMark(store=name, thread=thread, seen=seen))
+        missed = self._history.missed_of(thread)
+        if (seen or missed) and self.is_main and place_of_agent()[0] == thread:
+            name = self._history.attempt(lambda recorder: recorder.store.name) if seen else None
+            mark = FileMark(store=name or "", thread=thread, seen=seen or 0)
+            write_channel(KEY, with_missed(mark, missed))
 
     def _follow(self, step: RecordedStep, command_id: str, runtime: Any) -> None:
         """Let a step go on until a command in the background has ended."""
@@ -125,7 +150,7 @@ class FileHistoryMiddleware(BaseMiddleware):
             except HarnessError:
                 _log.debug("a command in the background is not known any more", exc_info=True)
             finally:
-                self._history.attempt(partial(self._close, step=step))
+                self._close(step)
                 over.set()
 
         # Without the context of the run, whose time limit is not this command's.
@@ -158,7 +183,10 @@ class MainFileHistoryMiddleware(FileHistoryMiddleware):
         thread, saver = place_of_agent()[0], running_saver()
         if thread is None or saver is None or not self._files.places.roots:
             return None
-        if self._history.attempt(lambda recorder: recorder.store.name) is None:
+        if (
+            self._history.attempt(partial(_make_up, thread=thread, state=state, places=self._files.places))
+            is None
+        ):
             return None
         try:
             await self._history.finish_rewinds(saver, thread, self._files.places.roots)
@@ -168,7 +196,15 @@ class MainFileHistoryMiddleware(FileHistoryMiddleware):
             # While the model thinks: only the first look at a tree takes long.
             look = partial(Recorder.look_at_all, places=self._files.places, once=True)
             start_thread(lambda: self._history.attempt(look))
-        return await in_thread(lambda: self._history.attempt(partial(_catch_up, thread=thread, state=state)))
+        before = await self._find_before(saver, thread) if self._history.has_made_up(thread) else ""
+        return await in_thread(
+            lambda: self._history.attempt(partial(_catch_up, thread=thread, state=state, before=before))
+        )
+
+    async def _find_before(self, saver: BaseCheckpointSaver[Any], thread: str) -> str:
+        """Return the checkpoint from which a run that begins goes on."""
+        head = await read_checkpoint(saver, place(thread))
+        return parent_id(head) if head and head.metadata.get("source") == "input" else checkpoint_id(head)
 
     async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
         thread = place_of_agent()[0]
@@ -181,6 +217,12 @@ class MainFileHistoryMiddleware(FileHistoryMiddleware):
                     )
                 )
             )
+        if thread is not None and (
+            seen := await in_thread(
+                lambda: self._history.attempt(partial(Recorder.take_made_up, thread=thread))
+            )
+        ):
+            self._note(thread, seen)
         if not rows:
             return await inner(handler, request)
         with writes_undone_on_failure():
@@ -214,9 +256,23 @@ def _forget_news(recorder: Recorder, thread: str, rows: list[tuple[bytes, int]])
         )
 
 
-def _catch_up(recorder: Recorder, thread: str, state: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the mark of a state that lags behind, or that is of the thread this one was copied from."""
+def _make_up(recorder: Recorder, thread: str, state: Mapping[str, Any], places: Directories) -> str:
+    """Record that steps were missed of which a state tells; return the name of the store."""
+    if missed := missed_in(state):
+        recorder.make_up_for(thread, places, missed)
+    return recorder.store.name
+
+
+def _catch_up(
+    recorder: Recorder, thread: str, state: Mapping[str, Any], before: str
+) -> dict[str, Any] | None:
+    """Return the mark of a state that lags behind, or that is of the thread this one was copied from.
+
+    What was made up for is older than this run: the checkpoint `before` it has that.
+    """
     store = recorder.store
+    if before:
+        recorder.note_made_up(thread, before)
     mark = mark_in(state, store)
     last = store.read("SELECT max(id) FROM seen WHERE thread = ?", thread)[0][0]
     if mark and mark["thread"] != thread:

@@ -27,6 +27,7 @@ Verdict: TypeAlias = Literal["restored", "removed", "conflict", "not_kept"]
 CHANGED_SINCE: Final = "changed by others since"
 CHANGED_BETWEEN: Final = "changed by others between two changes of this thread"
 SHARED: Final = "changed while several threads were at work on it"
+MISSED: Final = "changed by others, or by a step of this thread that could not be recorded"
 HOLDS_OTHERS: Final = "the directory holds something that is not of this thread, or not covered"
 IN_THE_WAY: Final = "something of others lies in its way"
 NO_DIRECTORY: Final = "its directory is not there any more"
@@ -35,6 +36,8 @@ TOO_LARGE: Final = "too_large"
 SPECIAL: Final = "special"
 DROPPED: Final = "dropped"
 BEFORE_UNDO: Final = "before_undo"
+IN_MISSED: Final = 2
+"""In `Seen.shared`: nobody knows whether a step that was missed made this change, or others did."""
 
 
 class Contents(Protocol):
@@ -91,7 +94,7 @@ class Seen(NamedTuple):
     path: str
     before: State | None
     after: State | None
-    shared: bool
+    shared: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +172,8 @@ def _why_not_kept(target: State | None, held: State | None, has: Callable[[State
 
 
 def _why_conflict(seen: Sequence[Seen], held: State | None) -> str:
-    if any(each.shared for each in seen):
-        return SHARED
+    if shared := max(each.shared for each in seen):
+        return MISSED if shared == IN_MISSED else SHARED
     if held != seen[-1].after:
         return CHANGED_SINCE
     return CHANGED_BETWEEN if any(one.after != two.before for one, two in pairwise(seen)) else ""

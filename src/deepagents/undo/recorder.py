@@ -8,20 +8,89 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from sqlite3 import Connection
+from threading import RLock
 from typing import Final
+from uuid import uuid4
 
 from deepagents.undo.ignores import GIT
-from deepagents.undo.index import KnownPath, is_own, list_whole, mode_at
-from deepagents.undo.looker import GIT_IS_GONE, Looker, last_seen, read_notes
+from deepagents.undo.index import Bounds, KnownPath, is_own, list_whole, mode_at
+from deepagents.undo.looker import GIT_IS_GONE, Looker, add_note, last_seen, read_notes
 from deepagents.undo.states import UNKNOWN
 from deepagents.undo.steps import Directories, RecordedStep, StepKind, are_near, read_step
+from deepagents.undo.store import Store
+from deepagents.undo.threads import Missed, note_checkpoint
 
 _WAIT: Final = 0.02
 _MOST_WAITS: Final = 1500
+_MISSED: Final = "a step of this thread could not be recorded ({why}), and what it changed stays as it is"
+_LATE: Final = "a step of this thread was recorded late ({why}): what others changed until then counts as its"
 
 
 class Recorder(Looker):
-    """Records what steps change, for the threads that they are steps of."""
+    """Records what steps change, for the threads that they are steps of.
+
+    What cannot be recorded while the store cannot be used is noted here, and made up for as soon as it can.
+    """
+
+    def __init__(self, store: Store, bounds: Bounds) -> None:
+        super().__init__(store, bounds)
+        self.missed: dict[str, Missed] = {}
+        """The threads of which steps could not be recorded."""
+        self._places: dict[str, Directories] = {}
+        self._late: dict[int, tuple[RecordedStep, Directories, str]] = {}
+        self.made_up: set[str] = set()
+        """The threads of which something was recorded late, and whose state does not know that yet."""
+        self._making_up = RLock()
+
+    def note_missed(self, thread: str, places: Directories, why: str) -> None:
+        """Note that a step of a thread is not recorded."""
+        self._places[thread] = places
+        self.missed.setdefault(thread, Missed(name=uuid4().hex, why=why))
+
+    def note_late(self, step: RecordedStep, places: Directories, why: str) -> None:
+        """Note that the end of a step could not be recorded."""
+        self._late[step.number] = step, places, why
+
+    def make_up(self) -> None:
+        """Record what could not be recorded: ends of steps, and that there were others.
+
+        What differs since the last look may be the work of steps that were missed, or of others.
+        """
+        if not (self.missed or self._late):
+            return
+        with self._making_up:
+            for thread, missed in [*self.missed.items()]:
+                self._note_gap(thread, self._places[thread], missed)
+                del self.missed[thread], self._places[thread]
+            for step, places, why in [*self._late.values()]:
+                self.close(step, places, "" if step.kind == "missed" else _LATE.format(why=why))
+                self.made_up.add(step.thread)
+                del self._late[step.number]
+
+    def take_made_up(self, thread: str) -> int | None:
+        """Return the last change of a thread if something was made up for that its state does not know."""
+        if thread not in self.made_up:
+            return None
+        self.made_up.discard(thread)
+        return self.last_of(thread)
+
+    def make_up_for(self, thread: str, places: Directories, missed: Missed) -> None:
+        """Record that steps were missed of which the state of a thread tells, unless that was done."""
+        self._note_gap(thread, places, missed)
+        self.make_up()
+
+    def note_made_up(self, thread: str, checkpoint: str) -> None:
+        """Note that a checkpoint has the files of what was made up for, if anything was."""
+        if seen := self.take_made_up(thread):
+            note_checkpoint(thread, checkpoint, seen, self.store)
+
+    def _note_gap(self, thread: str, places: Directories, missed: Missed) -> None:
+        with self.store.write() as database:
+            values = [f"missed {missed['name']}", thread]
+            # Another process may have read it in the state of the thread.
+            if database.execute("INSERT OR IGNORE INTO about VALUES (?, ?)", values).rowcount:
+                step = self._note(thread, "missed", places.roots, [_MISSED.format(why=missed["why"])])
+                self.note_late(step, places, missed["why"])
 
     def begin(self, thread: str, places: Directories, kind: StepKind = "all") -> RecordedStep:
         """Look at all there is, and note that a step is under way which may change any of it."""
@@ -35,10 +104,16 @@ class Recorder(Looker):
                 if not (is_free and self.find_rewind(places.roots)):
                     return self._note(thread, kind, places.roots, notes)
 
-    def end(self, step: RecordedStep, places: Directories) -> int:
+    def close(self, step: RecordedStep, places: Directories, note: str = "") -> int:
+        """End a step of any kind. Return the number up to which changes are known."""
+        return self.end_files(step) if step.kind == "files" else self.end(step, places, note)
+
+    def end(self, step: RecordedStep, places: Directories, note: str = "") -> int:
         """Look again: what differs is the step's. Return the number up to which changes are known."""
         why = self.look_at_all(places)
         with self.store.write() as database:
+            if note:
+                add_note(database, step, note)
             return self._end(database, step, places.roots, why)
 
     def begin_files(self, thread: str, paths: Iterable[str], places: Directories) -> RecordedStep | None:

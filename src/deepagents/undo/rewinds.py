@@ -148,9 +148,7 @@ class Rewinds:
         with self._store.write() as database:
             seen = self._recorder.record_rewind(journal.thread, journal.rewind, paths)
             checkpoint = cast("dict[str, Any]", config.get("configurable"))["checkpoint_id"]
-            database.execute(
-                "INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?)", [journal.thread, checkpoint, seen]
-            )
+            threads.note_checkpoint(journal.thread, checkpoint, seen, self._store)
             database.executemany(
                 "INSERT OR REPLACE INTO news VALUES (?, ?, ?)",
                 [(journal.thread, os.fsencode(path), not journal.moves) for path in paths],

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-StepKind: TypeAlias = Literal["all", "files", "background"]
+StepKind: TypeAlias = Literal["all", "files", "background", "missed"]
+"""What a step may change; one that was `missed` is over, and what it changed is found later, if at all."""
 
 
 @dataclass(frozen=True, slots=True)

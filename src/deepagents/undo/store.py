@@ -27,7 +27,12 @@ from deepagents.undo.states import FILE, PathReading, State, key_of
 Rows: TypeAlias = list[Any]
 _FILE: Final = "files.db"
 _VERSION: Final = 1
-_BUSY_SECONDS: Final = 30.0
+_BUSY_SECONDS: Final = 10.0
+_AGAIN_SECONDS: Final = 0.2
+"""How long another process is waited for that was waited for in vain before: no step takes long twice."""
+_LASTING: Final = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_SCHEMA, sqlite3.SQLITE_NOTADB)
+"""Errors of a file that is broken. Others pass: a lock is let go, a disk gets room again."""
+_WAY_OUT: Final = "move that directory away while no agent runs, and a new history begins"
 _AIR: Final = 1 << 16
 _HOUR: Final = 3_600.0
 _DAY: Final = 24 * _HOUR
@@ -65,7 +70,15 @@ SELECT 1 FROM steps WHERE ended IS NULL AND process = ? UNION ALL SELECT 1 FROM 
 
 
 class StoreOff(Exception):
-    """The store cannot be used; the text is one sentence."""
+    """The store cannot be used; the text is one sentence.
+
+    `why` is its reason without names of this machine; `lasts` where it stays so.
+    """
+
+    def __init__(self, text: str, why: str, *, lasts: bool = False) -> None:
+        super().__init__(text)
+        self.why = why
+        self.lasts = lasts
 
 
 class Store:
@@ -86,6 +99,7 @@ class Store:
         self._next_drop = 0.0
         self._is_watching_forks = False
         self._name = ""
+        self._patience = _BUSY_SECONDS
         # Contents up to this one are dropped when nothing refers to them; those of a look that is under way
         # are not referred to yet.
         self._settled = sys.maxsize
@@ -110,18 +124,35 @@ class Store:
             if self._depth:
                 yield database
                 return
-            database.execute("BEGIN IMMEDIATE")
+            self._begin(database)
             self._depth += 1
             try:
                 yield database
+                database.execute("COMMIT")
             except BaseException:
                 with contextlib.suppress(sqlite3.Error):
                     database.execute("ROLLBACK")
                 raise
-            else:
-                database.execute("COMMIT")
             finally:
                 self._depth -= 1
+
+    def _begin(self, database: sqlite3.Connection) -> None:
+        try:
+            database.execute("BEGIN IMMEDIATE")
+        except sqlite3.Error:
+            self._wait_at_most(database, _AGAIN_SECONDS)
+            raise
+        self._wait_at_most(database, _BUSY_SECONDS)
+
+    def _wait_at_most(self, database: sqlite3.Connection, seconds: float) -> None:
+        if self._patience != seconds:
+            self._patience = seconds
+            database.execute(f"PRAGMA busy_timeout = {1000 * seconds:.0f}")
+
+    def try_to_write(self) -> None:
+        """Find out whether anything can be written."""
+        with self.write() as database:
+            database.execute("INSERT OR REPLACE INTO about VALUES ('tried', ?)", [uuid4().hex])
 
     def read(self, query: str, *values: Any) -> Rows:
         """Return the rows of a query."""
@@ -141,14 +172,18 @@ class Store:
             except sqlite3.Error as error:
                 raise self._off(error) from error
 
-    def _off(self, error: Exception) -> StoreOff:
-        return StoreOff(f"the history of files in {self.directory} cannot be used: {error}")
+    def _off(self, error: sqlite3.Error | OSError) -> StoreOff:
+        why = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        lasts = getattr(error, "sqlite_errorcode", -1) & 0xFF in _LASTING
+        text = f"the history of files in {self.directory} cannot be used: {error}"
+        return StoreOff(f"{text}; {_WAY_OUT}" if lasts else text, why, lasts=lasts)
 
     def _open(self) -> sqlite3.Connection:
         if self._database is not None:
             return self._database
         if not IS_POSSIBLE:
-            raise StoreOff("a history of files needs Linux or macOS")
+            text = "a history of files needs Linux or macOS"
+            raise StoreOff(text, text, lasts=True)
         # One that was there is another's: its mode stays, and what lies in it is closed to others by itself.
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._processes.join()
@@ -174,7 +209,7 @@ class Store:
     def _connect(self) -> sqlite3.Connection:
         os.close(os.open(self.directory / _FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         database = sqlite3.connect(
-            self.directory / _FILE, _BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            self.directory / _FILE, self._patience, isolation_level=None, check_same_thread=False
         )
         pages = max(16, min(200, self._most // 16 // 4096))
         try:
@@ -183,24 +218,28 @@ class Store:
                 "journal_size_limit = 0", f"wal_autocheckpoint = {pages}",
             ):  # fmt: skip
                 database.execute(f"PRAGMA {pragma}")
-            database.execute("BEGIN IMMEDIATE")
             self._prepare(database)
-            database.execute("COMMIT")
         except BaseException:
+            self._patience = _AGAIN_SECONDS
             # What was begun is rolled back by that.
             database.close()
             raise
         return database
 
     def _prepare(self, database: sqlite3.Connection) -> None:
-        version = database.execute("PRAGMA user_version").fetchone()[0]
-        if version == 0:
-            for statement in _SCHEMA.strip().split(";\n"):
-                database.execute(statement)
-            database.execute("INSERT INTO about VALUES ('name', ?)", [uuid4().hex[:12]])
-            database.execute(f"PRAGMA user_version = {_VERSION}")
-        elif version != _VERSION:
-            raise StoreOff(f"{self.directory} holds a history of files of another version, {version}")
+        # What is there already is read without a lock, which another process may hold.
+        if not _version_of(database):
+            database.execute("BEGIN IMMEDIATE")
+            if not _version_of(database):
+                for statement in _SCHEMA.strip().split(";\n"):
+                    database.execute(statement)
+                database.execute("INSERT INTO about VALUES ('name', ?)", [uuid4().hex[:12]])
+                database.execute(f"PRAGMA user_version = {_VERSION}")
+            database.execute("COMMIT")
+        if (version := _version_of(database)) != _VERSION:
+            why = f"it is of version {version}, and this release reads {_VERSION}"
+            text = f"the history of files in {self.directory} cannot be used: {why}"
+            raise StoreOff(f"{text}; use the release that made it, or {_WAY_OUT}", why, lasts=True)
         self._name = database.execute("SELECT value FROM about WHERE name = 'name'").fetchone()[0]
 
     def close(self) -> None:
@@ -294,8 +333,8 @@ class Store:
             database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             while self.size() + needed > self._most:
                 if not self._drop_oldest():
-                    text = f"the history of files in {self.directory} is full: it holds {self.size():,} bytes"
-                    raise StoreOff(f"{text} of at most {self._most:,}")
+                    why = f"it is full, with {self.size():,} bytes of at most {self._most:,}"
+                    raise StoreOff(f"the history of files in {self.directory} cannot be used: {why}", why)
                 _vacuum(database)
                 database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
@@ -368,6 +407,10 @@ class Store:
 def _begin_anew(store: ref[Store]) -> None:
     if found := store():
         found.begin_anew()
+
+
+def _version_of(database: sqlite3.Connection) -> int:
+    return database.execute("PRAGMA user_version").fetchone()[0]
 
 
 def _vacuum(database: sqlite3.Connection) -> None:

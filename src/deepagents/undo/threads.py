@@ -20,18 +20,35 @@ from deepagents.undo.store import Store
 KEY: Final = "file_history"
 
 
+class Missed(TypedDict):
+    """A name for steps that could not be recorded, and why; the state of their thread has it."""
+
+    name: str
+    why: str
+
+
 class FileMark(TypedDict):
     """Up to which change the files of a checkpoint are known: by number, in the records of a thread."""
 
     store: str
     thread: str
     seen: int
+    missed: NotRequired[Missed]
 
 
 def keep_newest(known: FileMark | None, given: FileMark) -> FileMark:
     """Return the later of two marks; parallel calls of a step write one each."""
-    same = known and (known["store"], known["thread"]) == (given["store"], given["thread"])
-    return known if known and same and known["seen"] > given["seen"] else given
+    if not known:
+        return given
+    same = (known["store"], known["thread"]) == (given["store"], given["thread"])
+    # One of no store is of a step before which none could be opened.
+    newest = known if not given["store"] or (same and known["seen"] > given["seen"]) else given
+    return with_missed(newest, given.get("missed") or known.get("missed"))
+
+
+def with_missed(mark: FileMark, missed: Missed | None) -> FileMark:
+    """Return a mark that also tells of steps that could not be recorded."""
+    return {**mark, "missed": missed} if missed else mark
 
 
 class FileHistoryState(AgentState[Any]):
@@ -71,7 +88,7 @@ class Line(NamedTuple):
         """Return the changes of these threads, in their order."""
         query, values = self.select("id, path, before, after, shared, rewind", "seen", after, until)
         return [
-            Seen(number, _decode(path), before, held, bool(shared))
+            Seen(number, _decode(path), before, held, shared)
             for number, path, before, held, shared, _ in store.read(query, *values)
             if path is not None
         ]
@@ -142,6 +159,12 @@ def mark_in(state: Mapping[str, Any], store: Store) -> FileMark | None:
     return cast(FileMark, mark) if mark and mark.get("store") == store.name else None
 
 
+def missed_in(state: Mapping[str, Any]) -> Missed | None:
+    """Return which steps of a thread could not be recorded when its state was written."""
+    mark = cast("FileMark | None", state.get(KEY))
+    return mark.get("missed") if mark else None
+
+
 def mark_of(found: CheckpointTuple | None, store: Store) -> FileMark | None:
     """Return the mark that a checkpoint holds, if it is of this store."""
     return mark_in(found.checkpoint["channel_values"], store) if found else None
@@ -153,6 +176,12 @@ def note_source(thread: str, mark: FileMark | None, store: Store) -> None:
         with store.write() as database:
             values = [thread, mark["thread"], mark["seen"]]
             database.execute("INSERT OR IGNORE INTO lines VALUES (?, ?, ?)", values)
+
+
+def note_checkpoint(thread: str, checkpoint: str, seen: int, store: Store) -> None:
+    """Keep up to which change the files of a checkpoint are known, where its own state does not say so."""
+    with store.write() as database:
+        database.execute("INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?)", [thread, checkpoint, seen])
 
 
 def find_line(thread: str, mark: FileMark | None, store: Store) -> Line:

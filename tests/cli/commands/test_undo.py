@@ -12,6 +12,7 @@ import pytest
 
 from deepagents.testing import ScriptedModel, call
 from tests.cli.conftest import Command
+from tests.undo.workshop import Neighbour
 
 
 def write(name: str, text: str) -> ScriptedModel:
@@ -53,6 +54,22 @@ def test_without_a_terminal_the_plan_is_shown_and_nothing_is_done(undo: Command,
     assert "- Gets back what it held: `a.md`" in shown.out
     assert shown.err == "deepagents: there is no terminal to ask on; agree to what is shown with --yes\n"
     assert (directory / "a.md").read_text() == "two\n"
+
+
+def test_a_task_says_what_was_not_recorded_and_undo_does_not_claim_it(
+    undo: Command, directory: Path, state: Path
+) -> None:
+    neighbour = Neighbour(state / "undo")
+    ended = undo("run", "Write three", "--yes", "--thread", "third", model=write("a.md", "three\n"))
+    neighbour.let_go()
+    assert ended.code == 0
+    assert ended.err.count("What is changed cannot be taken back here: ") == 1
+    assert "cannot be used: database is locked." in ended.err
+
+    taken = undo("undo", "--yes")
+    assert "a step of this thread could not be recorded (database is locked), and what it" in taken.out
+    assert "could not be recorded): `a.md`" in taken.out
+    assert (directory / "a.md").read_text() == "three\n"
 
 
 def test_a_file_that_was_edited_by_hand_stays_and_is_named(undo: Command, directory: Path) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
-from asyncio import Task, create_task, to_thread
+from asyncio import AbstractEventLoop, Task, create_task, get_running_loop, to_thread
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -129,7 +129,9 @@ class Workplace:
         self.access = replace(Access.of(self.options, settings), asks_hosts=model is None)
         self.limits: Limits | None = limits_of(self.options, settings.limits)
         if settings.undo:
-            self.history = FileHistory(undo_dir())
+            self.history = FileHistory(
+                undo_dir(), report=partial(_call_in, get_running_loop(), self._say_trouble)
+            )
             self._resources.callback(self.history.close)
         self.servers = self._find_servers()
         self.servers.begin()
@@ -287,6 +289,13 @@ class Workplace:
             what = "What commands change" if found.files else "What is changed"
             self.notify(f"{what} cannot be taken back here: {found.why}.")
 
+    def _say_trouble(self, why: str | None) -> None:
+        self._uncovered = why
+        if why is None:
+            self.notify("What is changed from now on can be taken back again.")
+        else:
+            self.notify(f"What is changed cannot be taken back here: {why}.")
+
     def _set_model(self, model: BaseChatModel) -> None:
         missing = model.missing if isinstance(model, NoModel) else None
         if not missing:
@@ -320,6 +329,13 @@ class Workplace:
         if self.editor and isinstance(backend, AskedShell):
             # An editor's terminal has no sandbox.
             backend.terminals = self.editor.terminals
+
+
+def _call_in(loop: AbstractEventLoop, call: Callable[[str | None], None], given: str | None) -> None:
+    """Call something in an event loop, from any thread."""
+    # At the end of a session the loop is closed, and nobody is told any more.
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(call, given)
 
 
 class NoModel(BaseChatModel):

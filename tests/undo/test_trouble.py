@@ -1,0 +1,170 @@
+"""A history that cannot be used for a while misses what was done meanwhile, says so, and goes on."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Generator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deepagents.testing import call
+from deepagents.undo import FileHistory, UndoError
+from tests.conftest import CallMode
+from tests.undo.workshop import Neighbour, Workshop, mounted, names
+
+
+@pytest.fixture
+def told() -> list[str | None]:
+    return []
+
+
+@pytest.fixture
+def shop(call_mode: CallMode, tmp_path: Path, told: list[str | None]) -> Workshop:
+    shop = Workshop(call_mode, tmp_path, report=told.append)
+    (shop.root / "mine.txt").write_text("mine\n")
+    return shop
+
+
+def renewed(shop: Workshop) -> Any:
+    """Return an agent with a history of its own in the same directory, as a next process has."""
+    shop.history.close()
+    shop.history = FileHistory(shop.history.directory)
+    return shop.make_agent()
+
+
+@pytest.mark.parametrize("next_process", [False, True])
+def test_a_step_beside_a_greedy_neighbour_is_missed_and_the_next_is_not(
+    shop: Workshop, told: list[str | None], *, next_process: bool
+) -> None:
+    start = shop.run("echo 1 > first.txt")
+    neighbour = Neighbour(shop.history.directory)
+    shop.run("echo agent > mine.txt; echo 1 > missed.txt; echo 2 >> first.txt")
+    assert len(told) == 1
+    assert "cannot be used: database is locked" in str(told[0])
+    covered = shop.mode.call(shop.history, "coverage", shop.agent)
+    assert (covered.files, covered.commands, covered.why) == (False, False, told[0])
+    with pytest.raises(UndoError, match="database is locked"):
+        shop.plan(start)
+    neighbour.let_go()
+
+    agent = renewed(shop) if next_process else shop.agent
+    shop.run("echo 1 > later.txt", agent=agent)
+    plan = shop.plan(start, agent)
+    assert names(plan.removed, shop.root) == ["later.txt"]
+    assert names(plan.conflicts, shop.root) == ["first.txt", "mine.txt", "missed.txt"]
+    assert {each.reason for each in plan.conflicts} == {
+        "changed by others, or by a step of this thread that could not be recorded"
+    }
+    said = (
+        "a step of this thread could not be recorded (database is locked), and what it changed stays as it is"
+    )
+    assert plan.uncovered.count(said) == 1
+    assert next_process or told[1:] == [None]
+
+    done = shop.rewind(start, agent)
+    assert (shop.root / "mine.txt").read_text() == "agent\n"
+    assert not (shop.root / "later.txt").exists()
+    shop.rewind(done, agent)
+    shop.mode.call(shop.history, "rewind", agent, shop.plan(start, agent), conflicts="take")
+    assert shop.tree() == {"mine.txt": ("file", 0o644, b"mine\n")}
+
+
+def test_what_was_missed_last_is_said_by_the_next_process(shop: Workshop) -> None:
+    start = shop.run("echo 1 > first.txt")
+    neighbour = Neighbour(shop.history.directory)
+    shop.write("missed.txt", "1\n")
+    neighbour.let_go()
+
+    agent = renewed(shop)
+    for _ in range(2):
+        plan = shop.plan(start, agent)
+        assert names(plan.removed, shop.root) == ["first.txt"]
+        assert names(plan.conflicts, shop.root) == ["missed.txt"]
+        assert sum("could not be recorded" in each for each in plan.uncovered) == 1
+
+
+def test_a_step_whose_end_was_not_recorded_goes_back_later(shop: Workshop, told: list[str | None]) -> None:
+    neighbours: list[Neighbour] = []
+
+    def work() -> str:
+        """Work."""
+        neighbours.append(Neighbour(shop.history.directory))
+        (shop.root / "mine.txt").write_text("agent\n")
+        return "ok"
+
+    agent = shop.make_agent(tools=[work])
+    start = shop.do(call("work"), agent=agent)
+    assert len(told) == 1
+    neighbours[0].let_go()
+    plan = shop.plan(start, agent)
+    assert names(plan.restored, shop.root) == ["mine.txt"]
+    assert any("recorded late (database is locked)" in each for each in plan.uncovered)
+    later = shop.run("echo 1 > later.txt", agent=agent)
+    assert names(shop.plan(later, agent).removed, shop.root) == ["later.txt"]
+    assert names(shop.plan(later, agent).restored, shop.root) == []
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Generator[Path]:
+    with mounted(tmp_path / "small", "-t", "tmpfs", "-o", "size=2m") as place:
+        yield place
+
+
+def test_a_full_disk_that_gets_room_again_costs_what_was_done_meanwhile(
+    call_mode: CallMode, tmp_path: Path, small_disk: Path
+) -> None:
+    told: list[str | None] = []
+    shop = Workshop(call_mode, tmp_path, history=FileHistory(small_disk / "history", report=told.append))
+    start = shop.run("echo 1 > first.txt")
+    fill(small_disk / "others")
+    for number in range(3):
+        shop.run(f"head -c 150000 /dev/urandom > missed{number}.txt")
+    assert len(told) == 1
+    assert "full" in str(told[0])
+    (small_disk / "others").unlink()
+    shop.run("echo 1 > later.txt")
+    assert told[1:] == [None]
+    plan = shop.plan(start)
+    assert names(plan.removed, shop.root) == ["first.txt", "later.txt"]
+    assert names(plan.conflicts, shop.root) == [f"missed{number}.txt" for number in range(3)]
+    assert any("could not be recorded" in each for each in plan.uncovered)
+    shop.history.close()
+
+
+def fill(path: Path) -> None:
+    """Write until nothing more can be."""
+    with path.open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(b"x" * 4096)
+        except OSError:
+            return
+
+
+@pytest.mark.parametrize("how", ["garbage", "version"])
+def test_a_broken_history_stays_off_and_says_the_way_out(
+    shop: Workshop, told: list[str | None], how: str
+) -> None:
+    shop.write("a.txt", "1\n")
+    shop.history.close()
+    path = shop.history.directory / "files.db"
+    if how == "garbage":
+        path.write_bytes(b"garbage" * 1000)
+    else:
+        with closing(sqlite3.connect(path)) as database:
+            database.execute("PRAGMA user_version = 99")
+    for name in ("b", "c"):
+        shop.write(f"{name}.txt", "1\n")
+    assert len(told) == 1
+    assert str(shop.history.directory) in str(told[0])
+    assert "move that directory away while no agent runs, and a new history begins" in str(told[0])
+    with pytest.raises(UndoError, match="move that directory away"):
+        shop.plan(shop.thread)
+
+    shop.history.directory.rename(shop.root.parent / "away")
+    agent = renewed(shop)
+    start = shop.write("d.txt", "1\n", agent=agent)
+    assert names(shop.plan(start, agent).removed, shop.root) == ["d.txt"]
