@@ -165,6 +165,8 @@ def test_what_differs_in_looks_lands(old: str, new: str, lines: str, how: str) -
         ("        if item.gift:\n\n", "        if item.gift:\n            self.wrap(item)"),
         ("        self.total += item.price\n\n", ""),
         ("self.total += item\n\n", "self.sum += item"),
+        # two lines that would become one
+        ("\n\n    def add(self, item):\n", "    def put(self, item):"),
     ],
 )
 def test_what_is_not_certain_does_not_land(old: str, new: str) -> None:
@@ -178,6 +180,7 @@ def test_what_is_not_certain_does_not_land(old: str, new: str) -> None:
         ("\n\n    def add(self, item):", "    def put(self, item):"),
         ("    def add(self, item):\n\n\n", "    def put(self, item):"),
         ("\n\n    def add(self, item):\n\n", "    def put(self, item):\n"),
+        ("\n\n    def add(self, item):\n", "    def put(self, item):\n"),
     ],
 )
 def test_blank_lines_around_a_quote_that_the_file_does_not_have_are_left_out(old: str, new: str) -> None:

@@ -99,14 +99,17 @@ def _mend_blank_lines(text: str, old: str, new: str) -> Mended | None:
     """Leave out blank lines around a quote, where neither the text nor the new one has any."""
     before, quote, after = _split_blank_lines(old)
     new_before, then, new_after = _split_blank_lines(new)
-    is_plain = (
-        bool(before + after and quote.strip() and then) and not new_before and new_after in ("", after[:1])
-    )
+    # The end of the last line is no blank line; what follows it is.
+    has_after = after.count("\n") > 1
+    ends_alike = new_after in ("", after[:1]) if has_after else new_after == after
+    if not (before or has_after) or new_before or not ends_alike or not quote.strip():
+        return None
     # More or fewer lines may be those that were forgotten between the quote and the blank lines.
-    if not is_plain or quote.count("\n") != then.count("\n") or text.count(quote) != 1:
+    if not then or quote.count("\n") != then.count("\n") or text.count(quote) != 1:
         return None
     above, below = text.split(quote)
-    if (before and not _ENDS.search(above)) or (after and not _BEGINS.match(below)):
+    begins = _BEGINS.match(below) if has_after else below.startswith(after)
+    if not begins or (before and not _ENDS.search(above)):
         return None
     place = _Place(quote.split("\n"), (), above.count("\n"), True)
     return Mended(quote, then, f"{place} apart from blank lines around")
