@@ -192,6 +192,14 @@ def test_lines_that_differ_in_looks_alone_land_as_the_file_has_them(classes: Ben
     assert classes.content("/a.py") == CLASSES.replace("g(self):\n        x = 1", "h(self):\n        x = 2")
 
 
+def test_lines_that_were_escaped_into_one_land_as_lines(classes: Bench) -> None:
+    hunk = ["-    def g(self):\\n        x = 1", "+    def h(self):\\n        x = 2"]
+    done = apply(classes, "*** Update File: /a.py", *hunk)
+
+    assert done.text == "Updated /a.py (matched lines 8-9 apart from double escapes)"
+    assert classes.content("/a.py") == CLASSES.replace("g(self):\n        x = 1", "h(self):\n        x = 2")
+
+
 @pytest.mark.parametrize(
     "hunk",
     [

@@ -15,7 +15,7 @@ from deepagents._text.lines import split_lines
 from deepagents._text.looks import describe_habits
 from deepagents._text.mend import is_escaped_twice
 from deepagents._text.show import MAX_LINE_LENGTH, cut_line
-from deepagents._text.spans import Span, find_overlaps, put_spans
+from deepagents._text.spans import Problems, Span, find_overlaps, put_spans
 from deepagents.errors import BackendError
 
 LineOperation: TypeAlias = Literal["replace", "insert", "delete"]
@@ -30,7 +30,6 @@ _FENCE: Final = "```"
 _AROUND: Final = 2
 _MAX_WIDTH: Final = 200
 _MAX_SHOWN: Final = 40
-_MAX_PROBLEMS: Final = 5
 _WORD: Final = re.compile(r"\w")
 _START: Final = ("0", "0:")
 _UNCHANGED: Final = "Nothing was changed: repeat the whole call with anchors that fit."
@@ -72,27 +71,25 @@ def change_lines(content: str, changes: Sequence[LineChange], *, stale: bool = F
     """
     lines = split_lines(content)
     spans: list[Span] = []
-    problems: list[BackendError] = []
+    problems = Problems(_UNCHANGED)
+    several = len(changes) > 1
     for number, change in enumerate(changes, 1):
-        try:
+        with problems.noting(f"Edit {number}" * several):
             spans.append(_find_span(lines, change, number, stale))
-        except BackendError as problem:
-            which = f"Edit {number}: " if len(changes) > 1 else ""
-            problems.append(BackendError(problem.code, f"{which}{problem.text}"))
+    problems.report()
     spans.sort(key=lambda span: (span.start, span.end))
-    for span in () if problems else spans:
-        if unlike := _describe_unlike(lines, span, spans):
-            which = f"Edit {span.by}: " if len(changes) > 1 else ""
-            problems.append(BackendError("invalid_argument", f"{which}{unlike}"))
-    if not problems and (both := next(find_overlaps(spans), None)):
-        problems.append(BackendError("invalid_argument", _describe_overlap(lines, spans, *both)))
-    if problems or not spans:
-        texts = [each.text for each in problems[:_MAX_PROBLEMS]] or ["edits is empty: name what to change."]
-        raise BackendError(
-            problems[0].code if problems else "invalid_argument", "\n".join([*texts, _UNCHANGED])
-        )
+    for span in spans:
+        with problems.noting(f"Edit {span.by}" * several):
+            _refuse_unlike(lines, span, spans)
+    with problems.noting():
+        _refuse_nothing_and_overlaps(lines, spans)
+    problems.report()
     changed = put_spans(content, spans)
     return changed, _show_changed(split_lines(changed), spans)
+
+
+def _misuse(text: str) -> BackendError:
+    return BackendError("invalid_argument", text)
 
 
 def _hash(lines: Sequence[str], at: int) -> str:
@@ -111,22 +108,21 @@ def _rows(lines: Sequence[str], at: int, shift: int) -> Iterator[str]:
 def _find_span(lines: Sequence[str], change: LineChange, number: int, stale: bool) -> Span:
     new = split_lines(change.text or "")
     if change.op == "delete" and new:
-        raise BackendError("invalid_argument", "delete takes no text; use replace to put text there.")
+        raise _misuse("delete takes no text; use replace to put text there.")
     if change.op != "delete" and not new:
-        raise BackendError("invalid_argument", f'{change.op} needs text; a blank line is "\\n".')
+        raise _misuse(f'{change.op} needs text; a blank line is "\\n".')
     _refuse_anchors_in_text(lines, new)
     if change.op == "insert":
         if change.to not in (None, change.anchor):
-            raise BackendError("invalid_argument", "insert takes no 'to'; use replace to change lines.")
+            raise _misuse("insert takes no 'to'; use replace to change lines.")
         at = 0 if change.anchor.strip() in _START else _locate(lines, change.anchor, stale) + 1
         return Span(at, at, new, number)
     start = _locate(lines, change.anchor, stale)
     last = start if change.to is None else _locate(lines, change.to, stale)
     if last < start:
-        raise BackendError(
-            "invalid_argument",
+        raise _misuse(
             f"'to' is before 'anchor'; the lines are from {anchor_of(lines, last)} to "
-            f"{anchor_of(lines, start)}:\n{_excerpt(lines, last, start)}",
+            f"{anchor_of(lines, start)}:\n{_excerpt(lines, last, start)}"
         )
     return Span(start, last + 1, new, number)
 
@@ -136,31 +132,26 @@ def _refuse_anchors_in_text(lines: Sequence[str], new: Sequence[str]) -> None:
     known = {f"{anchor_of(lines, at)}|" for at in range(len(lines))}
     shown = [_SHOWN_LINE.match(line) for line in new]
     if (new and all(shown)) or any(found and found[0] in known for found in shown):
-        raise BackendError(
-            "invalid_argument", "lines of text begin with anchors; give the text alone, what stands after |."
-        )
+        raise _misuse("lines of text begin with anchors; give the text alone, what stands after |.")
     # One number may belong to the text; one behind blanks is as files are shown.
     numbered = bool(new) and all(map(_NUMBERED_LINE.match, new)) and (len(new) > 1 or new[0][:1] == " ")
     if numbered and not any(map(_NUMBERED_LINE.match, lines)):
-        raise BackendError(
-            "invalid_argument", "lines of text begin with line numbers; leave the numbers out."
-        )
+        raise _misuse("lines of text begin with line numbers; leave the numbers out.")
     if len(new) > 1 and new[0].startswith(_FENCE) and new[-1] == _FENCE and _FENCE not in lines:
-        raise BackendError("invalid_argument", "text stands in a code fence; give the text alone.")
+        raise _misuse("text stands in a code fence; give the text alone.")
 
 
-def _describe_unlike(lines: Sequence[str], span: Span, spans: Sequence[Span]) -> str:
-    """Say what speaks against new lines in place of others: their looks, or that they are there already."""
+def _refuse_unlike(lines: Sequence[str], span: Span, spans: Sequence[Span]) -> None:
+    """Refuse new lines in place of others by their looks, or because they are there already."""
     there, given = lines[span.start : span.end], span.new
     if not there or not given:
-        return ""
+        return
     behind = zip(given[len(there) :], lines[span.end :], strict=False)
     repeated = [at for at, (one, other) in enumerate(behind, span.end) if one == other and _WORD.search(one)]
     if repeated:
-        last = max(repeated)
-        return (
+        raise _misuse(
             "text repeats what stands behind the lines it replaces. Name the last line in 'to', or leave it "
-            f"out of text:\n{_excerpt(lines, span.start, last)}"
+            f"out of text:\n{_excerpt(lines, span.start, max(repeated))}"
         )
     # A block may be put around lines in one edit, and the lines indented in another.
     is_alone = all(each is span or each.end < span.start or each.start > span.end for each in spans)
@@ -168,10 +159,11 @@ def _describe_unlike(lines: Sequence[str], span: Span, spans: Sequence[Span]) ->
         habits = "line ends escaped twice, as \\ and n"
     else:
         habits = describe_habits(there, given, indented=is_alone)
-    return habits and (
-        f"text has {habits}. Write it as the lines are written, or, if that is meant, delete the lines and "
-        f"insert text:\n{_excerpt(lines, span.start, span.end - 1)}"
-    )
+    if habits:
+        raise _misuse(
+            f"text has {habits}. Write it as the lines are written, or, if it is meant, delete the lines and "
+            f"insert text:\n{_excerpt(lines, span.start, span.end - 1)}"
+        )
 
 
 def _locate(lines: Sequence[str], anchor: str, stale: bool) -> int:
@@ -179,12 +171,12 @@ def _locate(lines: Sequence[str], anchor: str, stale: bool) -> int:
     found = _ANCHOR.fullmatch(anchor)
     if found is None:
         alike = _find_hash(lines, anchor.strip().strip(":"))
-        raise BackendError("invalid_argument", f"{anchor!r} is not an anchor. {_point_to(lines, alike, 0)}")
+        raise _misuse(f"{anchor!r} is not an anchor. {_point_to(lines, alike, 0)}")
     at, tag = int(found[1]) - 1, found[2]
     if tag is None:
         known = [at] if 0 <= at < len(lines) else []
         text = f"{anchor!r} has a number and no hash. {_point_to(lines, known, at)}"
-        raise BackendError("invalid_argument", text)
+        raise _misuse(text)
     alike = _find_hash(lines, tag)
     if at in alike and not (stale and len(alike) > 1):
         return at
@@ -213,10 +205,14 @@ def _excerpt(lines: Sequence[str], first: int, last: int) -> str:
     return "\n".join([*rows, "..."] if len(shown) > _MAX_SHOWN else rows)
 
 
-def _describe_overlap(lines: Sequence[str], spans: Sequence[Span], first: int, second: int) -> str:
-    both = [span for span in spans if span.by in (first, second)]
-    shown = _excerpt(lines, min(each.start for each in both), max(each.end for each in both) - 1)
-    return f"Edits {first} and {second} are about the same lines; make one of them:\n{shown}"
+def _refuse_nothing_and_overlaps(lines: Sequence[str], spans: Sequence[Span]) -> None:
+    if not spans:
+        raise _misuse("edits is empty: name what to change.")
+    for numbers in find_overlaps(spans):
+        both = [span for span in spans if span.by in numbers]
+        shown = _excerpt(lines, min(each.start for each in both), max(each.end for each in both) - 1)
+        text = "Edits {} and {} are about the same lines; make one of them:".format(*numbers)
+        raise _misuse(f"{text}\n{shown}")
 
 
 def _show_changed(lines: Sequence[str], spans: Sequence[Span]) -> str:

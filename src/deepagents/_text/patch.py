@@ -13,7 +13,7 @@ from deepagents._text.lines import split_lines
 from deepagents._text.mend import mend
 from deepagents._text.nearest import describe_miss
 from deepagents._text.show import cut_line, number_lines
-from deepagents._text.spans import Span, find_overlaps, put_spans
+from deepagents._text.spans import Problems, Span, find_overlaps, put_spans
 from deepagents.errors import BackendError
 
 PatchAction: TypeAlias = Literal["add", "update", "delete"]
@@ -29,7 +29,6 @@ _NO_NEWLINE: Final = "\\ No newline"
 _CLOSERS: Final = (")", "]", "}")
 _SHOWN: Final = 120
 _MOST_PLACES: Final = 8
-_MOST_PROBLEMS: Final = 5
 _FORM: Final = (
     "A patch looks like this:\n*** Begin Patch\n*** Update File: /a.py\n@@ def f():\n a line that stays\n"
     "-a line that goes\n+a line that comes\n*** Add File: /b.py\n+its text\n*** Delete File: /c.py\n"
@@ -108,33 +107,23 @@ def apply_hunks(content: str, hunks: Sequence[Hunk]) -> tuple[str, list[str]]:
         BackendError: `no_match` or `ambiguous_match`, with what stands there or where it fits.
     """
     lines = split_lines(content)
-    problems: list[BackendError] = []
+    problems = Problems()
     spans: list[Span] = []
     differences: list[str] = []
     after = 0
     for number, hunk in enumerate(hunks, 1):
-        try:
-            at = _place(content, lines, hunk, after)
-        except BackendError as problem:
-            if problem.code == "no_match" and (mended := _mend(content, lines, hunk)):
-                at, hunk, how = mended
-                differences.append(how)
-                spans += hunk.spans(at, number)
-                continue
-            which = f"Hunk {number}: " if len(hunks) > 1 else ""
-            problems.append(BackendError(problem.code, f"{which}{problem.text}"))
-            continue
-        after = at + len(hunk.old)
-        spans += hunk.spans(at, number)
+        with problems.noting(f"Hunk {number}" * (len(hunks) > 1)):
+            at, fitting, how = _fit(content, lines, hunk, after)
+            after = at + len(fitting.old)
+            spans += fitting.spans(at, number)
+            differences += [how] if how else []
+    problems.report()
+    if not spans:
+        raise BackendError("invalid_argument", "No line begins with '-' or '+': nothing changes.")
     spans.sort(key=lambda span: (span.start, span.end))
-    if not problems and not spans:
-        problems.append(BackendError("invalid_argument", "No line begins with '-' or '+': nothing changes."))
-    if not problems and (both := next(find_overlaps(spans), None)):
-        text = f"Hunks {both[0]} and {both[1]} change the same lines; make one of them."
-        problems.append(BackendError("invalid_argument", text))
-    if problems:
-        texts = [each.text for each in problems[:_MOST_PROBLEMS]]
-        raise BackendError(problems[0].code, "\n".join(texts))
+    for one, other in find_overlaps(spans):
+        text = f"Hunks {one} and {other} change the same lines; make one of them."
+        raise BackendError("invalid_argument", text)
     return put_spans(content, spans), differences
 
 
@@ -224,6 +213,17 @@ def _cut(line: str) -> str:
     return repr(cut_line(line, _SHOWN))
 
 
+def _fit(content: str, lines: Sequence[str], hunk: Hunk, after: int) -> tuple[int, Hunk, str]:
+    """Return where a hunk begins, the hunk as it fits there, and what was different in looks alone."""
+    try:
+        return _place(content, lines, hunk, after), hunk, ""
+    except BackendError as problem:
+        mended = _mend(content, lines, hunk) if problem.code == "no_match" else None
+        if mended is None:
+            raise
+        return mended
+
+
 def _place(content: str, lines: Sequence[str], hunk: Hunk, after: int) -> int:
     """Return the one line at which a hunk begins; of several, the one behind the hunk before it."""
     old = hunk.old
@@ -252,6 +252,9 @@ def _mend(content: str, lines: Sequence[str], hunk: Hunk) -> tuple[int, Hunk, st
     """Return where a hunk fits whole lines apart from looks, what it should be, and what is different."""
     old, new = ("".join(f"{line[1:]}\n" for line in hunk.lines if line[0] != kind) for kind in "+-")
     mended = mend(content, old, new)
+    if mended is None and old[-2:] != "\n\n" and new[-2:] not in ("\n", "\n\n"):
+        # Where line ends were escaped, they all were.
+        mended = mend(content, old.removesuffix("\n"), new.removesuffix("\n"))
     if mended is None:
         return None
     text, there = f"\n{to_lf(content)}", f"\n{mended.old.removesuffix(chr(10))}"

@@ -1,13 +1,41 @@
-"""Put new lines into a text, in several places at once."""
+"""Put new lines into a text, in several places at once, or tell all that is wrong with them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Final
 
 from deepagents._text.endings import line_ending
 from deepagents._text.lines import split_keeping_ends
+from deepagents.errors import BackendError, CodedError, ToolFailure
+
+_MOST_PROBLEMS: Final = 5
+
+
+class Problems:
+    """Collect what is wrong with the changes of one call, as a model should read all of it at once."""
+
+    def __init__(self, ending: str = "") -> None:
+        self._found: list[CodedError] = []
+        self._ending = ending
+
+    @contextmanager
+    def noting(self, whose: str = "") -> Generator[None]:
+        """Note the failure of a block and go on behind it; `whose` it is stands before it."""
+        try:
+            yield
+        except (BackendError, ToolFailure) as problem:
+            label = f"{whose}: " if whose and whose not in problem.text else ""
+            self._found.append(BackendError(problem.code, f"{label}{problem.text}"))
+
+    def report(self) -> None:
+        """Raise what was noted as one `BackendError`, with the first code; return if there is nothing."""
+        if self._found:
+            texts = [each.text for each in self._found[:_MOST_PROBLEMS]]
+            raise BackendError(self._found[0].code, "\n".join([*texts, self._ending]).rstrip())
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field
 from deepagents._async import as_io_call, finish_first
 from deepagents._paths import normalise
 from deepagents._text.patch import FilePatch, apply_hunks, parse_patch
+from deepagents._text.spans import Problems
 from deepagents.errors import BackendError, ToolFailure
 from deepagents.tools._tool import Part, ToolContext, ToolOutput, ToolSpec
 from deepagents.tools._whole import read_whole
@@ -44,18 +45,15 @@ class _Step:
 async def _apply_patch(context: ToolContext, patch: str) -> ToolOutput:
     files = parse_patch(patch)
     steps: list[_Step] = []
-    problems: list[ToolFailure] = []
+    problems = Problems(_UNDONE)
     for each in files:
-        try:
+        with problems.noting(each.path * (len(files) > 1)):
             steps += await _find_steps(context, each)
-        except (BackendError, ToolFailure) as problem:
-            which = "" if len(files) == 1 or each.path in problem.text else f"{each.path}: "
-            problems.append(ToolFailure(problem.code, f"{which}{problem.text}"))
     paths = [each.path for each in steps]
-    if twice := next((path for path in paths if paths.count(path) > 1), None):
-        problems.append(ToolFailure("invalid_argument", f"'{twice}' is in the patch twice."))
-    if problems:
-        raise ToolFailure(problems[0].code, "\n".join([*(each.text for each in problems), _UNDONE]))
+    with problems.noting():
+        if twice := next((path for path in paths if paths.count(path) > 1), None):
+            raise ToolFailure("invalid_argument", f"'{twice}' is in the patch twice.")
+    problems.report()
     # A cancellation waits until all is made or taken back.
     versions = await finish_first(as_io_call(partial(_make, context, steps)))
     for path, version in versions:
