@@ -758,6 +758,35 @@ def test_a_program_writes_no_list_of_to_dos_beside_a_call_that_does(call_mode: C
     assert "call it once a turn" in answers["run_code"].text
 
 
+def test_of_two_programs_of_a_turn_one_replaces_a_list(call_mode: CallMode) -> None:
+    texts = {each: [{"content": each, "status": "pending"}] for each in ("one", "other")}
+    both = calls(*(("run_code", {"code": f"await write_todos(todos={each})"}) for each in texts.values()))
+    later = call("run_code", code=f"await write_todos(todos={[*texts['one'], *texts['other']]})")
+    with ScriptedModel(both, later, "Done.") as model:
+        agent = create_deep_agent(model, middleware=[CodeModeMiddleware()])
+        result = call_mode.invoke(agent, ASK)
+
+    first, second, third = [each for each in result["messages"] if each.type == "tool"]
+    refused, done = sorted((first, second), key=lambda each: each.status)
+    assert (refused.status, done.status, third.status) == ("error", "success", "success")
+    assert "another program of this turn has changed 'todos'" in refused.text
+    assert [each["content"] for each in result["todos"]] == ["one", "other"]
+
+
+def test_a_tool_is_called_by_a_name_that_can_be_written(call_mode: CallMode) -> None:
+    def named(name: str) -> Any:
+        return StructuredTool.from_function(lambda: f"I am {name}", name=name, description="Say who you are.")
+
+    code = "print(await who_am_i(), tool_help('who_am_i'), tool_help('a_b'), sep='\\n')\nawait a_b()"
+    tools = [named(each) for each in ("who-am-i", "a-b", "a_b", "x-y", "x.y")]
+    answer = run(code, tools=tools, mode=call_mode)
+    assert answer.text.split("\n")[:2] == ["I am who-am-i", "who-am-i: Say who you are."]
+    assert "a_b: Say who you are." in answer.text
+    assert answer.text.endswith("I am a_b")
+
+    assert "no function or tool 'x_y'" in run("await x_y()", tools=tools, mode=call_mode).text
+
+
 class Faulty(AgentMiddleware[Any, Any, Any]):
     """Have a bug where one tool is called."""
 

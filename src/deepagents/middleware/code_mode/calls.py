@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import re
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -71,12 +73,14 @@ class ProgramCalls:
         handler: runs a call with all that stands around the agent's tools.
         allowed: names and patterns of the tools that may be called; `None` for all.
         most: how many calls there may be.
+        claimed: which program of this turn has changed a state key that takes one value a turn.
     """
 
     request: ToolCallRequest
     handler: Callable[[ToolCallRequest], ToolResult]
     allowed: Collection[str] | None
     most: int
+    claimed: dict[str, str]
     made: list[Made] = field(default_factory=list[Made])
     update: dict[str, Any] = field(default_factory=dict[str, Any])
     broken: Exception | None = None
@@ -88,10 +92,16 @@ class ProgramCalls:
         self._runtime = untyped.runtime
         self._state: dict[str, Any] = dict(untyped.state)
         self._tools = find_tools(self._runtime)
+        written = Counter(map(_as_written, self._tools))
+        self._names = {_as_written(name): name for name in self._tools if written[_as_written(name)] == 1}
 
     def may_exist(self, name: str) -> bool:
         """Return whether a name can be that of a tool; those of servers are known after the first request."""
-        return name in self._tools or name.startswith("mcp__")
+        return self._resolve(name) in self._tools or name.startswith("mcp__")
+
+    def _resolve(self, name: str) -> str:
+        """Return the name of the tool that a program calls so."""
+        return name if name in self._tools else self._names.get(name, name)
 
     def describe(self, given: Sequence[object]) -> str:
         """Describe a tool to a program that has given its name.
@@ -101,6 +111,7 @@ class ProgramCalls:
         """
         match given:
             case [str(name)]:
+                name = self._resolve(name)
                 tool = self._tools.get(name) if self._is_allowed(name) else None
             case _:
                 raise CallFailed("tool_help takes the name of a tool: tool_help('NAME')")
@@ -116,6 +127,7 @@ class ProgramCalls:
         Raises:
             CallFailed: with the words of the tool.
         """
+        name = self._resolve(name)
         self._check(name, positional)
         arguments = await in_thread(partial(_as_json, name, given))
         if len(self.made) >= self.most:
@@ -214,20 +226,35 @@ class ProgramCalls:
                 if key == "messages":
                     messages += value if isinstance(value, list) else [value]
                 else:
-                    self._write(key, value)
+                    self._write(name, key, value)
         return messages
 
-    def _write(self, key: str, value: Any) -> None:
-        """Keep a change of the state, and show it to the calls that follow."""
+    def _write(self, name: str, key: str, value: Any) -> None:
+        """Keep a change of the state, and show it to the calls that follow.
+
+        Raises:
+            CallFailed: where another program of this turn has changed what takes one value a turn.
+        """
         channel = running_channel(key)
         if channel is None:
             return
         if isinstance(channel, LastValue) or getattr(channel, "guard", False):
+            own = str(self.request.tool_call["id"])
+            if self.claimed.setdefault(key, own) != own:
+                raise CallFailed(
+                    f"another program of this turn has changed {key!r}, which takes one value a turn: what "
+                    f"{name} changed in it is not kept; call it from one program alone"
+                )
             # It takes one value in a step, so the last one is written when the program ends.
             self.update[key] = self._state[key] = value_after_write(channel, self._state.get(key), value)
         else:
             write_channel(key, value)
             self._state[key] = read_channel(key)
+
+
+def _as_written(name: str) -> str:
+    """Return the name of a tool as a program can write it."""
+    return re.sub(r"\W", "_", name)
 
 
 def _as_json(name: str, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from math import inf
-from typing import Any, Final
+from threading import Lock
+from typing import Any, Final, cast
 
 from langchain.agents.middleware.types import ToolCallRequest
+from langchain_core.messages import AIMessage
 from langchain_core.tools import BaseTool
 from pydantic import BaseModel, Field
 
@@ -26,14 +28,16 @@ RUN_CODE: Final = "run_code"
 _DESCRIPTION: Final = (
     "Run a Python program that calls your tools: for many calls, or where little of what they return "
     "matters. You read what it prints and the value of its last expression, nothing else. Each tool is an "
-    "async function of its name, called by keyword: `text = await NAME(argument=...)`. `asyncio.gather` "
-    "makes calls together. What a tool returns is text, or a value where it has structured content; a call "
-    "that fails raises RuntimeError. `tool_help('NAME')` describes a tool. json, re, math, datetime and "
-    "asyncio can be imported; there are no files and no network."
+    "async function of its name, `_` for `-`, called by keyword: `text = await NAME(argument=...)`. "
+    "`asyncio.gather` makes calls together. What a tool returns is text, or a value where it has structured "
+    "content; a call that fails raises RuntimeError. `tool_help('NAME')` describes a tool. json, re, math, "
+    "datetime and asyncio can be imported; there are no files and no network."
 )
 # State keys that tell whether a person may be asked, and whether that is by this library's middleware.
 _MAY_ASK: Final = "hitl_edited_tool_calls"
 _ASKS_OURS: Final = "held_calls"
+_MOST_TURNS: Final = 100
+"""How many answers of models are known whose programs may still run."""
 # The state key of LangChain's limit on calls, which looks only at what the model calls.
 _COUNTS: Final = "run_tool_call_count"
 
@@ -83,6 +87,8 @@ class CodeModeMiddleware(BaseMiddleware):
         given = () if tools is None else tools
         named = {each for each in given if isinstance(each, str)} | names_of_tools(given)
         self._allowed = None if tools is None else named
+        self._claimed: dict[str, dict[str, str]] = {}
+        self._lock = Lock()
         self._seconds, self._memory, self._calls = seconds, int(memory), int(calls)
         self._spec = ToolSpec(RUN_CODE, _DESCRIPTION, RunCodeSchema, _refuse, summary_arguments=("code",))
         self.tools = [make_tool(self._spec, lambda runtime: runtime)]
@@ -93,7 +99,7 @@ class CodeModeMiddleware(BaseMiddleware):
         if request.tool is not self.tools[0]:
             return await inner(handler, request)
         self._require_known_rules()
-        calls = ProgramCalls(request, handler, self._allowed, self._calls)
+        calls = ProgramCalls(request, handler, self._allowed, self._calls, self._find_claimed(request))
 
         async def run_program(runtime: Runtime, code: str) -> ToolOutput:
             if not can_ask():
@@ -113,6 +119,16 @@ class CodeModeMiddleware(BaseMiddleware):
             # Here and not there, where it would count as raised by `run_code`.
             raise calls.broken
         return result
+
+    def _find_claimed(self, request: ToolCallRequest) -> dict[str, str]:
+        """Return what the programs of one answer of the model share."""
+        messages: Sequence[Any] = cast("Mapping[str, Any]", request.state).get("messages") or ()
+        turn = next((str(each.id) for each in reversed(messages) if isinstance(each, AIMessage)), "")
+        with self._lock:
+            claimed = self._claimed.setdefault(turn, {})
+            if len(self._claimed) > _MOST_TURNS:
+                del self._claimed[next(iter(self._claimed))]
+        return claimed
 
     def _require_known_rules(self) -> None:
         """Refuse to run with what looks at calls of the model alone.
