@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -113,6 +114,20 @@ async def test_a_form_is_declined_or_answered_by_nobody(fields: Any, said: str, 
 
 async def test_a_form_without_fields_asks_for_an_agreement() -> None:
     assert (await answers("Agree", **form()))[0] == {"action": "accept", "content": {}}
+
+
+@pytest.mark.parametrize("way", ["$schema", "$ref", "$id"])
+async def test_a_schema_of_a_server_fetches_nothing(way: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setblocking(False)
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}/schema"
+        fields = form(a={"type": "string", way: address, **({"$ref": "x"} if way == "$id" else {})})
+
+        found, _ = await answers("Answer", "x", **fields)
+
+        assert found["content"] == {"a": "x"}
+        with pytest.raises(BlockingIOError):
+            listener.accept()
 
 
 @pytest.mark.parametrize(

@@ -92,9 +92,9 @@ def _validator(schema: dict[str, Any]) -> Any:
     import jsonschema_rs
 
     jsonschema_rs.meta.validate(schema)
-    return jsonschema_rs.validator_for(schema, retriever=_refuse)
+    return jsonschema_rs.validator_for(schema, retriever=refuse)
 
 
-def _refuse(uri: str) -> Any:
-    # A schema gives no reason to reach a host.
+def refuse(uri: str) -> Any:
+    """Refuse to fetch a part of a schema, which gives no reason to reach a host."""
     raise ValueError(f"{uri} is not fetched; put it below $defs")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, cast
 
 from deepagents_cli.protocol import Choice
+from deepagents_cli.session.schema import refuse
 
 ELICITATION: Final = "mcp_elicitation"
 """The kind of question of a server."""
@@ -143,7 +144,9 @@ def _find_problem(value: Any, schema: Mapping[str, Any]) -> str | None:
     import jsonschema_rs
 
     try:
-        error = next(iter(jsonschema_rs.validator_for(dict(schema)).iter_errors(value)), None)
+        error = next(
+            iter(jsonschema_rs.validator_for(dict(schema), retriever=refuse).iter_errors(value)), None
+        )
     # A schema that is none bounds nothing; the server looks at the answer too.
     except (ValueError, jsonschema_rs.ValidationError):
         return None
