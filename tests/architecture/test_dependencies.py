@@ -31,8 +31,10 @@ RUN_NOT_IMPORTED = {
 COME_ALONG = {
     "anyio": "mcp",
     "httpx2": "mcp",
+    "jsonschema": "mcp",
     "langgraph-checkpoint": "langgraph",
     "pydantic-core": "pydantic",
+    "referencing": "mcp",
 }
 
 

@@ -68,7 +68,9 @@ def show_pid(request: Any, _: Any) -> None:
     text(request, str(os.getpid()))
 
 
-def die(*_: Any) -> None:
+def die(_: Any, params: Any) -> None:
+    if mark := params["arguments"].get("mark"):
+        Path(mark).touch()
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -116,8 +118,29 @@ def show_environment(request: Any, _: Any) -> None:
     text(request, json.dumps({"env": dict(os.environ), "cwd": str(Path.cwd())}))
 
 
-def break_promise(request: Any, _: Any) -> None:
-    text(request, "done", structuredContent={"count": "many"})
+def break_promise(request: Any, params: Any) -> None:
+    given = params["arguments"] or {"count": "many"}
+    text(request, "done", structuredContent=given)
+
+
+def answer_numbers(request: Any, _: Any) -> None:
+    found = {"sum": 2**70, "parts": [-(2**70), 2**64 - 1, True, 1.5]}
+    text(request, "done", structuredContent=found)
+
+
+def answer_nested(request: Any, _: Any) -> None:
+    found: Any = {"x": 1}
+    for _ in range(40):
+        found = {"x": found}
+    text(request, "done", structuredContent=found)
+
+
+def ask_flood(request: Any, params: Any) -> None:
+    """Ask a thousand questions at one time."""
+    for number in range(1000):
+        send(id=f"q{number}", method="elicitation/create", params=question(number + 1))
+    answers = [json.loads(sys.stdin.readline())["result"]["action"] for _ in range(1000)]
+    text(request, json.dumps({each: answers.count(each) for each in sorted(set(answers))}))
 
 
 CALLED: list[str] = []
@@ -173,6 +196,9 @@ CALLS: dict[str, Callable[[Any, Any], None]] = {
     "sample": want_sample,
     "silent": lambda *_: None,
     "promise": break_promise,
+    "numbers": answer_numbers,
+    "nested": answer_nested,
+    "flood": ask_flood,
     "echo": echo,
     "hang": hang,
     "exit": die,
@@ -226,13 +252,22 @@ class Server:
             result = {"protocolVersion": version, "capabilities": capabilities, "serverInfo": about}
             send(id=request, result=result)
         elif method == "tools/list":
-            self.lists += 1
-            more = MODERN if self.plan.get("modern") else {}
-            send(id=request, result={"tools": self.tools, **self.plan.get("page", {}), **more})
+            self.list(request)
         elif method == "notifications/cancelled":
             self.cancelled.append(params["requestId"])
         elif method == "tools/call":
             self.call(request, params)
+
+    def list(self, request: Any) -> None:
+        self.lists += 1
+        if "restarted" in self.plan and Path(self.plan["restarted"]).exists():
+            self.tools = self.plan["later"]
+        more = MODERN if self.plan.get("modern") else {}
+        line = {"jsonrpc": "2.0", "id": request}
+        line["result"] = {"tools": self.tools, **self.plan.get("page", {}), **more}
+        # Escapes of a name that filters might look for.
+        hidden = self.plan.get("hidden", False)
+        write(json.dumps(line).replace('"tools"', r'"\u0074ools"') if hidden else json.dumps(line))
 
     def call(self, request: Any, params: Any) -> None:
         if params["name"] == "change":

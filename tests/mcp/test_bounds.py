@@ -145,6 +145,38 @@ def test_a_thousand_tools_at_most_are_offered() -> None:
         assert len(servers.status()["one"].skipped) == 200
 
 
+ITSELF: Any = {"type": "object", "properties": {"x": {"$ref": "#/$defs/a"}}, "required": ["x"]}
+ENDLESS: dict[str, Any] = {"type": "object", "$ref": "#/$defs/a", "$defs": {"a": {"anyOf": [ITSELF, ITSELF]}}}
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_no_output_schema_keeps_the_program_busy(call_mode: Any, hidden: bool) -> None:
+    """Two ways at each of forty levels: to try all of them takes years, in which no server answers."""
+    grow = {**tool("grow"), "outputSchema": ENDLESS}
+    with MCPServers({"one": crooked(grow, call="nested", hidden=hidden)}, call_timeout=20) as servers:
+        assert call_mode.invoke(call_mode.call(servers, "tools")[0], {}) == "done"
+
+
+def test_a_result_that_is_large_for_its_schema_is_not_checked(call_mode: Any) -> None:
+    output = {
+        "type": "object",
+        "properties": {"all": {"items": {"anyOf": [{"const": n} for n in range(500)]}}},
+    }
+    count = {**tool("count"), "outputSchema": output}
+    with MCPServers({"one": crooked(count, call="promise")}, call_timeout=20) as servers:
+        [tool_of_it] = call_mode.call(servers, "tools")
+        assert call_mode.invoke(tool_of_it, {"all": [1000] * 100_000}) == "done"
+        with pytest.raises(ToolFailure, match=r"all/0: 1000 is not valid"):
+            call_mode.invoke(tool_of_it, {"all": [1000]})
+
+
+def test_unfit_tools_without_end_are_named_up_to_a_thousand() -> None:
+    unfit = {"name": "bad", "inputSchema": {"type": "array"}, "repeat": 3000}
+    with MCPServers({"one": crooked("good", unfit, page={"nextCursor": "on"})}) as servers:
+        assert [each.name for each in servers.tools()] == ["mcp__one__good"]
+        assert len(servers.status()["one"].skipped) == 1000
+
+
 def test_a_list_without_end_ends() -> None:
     with MCPServers({"one": crooked("same", page={"nextCursor": "on"})}) as servers:
         assert [each.name for each in servers.tools()] == ["mcp__one__same"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -57,6 +58,30 @@ def test_a_pinned_server_offers_what_it_first_did(call_mode: Any) -> None:
     _, changed, new = results(state)
     assert offered(model, 1) == ["mcp__one__change"]
     assert {each.additional_kwargs["error_code"] for each in (changed, new)} == {"not_supported"}
+
+
+def test_a_pin_holds_where_a_server_was_started_again(call_mode: Any, tmp_path: Path) -> None:
+    mark = tmp_path / "ended"
+    entry = crooked("recall", "end", later=LATER, restarted=str(mark), call="exit")
+
+    with MCPServers({"one": {**entry, "pin": True}}) as servers:
+        recall, end = call_mode.call(servers, "tools")
+        with pytest.raises(ToolFailure, match="ended during this call"):
+            call_mode.invoke(end, {"mark": str(mark)})
+
+        with pytest.raises(ToolFailure, match="held back by its pin"):
+            call_mode.invoke(recall, {})
+
+
+def test_a_pin_holds_before_the_next_request(call_mode: Any) -> None:
+    entry = {**crooked("change", "recall", later=LATER), "pin": True}
+
+    with MCPServers({"one": entry}) as servers:
+        change, recall = call_mode.call(servers, "tools")
+        call_mode.invoke(change, {})
+
+        with pytest.raises(ToolFailure, match="held back by its pin"):
+            call_mode.invoke(recall, {})
 
 
 def test_the_list_is_the_same_object_while_nothing_changes(call_mode: Any) -> None:

@@ -144,7 +144,17 @@ def test_a_broken_promise_about_output_is_a_failure(call_mode: Any) -> None:
         failed = failure(call_mode, servers, "mcp__one__count")
 
     assert failed.code == "remote_failed"
-    assert "Invalid structured content" in failed.text
+    assert "count: 'many' is not of type 'integer'" in failed.text
+
+
+def test_a_name_of_a_tool_writes_nothing_between_the_lines(call_mode: Any) -> None:
+    entry = {**crooked("red\x1b[31m\u202e", call="silent"), "timeout": 100}
+    with MCPServers({"one": entry}) as servers:
+        [red] = call_mode.call(servers, "tools")
+        with pytest.raises(ToolFailure) as raised:
+            call_mode.invoke(red, {})
+
+    assert "'red\\x1b[31m\\u202e' did not answer" in raised.value.text
 
 
 def test_what_a_tool_says_reaches_the_model_whole(call_mode: Any) -> None:

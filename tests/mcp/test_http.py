@@ -140,6 +140,32 @@ def test_a_message_that_is_too_large_is_an_error_and_the_server_goes_on(call_mod
         assert call_mode.invoke(get, {"size": 10}) == "x" * 10
 
 
+def test_a_kind_that_only_begins_like_json_is_bounded_too(call_mode: Any) -> None:
+    def odd(handler: Any, message: Any) -> None:
+        size = int(message["params"]["arguments"]["size"])
+        result = {"content": [{"type": "text", "text": "x" * size}]}
+        body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
+        handler.reply(200, body, "application/jsonish")
+
+    with listening(after_greeting(odd)) as server, MCPServers({"one": {"url": server.url}}) as servers:
+        [get] = call_mode.call(servers, "tools")
+        with pytest.raises(ToolFailure) as raised:
+            call_mode.invoke(get, {"size": 17 * MB})
+
+    assert raised.value.code == "too_large"
+
+
+def test_what_is_read_to_sign_in_and_redirects_are_bounded(call_mode: Any) -> None:
+    def lead(handler: Any, message: Any) -> None:
+        handler.reply(307, b"x" * 3 * MB, "text/plain", location="/mcp")
+
+    with listening(lead) as server:
+        servers = MCPServers({"one": {"url": server.url}})
+        call_mode.call(servers, "start")
+        assert "more than 1048576 bytes" in (servers.status()["one"].error or "")
+        call_mode.call(servers, "close")
+
+
 def test_a_compressed_answer_is_not_opened() -> None:
     with listening(after_greeting(squeezed)) as server:
         [get] = MCPServers({"one": {"url": server.url}}).tools()

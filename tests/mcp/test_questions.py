@@ -91,6 +91,19 @@ def test_servers_of_the_newest_revision_ask_all_at_once(call_mode: Any) -> None:
     assert found["state"] == "opaque"
 
 
+def test_a_flood_of_questions_reaches_nobody_whole(call_mode: Any) -> None:
+    agent = asking_agent({"one": crooked("ask", call="flood")})
+    asked = question(call_mode.invoke(agent, {"messages": "Go."}, THREAD))
+    keys = [each["key"] for each in asked["requests"]]
+    while True:
+        state = answer(call_mode, agent, **dict.fromkeys(keys, {"action": "decline"}))
+        if not state.get("__interrupt__"):
+            break
+        keys = [each["key"] for each in question(state)["requests"]]
+
+    assert said(state) == {"cancel": 900, "decline": 100}
+
+
 def test_after_a_restart_the_call_is_made_again(call_mode: Any) -> None:
     saver = InMemorySaver()
     with MCPServers({"one": crooked("ask", call="ask")}) as servers:

@@ -8,10 +8,13 @@ from typing import Any
 
 import mcp_types as types
 import pytest
+from langgraph.checkpoint.memory import InMemorySaver
 from mcp.server.mcpserver import MCPServer
 
+from deepagents import create_deep_agent
 from deepagents.events import ToolProgress
 from deepagents.mcp import MCPServers
+from deepagents.testing import ScriptedModel, call
 from tests.mcp.servers import agent_that_calls, crooked, results
 
 DATA = base64.b64encode(b"data").decode()
@@ -72,6 +75,17 @@ def test_structured_content_is_for_programs_and_shown_if_there_is_nothing_else()
 
     assert [each.content for each in shown] == ["one", '{"rows": 1}']
     assert [each.artifact["structured_content"] for each in shown] == [{"rows": 1}] * 2
+
+
+def test_numbers_that_no_checkpoint_takes_are_texts_for_programs(call_mode: Any) -> None:
+    model = ScriptedModel(call("mcp__one__sum"), "Done.")
+    mcp = {"one": crooked("sum", call="numbers")}
+    agent = create_deep_agent(model, mcp=mcp, checkpointer=InMemorySaver())
+
+    [result] = results(call_mode.invoke(agent, {"messages": "Go."}, {"configurable": {"thread_id": "1"}}))
+
+    wanted = {"sum": str(2**70), "parts": [str(-(2**70)), 2**64 - 1, True, 1.5]}
+    assert result.artifact["structured_content"] == wanted
 
 
 def test_a_large_text_moves_to_a_file(call_mode: Any) -> None:

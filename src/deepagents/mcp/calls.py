@@ -22,6 +22,8 @@ from deepagents.mcp.tools import CallResult
 
 MOST_OF_ERROR: Final = 10_000
 _MOST_OF_QUESTION: Final = 4_000
+_MOST_QUESTIONS: Final = 100
+"""How many questions a call may ask; the others are cancelled."""
 _TIMES: Final = 10
 """How many times its limit a call may take that reports progress."""
 _PAUSE: Final = 0.1
@@ -41,7 +43,8 @@ class Batch:
 
     def question(self, server: str, tool: str) -> dict[str, Any]:
         """Return the questions as a person is asked them, in the form of LangChain's own interrupt."""
-        return {"type": "mcp_elicitation", "server": server, "tool_name": tool, "requests": self.requests}
+        name = escape_controls(tool)
+        return {"type": "mcp_elicitation", "server": server, "tool_name": name, "requests": self.requests}
 
     def answer(self, given: Any) -> None:
         """Answer all questions, once; what is not an answer of the right form cancels."""
@@ -73,7 +76,7 @@ class Call:
         self._task: asyncio.Task[Any] | None = None
         self._scope = anyio.CancelScope()
         self._started = self._reported = self._paused_at = 0.0
-        self._questions = 0
+        self._questions = self._asked = 0
 
     def start(self, work: Callable[[Call], Any]) -> None:
         """Begin the work of this call, as a task of its own: it goes on while no one waits for it."""
@@ -89,7 +92,7 @@ class Call:
         if self._task is not None and self._task.cancelling():
             raise asyncio.CancelledError
         spent = f"{self._seconds:g} seconds"
-        raise ToolFailure("timeout", f"{self._entry.name}: {self._tool} did not answer within {spent}")
+        raise ToolFailure("timeout", f"{self._entry.name}: {self._tool!r} did not answer within {spent}")
 
     async def reach(self, number: int) -> Batch | CallResult:
         """Wait for so many batches of questions, and return that one; or the result of the call.
@@ -115,7 +118,8 @@ class Call:
 
     async def ask(self, key: str, params: Any) -> types.ElicitResult:
         """Ask a person a question of the server, while the time of the call stands still."""
-        request = self._read_question(key, params) if self.asks else None
+        may_ask = self.asks and self._asked < _MOST_QUESTIONS
+        request = self._read_question(key, params) if may_ask else None
         if request is None:
             return types.ElicitResult(action="cancel")
         answer: asyncio.Future[types.ElicitResult] = asyncio.get_running_loop().create_future()
@@ -125,6 +129,7 @@ class Call:
             self._batches.append(batch)
         batch.requests.append(request)
         batch.answers[key] = answer
+        self._asked += 1
         self._pause()
         self._changed.set()
         try:
@@ -143,7 +148,8 @@ class Call:
             offered.measure(plain)
         except offered.Unfit:
             return None
-        return {**base, "mode": "form", "requested_schema": offered.clean_all(plain)}
+        shown = offered.storable(offered.clean_all(plain))
+        return {**base, "mode": "form", "requested_schema": shown}
 
     def _pause(self) -> None:
         self._questions += 1

@@ -25,7 +25,7 @@ from deepagents.mcp import calls, http, stdio, wire
 from deepagents.mcp.calls import Call
 from deepagents.mcp.entries import ServerEntry
 from deepagents.mcp.listing import Listing, read_pages
-from deepagents.mcp.results import read_block, read_resource, read_result
+from deepagents.mcp.results import check_output, read_block, read_resource, read_result
 from deepagents.mcp.status import ServerLimits, State, describe_held, describe_missing
 from deepagents.mcp.tools import CallResult
 
@@ -244,13 +244,21 @@ class Connection:
         Raises:
             ToolFailure: with the code of what went wrong.
         """
-        if tool in self.state.held:
-            raise ToolFailure("not_supported", describe_held(self.entry.name, tool))
         self._running.add(call)
         try:
             client = await self.ready()
+            if self.entry.pin and self.state.is_stale:
+                await self.refresh()
+            # Only now: a server that was started again, or says that its list changed, may have another tool.
+            if tool in self.state.held:
+                raise ToolFailure("not_supported", describe_held(self.entry.name, tool))
             answer = client.call_tool(tool, arguments, progress_callback=call.progress)
-            return read_result(self.entry, tool, await self.guarded(answer))
+            result = await self.guarded(answer)
+            offered = next((each for each in self.state.tools if each.name == tool), None)
+            if offered is not None and offered.output is not None:
+                # In a thread: all servers share this loop.
+                await asyncio.to_thread(check_output, self.entry, offered, result)
+            return read_result(self.entry, tool, result)
         finally:
             self._running.discard(call)
 

@@ -19,6 +19,7 @@ STATUS: Final = "http_status"
 """The key of an error's `data` that holds the status of the answer."""
 _SECONDS: Final = 30.0
 _LONGEST_REFUSAL: Final = 64 * 1024
+_LONGEST_OTHER: Final = 2**20
 _LONGEST_EVENT: Final = 1_000_000
 """Bytes of an event that the SDK takes over SSE, where that cannot be set."""
 
@@ -73,20 +74,22 @@ class _Bounds:
         self.most, self._left_out, self._refused = most, left_out, refused
 
     async def check(self, response: httpx2.Response) -> None:
-        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        # By its beginning, as the SDK looks at it.
+        kind = response.headers.get("content-type", "").lower()
         is_message, request = _read_request(response.request)
-        is_stream = kind == "text/event-stream" and response.status_code < 400
-        if response.has_redirect_location or not (is_message or is_stream):
-            return
+        is_error = response.status_code >= 400
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             raise httpx2.DecodingError("the server compresses its answers, though it was asked not to")
-        if is_stream:
+        if kind.startswith("text/event-stream") and not is_error:
             response.stream = _Events(response.stream, self, request)
-        elif response.status_code >= 400:
+        elif is_message and is_error:
             self._refuse(response, await _read_body(response, _LONGEST_REFUSAL), request)
-        elif kind == "application/json":
+        elif is_message and kind.startswith("application/json") and not response.has_redirect_location:
             body = await _read_body(response, self.most)
             _replace(response, self.mend(body, request) or b"")
+        else:
+            # Redirects, and what is read in order to sign in.
+            response.stream = _Short(response.stream)
 
     def mend(self, body: bytes | None, request: Any, ends: bytes = b"") -> bytes | None:
         """Return a message as the SDK may read it; `None` for one that is too large and answers nothing."""
@@ -104,6 +107,24 @@ class _Bounds:
         _replace(response, cast("bytes", body))
 
 
+class _Short(httpx2.AsyncByteStream):
+    """A body of bounded length."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for chunk in self._inner:
+            size += len(chunk)
+            if size > _LONGEST_OTHER:
+                raise httpx2.DecodingError(f"the server sent more than {_LONGEST_OTHER} bytes")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
 class _Events(httpx2.AsyncByteStream):
     """A stream of events, each line of which is bounded."""
 
@@ -117,10 +138,12 @@ class _Events(httpx2.AsyncByteStream):
                 yield self._mend(line, is_too_long) + b"\n"
 
     def _mend(self, line: bytes, is_too_long: bool) -> bytes:
-        if not line.startswith(b"data:") or not (is_too_long or b'"tools"' in line):
+        if not line.startswith(b"data:"):
             return line if not is_too_long else b":"
         text = line[len(b"data:") :]
         mended = self._bounds.mend(None if is_too_long else text, self._request, text)
+        if mended is text:
+            return line
         return b":" if mended is None else b"data: " + mended
 
     async def aclose(self) -> None:

@@ -34,8 +34,9 @@ class Listing:
         self._unfit: dict[str, str] = {}
 
     def leave_out(self, name: str, reason: str) -> None:
-        """Note a tool that cannot be offered."""
-        self._unfit[describe(self._entry, name, 256)] = reason
+        """Note a tool that cannot be offered; of any number, the first thousand."""
+        if len(self._unfit) < offered.MOST_TOOLS:
+            self._unfit[describe(self._entry, name, 256)] = reason
 
     async def read(self, client: Client) -> None:
         """List the tools, and whether there are resources, of a server that was just opened."""

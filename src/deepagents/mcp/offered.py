@@ -25,6 +25,8 @@ _FILLERS: Final = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2028\u2029\u3164\ufe00-\ufe0f\uffa0]"
 )
 _REF: Final = "$ref"
+_OUTPUT: Final = "deepagents/outputSchema"
+"""Where in `_meta` a mended tool has the schema of its output: the SDK would check by it without a bound."""
 _CHOICES: Final = ("anyOf", "oneOf", "allOf")
 _NOT_AT_TOP: Final = frozenset({*_CHOICES, "enum", "not", "$schema"})
 
@@ -38,6 +40,7 @@ class Offered:
     schema: Mapping[str, Any]
     annotations: Mapping[str, Any] | None = None
     meta: Mapping[str, Any] | None = None
+    output: Mapping[str, Any] | None = None
     definition: str = field(default="", repr=False)
 
 
@@ -64,13 +67,15 @@ def mend(given: Any) -> dict[str, Any]:
     for key in ("title", "description"):
         if isinstance(tool.get(key), str):
             mended[key] = tool[key]
-    output = _as_object(tool.get("outputSchema"))
-    if output is not None and output.get("type") == "object" and _is_measured(output):
-        mended["outputSchema"] = _without_patterns(output)
     if hints := _as_object(tool.get("annotations")):
         mended["annotations"] = {key: hints[key] for key in _HINTS if isinstance(hints.get(key), bool)}
-    meta = _as_object(tool.get("_meta"))
-    if meta is not None and _is_measured(meta):
+    meta = {**(_as_object(tool.get("_meta")) or {})}
+    output = _as_object(meta.pop(_OUTPUT, None) or tool.get("outputSchema"))
+    meta = meta if _is_measured(meta) else {}
+    # In itself it could be checked for ever: two ways at each of a hundred levels.
+    if output is not None and output.get("type") == "object" and _is_measured(output, with_loops=False):
+        meta[_OUTPUT] = output
+    if meta:
         mended["_meta"] = meta
     return mended
 
@@ -88,8 +93,9 @@ def read(mended: Mapping[str, Any]) -> Offered:
     description = clean(mended.get("description") or mended.get("title") or "")[:_LONGEST_DESCRIPTION]
     schema = _without_choices(clean_all(mended["inputSchema"]))
     definition = json.dumps([description, schema], sort_keys=True)
-    annotations, meta = mended.get("annotations"), mended.get("_meta")
-    return Offered(mended["name"], description, schema, annotations, meta, definition)
+    annotations, meta = mended.get("annotations"), {**mended.get("_meta", {})}
+    output = meta.pop(_OUTPUT, None)
+    return Offered(mended["name"], description, schema, annotations, meta or None, output, definition)
 
 
 def _without_choices(schema: dict[str, Any]) -> dict[str, Any]:
@@ -115,22 +121,24 @@ def clean(text: str) -> str:
     return _FILLERS.sub("", "".join(kept))
 
 
-def measure(schema: Mapping[str, Any]) -> None:
-    """Check the size that a schema has once each reference in it is written out, loops once.
+def measure(schema: Mapping[str, Any], *, with_loops: bool = True) -> int:
+    """Return how many values a schema has once each reference in it is written out, loops once.
 
     Raises:
         Unfit: when that is too large, too deep, or refers to what is not there.
     """
-    _Measure(schema).add(schema, (), 0)
+    measuring = _Measure(schema, with_loops=with_loops)
+    measuring.add(schema, (), 0)
+    return measuring.nodes
 
 
 class _Measure:
-    def __init__(self, root: Mapping[str, Any]) -> None:
-        self._root = root
-        self._nodes = self._bytes = 0
+    def __init__(self, root: Mapping[str, Any], *, with_loops: bool = True) -> None:
+        self._root, self._with_loops = root, with_loops
+        self.nodes = self._bytes = 0
 
     def add(self, value: Any, within: tuple[str, ...], level: int) -> None:
-        self._nodes += 1
+        self.nodes += 1
         if level > _DEEPEST:
             raise Unfit(f"its schema has more than {_DEEPEST} levels")
         if isinstance(value, dict):
@@ -151,7 +159,7 @@ class _Measure:
 
     def _count(self, text: str) -> None:
         self._bytes += len(text.encode("utf-8", "replace")) + 4
-        if self._nodes > _MOST_NODES or self._bytes > _MOST_BYTES:
+        if self.nodes > _MOST_NODES or self._bytes > _MOST_BYTES:
             raise Unfit(f"its schema is larger than {_MOST_NODES} values or {_MOST_BYTES // 1024} KiB")
 
     def _follow(self, path: Any, within: tuple[str, ...], level: int) -> None:
@@ -159,6 +167,8 @@ class _Measure:
         if not isinstance(path, str):
             raise Unfit("its schema has a property named '$ref', which cannot be sent")
         if path in within:
+            if not self._with_loops:
+                raise Unfit("its schema contains itself")
             return
         named = _as_object(self._root) if path == "#" or path.startswith("#/") else None
         for part in path.split("/")[1:]:
@@ -168,25 +178,23 @@ class _Measure:
         self.add(named, (*within, path), level + 1)
 
 
-def _is_measured(schema: Mapping[str, Any]) -> bool:
+def _is_measured(schema: Mapping[str, Any], *, with_loops: bool = True) -> bool:
     try:
-        measure(schema)
+        measure(schema, with_loops=with_loops)
     except Unfit:
         return False
     return True
 
 
-def _without_patterns(value: Any) -> Any:
-    """Return a schema that checks no text by a pattern, on which a server could let us compute for ever."""
+def storable(value: Any) -> Any:
+    """Return a value of JSON with whole numbers of more than 64 bits as texts: no checkpoint takes them."""
+    if isinstance(value, int):
+        return value if -(2**63) <= value < 2**64 else str(value)
     if isinstance(value, list):
-        return [_without_patterns(each) for each in cast("list[Any]", value)]
-    if not isinstance(value, dict):
-        return value
-    return {
-        key: _without_patterns(each)
-        for key, each in cast("dict[str, Any]", value).items()
-        if key != "patternProperties" and not (key == "pattern" and isinstance(each, str))
-    }
+        return [storable(each) for each in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        return {key: storable(each) for key, each in cast("dict[str, Any]", value).items()}
+    return value
 
 
 def clean_all(value: Any) -> Any:

@@ -7,15 +7,23 @@ import binascii
 import json
 import re
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
+from jsonschema import Draft202012Validator
 from mcp import types
+from referencing import Registry
 
 from deepagents.errors import ToolFailure
 from deepagents.mcp.calls import MOST_OF_ERROR, describe
 from deepagents.mcp.entries import ServerEntry
+from deepagents.mcp.offered import Offered, measure, storable
 from deepagents.mcp.tools import CallResult
 
+_MOST_CHECKS: Final = 200_000
+"""Values of a result times those of its schema; each such pair takes some 3 microseconds at most."""
+_ENDLESS: Final = frozenset(
+    {"pattern", "patternProperties", "uniqueItems", "$schema", "$id", "$dynamicRef", "$recursiveRef"}
+)
 _MEDIA_TYPE: Final = re.compile(r"[\w.+-]+/[\w.+-]+")
 NOTHING: Final = "The tool returned nothing."
 
@@ -31,9 +39,69 @@ def read_result(entry: ServerEntry, tool: str, result: types.CallToolResult) -> 
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
         text = "\n".join(each["text"] for each in blocks if each["type"] == "text")
         raise ToolFailure(
-            "tool_failed", describe(entry, text, MOST_OF_ERROR) or f"{tool} failed without a reason"
+            "tool_failed", describe(entry, text, MOST_OF_ERROR) or f"{tool!r} failed without a reason"
         )
-    return CallResult(content, {"structured_content": result.structured_content})
+    return CallResult(content, {"structured_content": storable(result.structured_content)})
+
+
+def check_output(entry: ServerEntry, tool: Offered, result: types.CallToolResult) -> None:
+    """Check the structured content of a result against the schema that its tool has promised.
+
+    A result that is large for its schema is not checked: the server could let this compute for hours.
+
+    Raises:
+        ToolFailure: `remote_failed`, where the promise is broken.
+    """
+    given = result.structured_content
+    if tool.output is None or result.is_error:
+        return
+    if given is None:
+        raise ToolFailure("remote_failed", f"{_promised(entry, tool)}, and returned no structured content")
+    if measure(tool.output) * _count(given) > _MOST_CHECKS:
+        return
+    plain = _without_endless(tool.output)
+    try:
+        # An empty registry: nothing is fetched.
+        validator: Any = Draft202012Validator(plain, registry=Registry())
+        found = next(validator.iter_errors(given), None)
+    # A schema that is none promises nothing. What a server writes in it decides what is raised.
+    except Exception:  # noqa: BLE001
+        return
+    if found is not None:
+        where = "/".join(map(str, found.absolute_path))
+        why = describe(entry, f"{where}: {found.message}", MOST_OF_ERROR)
+        raise ToolFailure("remote_failed", f"{_promised(entry, tool)}, and returned another: {why}")
+
+
+def _promised(entry: ServerEntry, tool: Offered) -> str:
+    return f"the MCP server {entry.name!r} promised an output of another form for {tool.name!r}"
+
+
+def _count(value: Any) -> int:
+    """Count the values in a value of JSON, as far as it matters."""
+    left, number = [value], 0
+    while left and number <= _MOST_CHECKS:
+        each = left.pop()
+        number += 1
+        if isinstance(each, dict):
+            left += cast("dict[str, Any]", each).values()
+        elif isinstance(each, list):
+            left += cast("list[Any]", each)
+    return number
+
+
+def _without_endless(value: Any) -> Any:
+    """Return a schema without what can be computed for ever: patterns, and comparing all with all."""
+    if isinstance(value, list):
+        return [_without_endless(each) for each in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: _without_endless(each)
+        for key, each in cast("dict[str, Any]", value).items()
+        # What is an object is a property of that name.
+        if key not in _ENDLESS or (key != "patternProperties" and isinstance(each, dict))
+    }
 
 
 def read_content(content: Sequence[Any], structured: Any) -> str | list[dict[str, Any]]:

@@ -80,7 +80,8 @@ def mend_message(message: bytes, left_out: Callable[[str, str], None]) -> bytes:
 
     `left_out` hears of each tool, with its name and the reason.
     """
-    if b'"tools"' not in message:
+    # A name may be written in escapes, too.
+    if b'"tools"' not in message and b"\\u" not in message:
         return message
     try:
         return _mend_list(message, left_out)
