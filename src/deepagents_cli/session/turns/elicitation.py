@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, cast
 
 from deepagents_cli.protocol import Choice
-from deepagents_cli.session.schema import refuse
+from deepagents_cli.session.agent.schema import refuse
 
 ELICITATION: Final = "mcp_elicitation"
 """The kind of question of a server."""
