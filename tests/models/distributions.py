@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
+
+from tests import programs
+
+_ANEW = """
+import sys
+for name in [name for name in sys.modules if name.startswith("deepagents")]:
+    del sys.modules[name]
+"""
+"""The process that others are forked from has made agents, and so has run its plugins."""
 
 
 def install(
@@ -23,10 +29,6 @@ def install(
 
 def run(program: str, *folders: Path) -> tuple[str, str]:
     """Run a program that finds the distributions of these folders; return what it printed and warned."""
-    # No fork of a process that has made agents: that has run its plugins.
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
-    ended = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False
-    )
+    ended = programs.run(_ANEW + program, path=folders)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout.strip(), ended.stderr
