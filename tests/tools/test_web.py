@@ -35,6 +35,7 @@ from deepagents.errors import ConfigError
 from deepagents.middleware import CodeModeMiddleware
 from deepagents.testing import ScriptedModel, call
 from deepagents.tools import web_fetch
+from tests import programs
 from tests.conftest import CallMode, NetworkRefused
 from tests.tools.sites import Site, respond, serving
 
@@ -716,14 +717,11 @@ print(web_fetch([sys.argv[1]]).invoke({"url": sys.argv[2]}).text)
 def fetch_trusting(certificate: Path | None, site: Site) -> str:
     """Fetch a page by TLS in a program that trusts a certificate, or none but those of browsers."""
     url = site.at("/x").replace("http:", "https:")
-    trusted = {"SSL_CERT_FILE": str(certificate)} if certificate else {}
-    ran = subprocess.run(
-        [sys.executable, "-c", FETCH, site.host, url],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, **trusted},
-    )
+    with pytest.MonkeyPatch.context() as patches:
+        if certificate:
+            patches.setenv("SSL_CERT_FILE", str(certificate))
+        ran = programs.run(FETCH, site.host, url)
+    assert ran.returncode == 0, ran.stderr
     return ran.stdout
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from threading import Event
 
 import pytest
 
+from tests import programs
 from tests.cli.openai_server import MODEL, OpenAIServer, Reply
-from tests.cli.terminal.person import IDLE, SOURCES, Home, Person
+from tests.cli.terminal.person import IDLE, Home, Person
 from tests.cli.tmux import needs_tmux
 
 pytestmark = needs_tmux
@@ -68,19 +67,26 @@ def test_plain_lines_show_as_much_of_a_thought_as_was_set(
     (home.home / "settings.toml").unlink()
 
 
-def test_a_task_gives_thoughts_as_events_and_as_a_line(home: Home, server: OpenAIServer) -> None:
-    program = [sys.executable, "-m", "deepagents_cli", "run", "--model", f"local-server:{MODEL}", "Think."]
-    environment = {
-        "PYTHONPATH": str(SOURCES), "HOME": str(home.home), "DEEPAGENTS_STATE": str(home.home / "state"),
-        "DEEPAGENTS_LOCAL_SERVER": server.address, "PATH": "/usr/bin:/bin",
-    }  # fmt: skip
+TASK = """
+import os, sys
+from deepagents_cli.__main__ import main
+os.chdir(sys.argv[1])
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+def test_a_task_gives_thoughts_as_events_and_as_a_line(
+    home: Home, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(home.home))
+    monkeypatch.setenv("DEEPAGENTS_STATE", str(home.home / "state"))
+    monkeypatch.setenv("DEEPAGENTS_LOCAL_SERVER", server.address)
+    options = ("--model", f"local-server:{MODEL}")
 
     def run(*further: str) -> str:
         server.then(Reply("Decided.", thought="Let me see."))
-        ended = subprocess.run(
-            [*program, *further], env=environment, cwd=home.directory, capture_output=True, text=True,
-            stdin=subprocess.DEVNULL, check=True,
-        )  # fmt: skip
+        ended = programs.run(TASK, str(home.directory), "run", *options, "Think.", *further)
+        assert ended.returncode == 0, ended.stderr
         return ended.stdout
 
     events = [json.loads(line) for line in run("--json").splitlines()]
