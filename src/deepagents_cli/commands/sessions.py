@@ -13,14 +13,18 @@ from typing import Any, Final
 from deepagents_cli.commands import undo
 from deepagents_cli.commands.options import add_debug
 from deepagents_cli.commands.when_run import imported_when_run
-from deepagents_cli.errors import CommandError, Exit
+from deepagents_cli.errors import CommandError, Exit, missing_package
 from deepagents_cli.text import clean, one_line
 from deepagents_cli.values import read_count
 
 with imported_when_run():
     from deepagents import undo as history
     from deepagents_cli.project import state
-    from deepagents_cli.session.threads import artifacts, export, sessions
+    from deepagents_cli.session.threads import sessions
+
+# To list sessions takes none of what reads their messages: LangChain, for most of a second.
+with imported_when_run(late=True):
+    from deepagents_cli.session.threads import artifacts, export
 
 _DAY: Final = 86_400
 _MEGABYTE: Final = 1_000_000
@@ -85,7 +89,10 @@ def add_options(commands: Any) -> None:
 
 def run(arguments: Namespace, *, model: Any = None) -> int:
     """Do what the verb says; return the exit code."""
-    return _VERBS[arguments.verb](sessions.Sessions(state.state_dir()), arguments) or Exit.DONE
+    try:
+        return _VERBS[arguments.verb](sessions.Sessions(state.state_dir()), arguments) or Exit.DONE
+    except ModuleNotFoundError as error:
+        raise missing_package(error, "cli") from error
 
 
 def _list(store: sessions.Sessions, arguments: Namespace) -> None:

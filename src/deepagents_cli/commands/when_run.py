@@ -17,8 +17,9 @@ from typing import Any
 class _Module:
     """Stands for a module, which is imported when one of its names is used first."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, is_late: bool) -> None:
         self._name = name
+        self.is_late = is_late
 
     def __getattr__(self, name: str) -> Any:
         return getattr(import_module(self._name), name)
@@ -28,30 +29,31 @@ class _Module:
 
 
 class _Package:
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, is_late: bool) -> None:
         self._name = name
+        self._is_late = is_late
 
     def __getattr__(self, name: str) -> _Module:
-        return _Module(f"{self._name}.{name}")
+        return _Module(f"{self._name}.{name}", self._is_late)
 
 
 @contextmanager
-def imported_when_run() -> Generator[None]:
-    """Put off the imports in this block, which are of whole modules, until `load_all`."""
+def imported_when_run(*, late: bool = False) -> Generator[None]:
+    """Put off the imports of whole modules in this block until `load_all`, or if `late`, until their use."""
+
+    def put_off(name: str, names: Any, local_names: Any, parts: Any, level: int) -> Any:
+        return _Package(name, late) if parts else _Module(name, late)
+
     present = builtins.__import__
-    builtins.__import__ = _put_off
+    builtins.__import__ = put_off
     try:
         yield
     finally:
         builtins.__import__ = present
 
 
-def _put_off(name: str, names: Any, local_names: Any, parts: Any, level: int) -> Any:
-    return _Package(name) if parts else _Module(name)
-
-
 def load_all(names: Mapping[str, Any]) -> None:
-    """Import the modules that stand among the names of a command."""
+    """Import the modules that stand among the names of a command, but for late ones."""
     for each in names.values():
-        if isinstance(each, _Module):
+        if isinstance(each, _Module) and not each.is_late:
             each.load()
