@@ -42,12 +42,12 @@ def add_options(commands: Any) -> None:
 
 def run(arguments: Namespace, *, model: Any = None) -> int:
     """Serve the editor until it is gone; what else is printed goes to standard error."""
+    if not all(_is_pipe(number) for number in (0, 1)):
+        raise CommandError(_CANNOT, Exit.USAGE)
     try:
         from deepagents_cli.views.acp import agent
     except ModuleNotFoundError as error:
         raise missing_package(error, "acp") from error
-    if not all(_is_pipe(number) for number in (0, 1)):
-        raise CommandError(_CANNOT, Exit.USAGE)
     # Programs that the agent starts find neither.
     with os.fdopen(os.dup(0), "rb") as given, os.fdopen(os.dup(1), "wb") as out:
         with Path(os.devnull).open("rb") as nothing:
