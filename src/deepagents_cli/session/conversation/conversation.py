@@ -207,9 +207,13 @@ class Conversation:
             CommandError: when it does.
         """
         if self.own.is_running:
-            raise CommandError(f"Your command runs; stop it with Esc to {what}")
+            raise CommandError(f"Your command runs; {self._stop_it} to {what}")
         if self.turns.is_working:
-            raise CommandError(f"The agent is working; stop it with Esc to {what}")
+            raise CommandError(f"The agent is working; {self._stop_it} to {what}")
+
+    @property
+    def _stop_it(self) -> str:
+        return "stop it with Esc" if self.workplace.editor is None else "stop it"
 
     def make_agent(self) -> Any:
         """Make the agent of the thread, with the model of this moment."""

@@ -29,14 +29,13 @@ from deepagents_cli.protocol import Open
 from deepagents_cli.session.threads.sessions import Sessions
 from deepagents_cli.session.workplace.editor import Editor
 from deepagents_cli.text import one_line
-from deepagents_cli.values import MODES, Mode
 from deepagents_cli.views.acp import updates
+from deepagents_cli.views.acp.options import INVALID
 from deepagents_cli.views.acp.prompts import Block
 from deepagents_cli.views.acp.servers import ServerOfClient, read_servers
 from deepagents_cli.views.acp.talk import Talk
 from deepagents_cli.views.acp.wire import LONGEST, Wire
 
-_INVALID: Final = -32602
 _NOT_FOUND: Final = -32002
 _PAGE: Final = 100
 """Sessions that are listed at a time."""
@@ -90,7 +89,9 @@ class EditorAgent:
         """Open a new session in a directory."""
         session, talk = await self._open(cwd, None, mcp_servers)
         talk.start()
-        return schema.NewSessionResponse(session_id=session, modes=updates.modes(talk.mode))
+        return schema.NewSessionResponse(
+            session_id=session, modes=talk.options.modes, config_options=[*await talk.options.read()]
+        )
 
     async def load_session(
         self, cwd: str, session_id: str, mcp_servers: _Servers = None, **meta: Any
@@ -99,7 +100,9 @@ class EditorAgent:
         _, talk = await self._open(cwd, session_id, mcp_servers)
         talk.start()
         await talk.replay()
-        return schema.LoadSessionResponse(modes=updates.modes(talk.mode))
+        return schema.LoadSessionResponse(
+            modes=talk.options.modes, config_options=[*await talk.options.read()]
+        )
 
     async def resume_session(
         self, session_id: str, cwd: str, mcp_servers: _Servers = None, **meta: Any
@@ -107,14 +110,16 @@ class EditorAgent:
         """Open a session again, of which the client knows what is in it."""
         _, talk = await self._open(cwd, session_id, mcp_servers)
         talk.start()
-        return schema.ResumeSessionResponse(modes=updates.modes(talk.mode))
+        return schema.ResumeSessionResponse(
+            modes=talk.options.modes, config_options=[*await talk.options.read()]
+        )
 
     async def list_sessions(
         self, cwd: str | None = None, cursor: str | None = None, **meta: Any
     ) -> schema.ListSessionsResponse:
         """List the sessions of a directory, or all, those used last first."""
         if cursor is not None and not _CURSOR.fullmatch(cursor):
-            raise RequestError(_INVALID, f"{cursor!r} is not a cursor of this agent.")
+            raise RequestError(INVALID, f"{cursor!r} is not a cursor of this agent.")
         begin = int(cursor or 0)
         found = await to_thread(self._sessions.find_all, None if cwd is None else _directory(cwd))
         listed = [
@@ -140,11 +145,16 @@ class EditorAgent:
         self, mode_id: str, session_id: str, **meta: Any
     ) -> schema.SetSessionModeResponse:
         """Change what is asked about."""
-        mode: Mode | None = next((each for each in MODES if each == mode_id), None)
-        if mode is None:
-            raise RequestError(_INVALID, f"{mode_id!r} is not a mode; there are {', '.join(MODES)}.")
-        await self._find(session_id).set_mode(mode)
+        await self._find(session_id).options.choose("mode", mode_id)
         return schema.SetSessionModeResponse()
+
+    async def set_config_option(
+        self, config_id: str, session_id: str, value: str | bool, **meta: Any
+    ) -> schema.SetSessionConfigOptionResponse:
+        """Change the mode, the model, or how much that reasons."""
+        talk = self._find(session_id)
+        await talk.options.choose(config_id, value)
+        return schema.SetSessionConfigOptionResponse(config_options=[*await talk.options.read()])
 
     async def prompt(self, prompt: Sequence[Block], session_id: str, **meta: Any) -> schema.PromptResponse:
         """Let the agent work until it stops."""
@@ -182,7 +192,7 @@ class EditorAgent:
                     await self._make_free(session)
                     talk = await self._enter(directory, session, given)
         except CommandError as error:
-            raise RequestError(_INVALID, explain_error(error)) from error
+            raise RequestError(INVALID, explain_error(error)) from error
         return (await talk.open()).thread, talk
 
     async def _make_free(self, session: str) -> None:
@@ -206,7 +216,7 @@ class EditorAgent:
 
 def _directory(cwd: str) -> Path:
     if not Path(cwd).is_absolute():
-        raise RequestError(_INVALID, f"{cwd!r} is not an absolute path.")
+        raise RequestError(INVALID, f"{cwd!r} is not an absolute path.")
     return Path(cwd).resolve()
 
 

@@ -19,6 +19,7 @@ Pending: TypeAlias = protocol.Decide | protocol.Answer | protocol.Stop
 """What a question ends with."""
 _SCOPES: Final[Sequence[Scope]] = ("session", "directory")
 _PLAN_KINDS: Final[dict[str, schema.PermissionOptionKind]] = {"auto": "allow_always", "plan": "reject_once"}
+_FIELD: Final = "answer"
 _CANNOT: Final = (
     "Refused: the editor could not ask the person about this call. Do not try again; say in your answer what "
     "you would have done."
@@ -49,6 +50,24 @@ async def ask_client(
         return protocol.Stop(), []
     known = answers.get(response.outcome.option_id)
     return (protocol.Stop() if known is None else known[1]), [*further]
+
+
+async def ask_in_form(client: Client, session: str, asked: protocol.Question) -> Pending | None:
+    """Ask for a text in a form of the client, and return the answer; `None` where it cannot show one."""
+    field = schema.ElicitationStringPropertySchema(type="string", title="Answer")
+    form = schema.ElicitationFormSessionMode(
+        session_id=session, requested_schema=schema.ElicitationSchema(properties={_FIELD: field})
+    )
+    message = updates.sound(f"{asked.agent or 'The agent'}: {asked.text}")
+    try:
+        response = await client.create_elicitation(message, form)
+    except (RequestError, ValidationError):
+        return None
+    except ConnectionError:
+        return protocol.Stop()
+    if not isinstance(response, schema.AcceptElicitationResponse):
+        return protocol.Stop()
+    return protocol.Answer(asked.id, str((response.content or {}).get(_FIELD, "")))
 
 
 _Answers: TypeAlias = dict[str, tuple[schema.PermissionOption, protocol.Decide | protocol.Answer]]

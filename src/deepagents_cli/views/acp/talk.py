@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, TypeGuard
 
 from acp import schema
 from acp.exceptions import RequestError
@@ -22,13 +22,13 @@ from deepagents_cli.errors import CommandError, explain_error
 from deepagents_cli.session.slash import COMMANDS
 from deepagents_cli.session.worker import Worker
 from deepagents_cli.session.workplace.editor import Editor
-from deepagents_cli.values import Mode
 from deepagents_cli.views.acp import updates
 from deepagents_cli.views.acp.calls import Calls
 from deepagents_cli.views.acp.files import ClientFiles
+from deepagents_cli.views.acp.options import Options
 from deepagents_cli.views.acp.outbox import Outbox
 from deepagents_cli.views.acp.prompts import Block, Prompt, PromptReader
-from deepagents_cli.views.acp.questions import Pending, ask_client
+from deepagents_cli.views.acp.questions import Pending, ask_client, ask_in_form
 from deepagents_cli.views.acp.terminals import ClientTerminals
 
 logger = logging.getLogger(__name__)
@@ -52,6 +52,7 @@ class Talk:
         self._client = client
         self._outbox = Outbox(client)
         self._calls = Calls(self._outbox)
+        self._has_forms = bool(offers.elicitation and offers.elicitation.form)
         files = offers.fs or schema.FileSystemCapabilities()
         if files.read_text_file:
             # One that is only written could hold what was not saved, and would lose it.
@@ -85,7 +86,7 @@ class Talk:
         self._is_named = False
         self._written = ""
         self._stop_reason: schema.StopReason = "end_turn"
-        self.mode: Mode = "ask"
+        self.options = Options(self._invoke)
         self._worker.take(opening)
 
     async def open(self) -> protocol.Ready:
@@ -117,10 +118,6 @@ class Talk:
             raise RequestError(FAILED, f"The session is open, and cannot be shown: {result.error}")
         self._calls.end()
         await self._outbox.flush()
-
-    async def set_mode(self, mode: Mode) -> None:
-        """Change what is asked about."""
-        await self._carry_out(protocol.Invoke(self._next_id(), "mode", mode))
 
     async def prompt(self, blocks: Sequence[Block]) -> schema.StopReason:
         """Let the agent work on a prompt, and return why it has stopped.
@@ -227,7 +224,7 @@ class Talk:
     async def _command(self, name: str, given: Prompt) -> None:
         is_own = name in COMMANDS
         arguments = (given.typed if is_own else given.text).lstrip().partition(" ")[2]
-        result = await self._carry_out(protocol.Invoke(self._next_id(), name, arguments))
+        result = await self._invoke(name, arguments)
         if result.send:
             self._send(f"{result.send}{given.behind if is_own else ''}", given.attached)
             return
@@ -237,6 +234,8 @@ class Talk:
             result = saved or protocol.Result(text="It was not written.")
         shown = updates.notice(result.error) if result.error else updates.result(name, result)
         self._outbox.put(shown)
+        if name in ("model", "effort"):
+            self._outbox.put(updates.offered(await self.options.read()))
         self._end_prompt("end_turn")
 
     async def _propose(self, draft: protocol.Draft) -> protocol.Result | None:
@@ -248,6 +247,9 @@ class Talk:
         if not isinstance(answer, protocol.Decide) or answer.decision != "approve":
             return None
         return await self._carry_out(protocol.Save(draft.id, draft.text))
+
+    async def _invoke(self, name: str, arguments: str) -> protocol.Result:
+        return await self._carry_out(protocol.Invoke(self._next_id(), name, arguments))
 
     async def _carry_out(self, order: protocol.Invoke | protocol.Replay | protocol.Save) -> protocol.Result:
         # What `Save` gives has this id.
@@ -322,9 +324,11 @@ class Talk:
             self._tell(f"From now on this works in another session: {message.thread}")
 
     def _status(self, status: protocol.Status) -> None:
-        if status.mode != self.mode:
-            self.mode = status.mode
+        self.options.model = status.model
+        if status.mode != self.options.mode:
+            self.options.mode = status.mode
             self._outbox.put(updates.mode(status.mode))
+            self._outbox.put(updates.offered(self.options.offered))
         if used := updates.usage(status):
             self._outbox.put(used)
 
@@ -377,7 +381,7 @@ class Talk:
         """Ask what waits, while there is a prompt: an editor shows questions of a turn."""
         if self._asked is None or self._turn is None or self._asking is not None:
             return
-        if isinstance(self._asked, protocol.Question) and not self._asked.choices:
+        if _is_in_words(self._asked) and not self._has_forms:
             self._question, self._asked = self._asked, None
             self._tell(f"{self._question.agent or 'The agent'}: {self._question.text}")
             self._end_prompt("end_turn")
@@ -385,7 +389,7 @@ class Talk:
         self._asking = asyncio.create_task(self._ask(self._asked))
 
     async def _ask(self, asked: protocol.Ask | protocol.Question) -> None:
-        answer: Pending = protocol.Stop()
+        answer: Pending | None = protocol.Stop()
         try:
             answer = await self._ask_client(asked)
         except Exception:
@@ -393,6 +397,10 @@ class Talk:
             logger.exception("A question failed.")
         finally:
             self._asking = None
+        if answer is None:
+            self._has_forms = False
+            self._ask_now()
+            return
         if isinstance(answer, protocol.Stop):
             self._reject_apart(asked)
             self.cancel()
@@ -400,8 +408,10 @@ class Talk:
             self._asked = None
         self._worker.take(answer)
 
-    async def _ask_client(self, asked: protocol.Ask | protocol.Question) -> Pending:
+    async def _ask_client(self, asked: protocol.Ask | protocol.Question) -> Pending | None:
         await self._outbox.flush()
+        if _is_in_words(asked):
+            return await ask_in_form(self._client, self._session(), asked)
         answer, further = await ask_client(self._client, self._session(), asked, self._calls.plan)
         for update in further:
             self._outbox.put(update)
@@ -421,6 +431,11 @@ class Talk:
 
 _REASONS: Final[dict[str, schema.StopReason]] = {"length": "max_tokens", "filtered": "refusal"}
 """Why an answer broke off, in the words of the protocol."""
+
+
+def _is_in_words(asked: protocol.Ask | protocol.Question) -> TypeGuard[protocol.Question]:
+    """Return whether the answer to a question is any text."""
+    return isinstance(asked, protocol.Question) and not asked.choices
 
 
 def _is_apart(asked: protocol.Ask | protocol.Question | None) -> bool:

@@ -14,7 +14,7 @@ from deepagents.tools import specs_by_name
 from deepagents_cli import protocol
 from deepagents_cli.session.turns.steering import present_plan
 from deepagents_cli.text import clean, cut, one_line
-from deepagents_cli.values import MODES, Mode
+from deepagents_cli.values import Mode
 
 Update: TypeAlias = (
     schema.AgentMessageChunk
@@ -25,6 +25,7 @@ Update: TypeAlias = (
     | schema.AgentPlanUpdate
     | schema.AvailableCommandsUpdate
     | schema.CurrentModeUpdate
+    | schema.ConfigOptionUpdate
     | schema.SessionInfoUpdate
     | schema.UsageUpdate
 )
@@ -52,21 +53,6 @@ _STYLE: Final = re.compile(r"\x1b\[[0-9;]*m")
 _LONGEST_TITLE: Final = 80
 _LONGEST: Final = 20_000
 """Characters of a result that are shown."""
-_ABOUT_MODES: Final[dict[Mode, tuple[str, str]]] = {
-    "ask": ("Ask", "Reads go through; changes and commands are asked about"),
-    "auto": ("Auto", "Changes in the directory and commands in the sandbox go through too"),
-    "plan": ("Plan", "Nothing is changed; the answer is a plan"),
-    "full": ("Full", "Everything goes through, secrets and .git too"),
-}
-
-
-def modes(current: Mode) -> schema.SessionModeState:
-    """Return the modes of a session."""
-    known = [
-        schema.SessionMode(id=each, name=_ABOUT_MODES[each][0], description=_ABOUT_MODES[each][1])
-        for each in MODES
-    ]
-    return schema.SessionModeState(available_modes=known, current_mode_id=current)
 
 
 def commands(known: dict[str, str]) -> schema.AvailableCommandsUpdate:
@@ -103,6 +89,11 @@ def result(name: str, given: protocol.Result) -> schema.AgentMessageChunk:
 def mode(current: Mode) -> schema.CurrentModeUpdate:
     """Return which mode it is now."""
     return helpers.update_current_mode(current)
+
+
+def offered(given: Sequence[schema.SessionConfigOptionSelect]) -> schema.ConfigOptionUpdate:
+    """Return what may be chosen now, with what is chosen."""
+    return schema.ConfigOptionUpdate(session_update="config_option_update", config_options=[*given])
 
 
 def title(text: str) -> schema.SessionInfoUpdate:

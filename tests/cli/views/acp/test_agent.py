@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.openai_server import OpenAIServer, Reply, call
+from tests.cli.openai_server import MODEL, OpenAIServer, Reply, call
 from tests.cli.views.acp.conftest import Failure, RawEditor, Start, choose
 
 TODOS = [{"content": "look", "status": "completed"}, {"content": "write", "status": "in_progress"}]
@@ -29,6 +29,11 @@ def test_an_editor_learns_what_the_agent_can_do(start: Start) -> None:
     assert {*can["sessionCapabilities"]} == {"list", "resume", "close"}
     assert made["modes"]["currentModeId"] == "plan"
     assert [each["id"] for each in made["modes"]["availableModes"]] == ["ask", "auto", "plan", "full"]
+    assert [(each["id"], each["category"], each["currentValue"]) for each in made["configOptions"]] == [
+        ("mode", "mode", "plan"),
+        ("model", "model", f"local-server:{MODEL}"),
+        ("effort", "thought_level", "default"),
+    ]
     known = editor.wait_for_update("available_commands_update")["availableCommands"]
     assert {"name": "cost"}.items() <= next(each for each in known if each["name"] == "cost").items()
     assert not {"new", "resume", "fork"} & {each["name"] for each in known}
@@ -173,6 +178,22 @@ def test_a_prompt_may_be_cancelled_right_behind_it(editor: RawEditor, server: Op
     server.then("Hello.")
     assert editor.prompt(session, "Hi.") == "end_turn"
     assert editor.said() == "Hello."
+
+
+def test_cancelling_the_request_of_a_prompt_cancels_the_prompt(
+    editor: RawEditor, server: OpenAIServer
+) -> None:
+    server.then(Reply("One two.", hold=server.closing), "Hello.")
+    session = editor.new()
+    number = editor.begin_prompt(session, "Write.")
+    editor.wait_for_update("agent_message_chunk")
+
+    editor.notify("$/cancel_request", requestId=[number])
+    editor.notify("$/cancel_request", requestId=number)
+
+    assert editor.wait_for(number)["stopReason"] == "cancelled"
+    editor.notify("$/cancel_request", requestId=number)
+    assert editor.prompt(session, "Hi.") == "end_turn"
 
 
 def test_prompts_that_come_at_once_are_worked_on_in_order(editor: RawEditor, server: OpenAIServer) -> None:

@@ -228,6 +228,83 @@ def test_a_command_of_the_person_runs_at_once_and_the_agent_reads_of_it(
     assert "$ cat notes.md; exit 3\nfirst line" in again.said("user_message_chunk")
 
 
+def _current(offered: list[Message]) -> dict[str, str]:
+    return {each["id"]: each["currentValue"] for each in offered}
+
+
+def test_model_and_effort_are_chosen_from_what_is_offered(start: Start, server: OpenAIServer) -> None:
+    server.models.append("other")
+    editor = start()
+    editor.initialize()
+    made = editor.call("session/new", cwd=str(editor.directory), mcpServers=[])
+    session, models = made["sessionId"], made["configOptions"][1]["options"]
+    assert {"local-server:scripted", "local-server:other"} <= {each["value"] for each in models}
+    assert not any(each["value"].startswith("anthropic:") for each in models), "a key is missing"
+
+    def choose(option: str, value: str) -> dict[str, str]:
+        given = {"sessionId": session, "configId": option, "value": value}
+        return _current(editor.call("session/set_config_option", **given)["configOptions"])
+
+    assert choose("model", "local-server:other")["model"] == "local-server:other"
+    server.then("Hello.", Reply("One two.", hold=server.closing))
+    assert editor.prompt(session, "Hi.") == "end_turn"
+    assert server.requests[-1].body["model"] == "other"
+    assert choose("mode", "auto")["mode"] == "auto"
+    assert choose("effort", "low") == {"mode": "auto", "model": "local-server:other", "effort": "low"}
+
+    assert editor.prompt(session, "/model local-server:scripted") == "end_turn"
+    assert editor.prompt(session, "/mode plan") == "end_turn"
+    told = [_current(each["configOptions"]) for each in editor.updates("config_option_update")]
+    assert {"mode": "auto", "model": "local-server:scripted"}.items() <= told[-2].items()
+    assert told[-1]["mode"] == "plan"
+
+    for option, value, why in (("dance", "x", "not an option"), ("model", "x:y", "not a value of model")):
+        with pytest.raises(Failure, match=why):
+            choose(option, value)
+    number = editor.begin_prompt(session, "Write.")
+    editor.wait_for_update("agent_message_chunk", content={"type": "text", "text": "One"})
+    with pytest.raises(Failure, match="The agent is working; stop it to change the model"):
+        choose("model", "local-server:other")
+    editor.notify("session/cancel", sessionId=session)
+    editor.wait_for(number)
+
+
+@pytest.mark.parametrize("how", ["answers", "declines", "cannot"])
+def test_a_question_in_words_is_a_form_where_the_editor_has_them(
+    start: Start, server: OpenAIServer, how: str
+) -> None:
+    editor = start("--mode", "full")
+    editor.initialize(elicitation={"form": {}})
+    server.then(call("mcp__hotel__book"), lambda request: Reply(request.last))
+    asks = json.dumps({"name": {"type": "string"}})
+    hotel = _as_editor_has_it("hotel", crooked("book", call="ask"), ASKS=asks)
+    session = editor.call("session/new", cwd=str(editor.directory), mcpServers=[hotel])["sessionId"]
+    editor.on["session/request_permission"] = lambda params: {
+        "outcome": {"outcome": "selected", "optionId": params["options"][0]["optionId"]}
+    }
+    if how != "cannot":
+        answered = {"action": "accept", "content": {"answer": "Ada"}}
+        editor.on["elicitation/create"] = lambda params: (
+            answered if how == "answers" else {"action": "decline"}
+        )
+
+    ended = editor.prompt(session, "Book.")
+
+    asked = editor.asked("elicitation/create")[0]
+    assert asked["mode"] == "form"
+    assert asked["sessionId"] == session
+    assert "name" in asked["message"]
+    assert asked["requestedSchema"]["properties"]["answer"]["type"] == "string"
+    if how == "declines":
+        assert ended == "cancelled"
+        return
+    if how == "cannot":
+        assert editor.said().rstrip().endswith("(may be empty)")
+        assert editor.prompt(session, "Ada") == "end_turn"
+    said = json.loads(editor.said().rpartition("\n")[2])
+    assert said["answers"] == [{"action": "accept", "content": {"name": "Ada"}}]
+
+
 def test_files_with_an_answer_are_for_the_agent(editor: RawEditor, server: OpenAIServer) -> None:
     server.then(call("mcp__hotel__book"), lambda request: Reply(str(request.texts("tool"))))
     asks = json.dumps({"file": {"type": "string"}})
