@@ -195,6 +195,13 @@ def test_a_last_line_that_is_quoted_in_part_lands_though_it_is_indented() -> Non
     assert mend("x = say(a,  b)\n", " say(a, b", " say(c, b") is None
 
 
+def test_a_mark_that_is_not_seen_hides_no_indentation() -> None:
+    assert land("\u200b    def add(self, item):", "    def put(self, item):") == (
+        "    def put(self, item):",
+        "line 2 apart from look-alike characters",
+    )
+
+
 def test_two_places_that_fit_are_one_too_many() -> None:
     content = "if a:\n    go()\nif b:\n        go()\n"
 

@@ -42,12 +42,12 @@ _ODD_BLANK = re.compile(f"[{_BLANK[4:]}]")
 _BLANKS = re.compile(f"[{_BLANK}]+")
 _TOKEN = re.compile(rf"[{_BLANK}]+|\w+|.", re.DOTALL)
 _UNSEEN: Final = {char: even for char, even in LOOK_ALIKES.items() if even is None}
+_UNSEEN_MARKS: Final = "".join(map(chr, _UNSEEN))
 _ODD_ESCAPE = re.compile(r"""\\[^nrt"'\\]|\\$""")
 _QUOTES_ESCAPED = re.compile(r'([^"\\]|\\")*')
 _STRINGS = re.compile(r"""[^"']|\"{3}|'{3}""")
 _WIDE = re.compile(rf"\S[{_BLANK}]{{2,}}\S")
-# Blank lines, what stands between, and blank lines; and where a line ends with none, and where one begins so.
-_AROUND = re.compile(r"((?:[ \t]*\n)*)(.*?)((?:\n[ \t]*)*)", re.DOTALL)
+# Where a line ends before which no blank one stands, and where one ends behind which none does.
 _ENDS = re.compile(r"(?:\A|\S[ \t]*\n)\Z")
 _BEGINS = re.compile(r"\Z|\n(?:\Z|[ \t]*\S)")
 _SPOILT: Final = {
@@ -99,7 +99,7 @@ def _mend_blank_lines(text: str, old: str, new: str) -> Mended | None:
     """Leave out blank lines around a quote, where neither the text nor the new one has any."""
     before, quote, after = _split_blank_lines(old)
     new_before, then, new_after = _split_blank_lines(new)
-    # The end of the last line is no blank line; what follows it is.
+    # The end of the last line makes no blank line, unlike what follows it.
     has_after = after.count("\n") > 1
     ends_alike = new_after in ("", after[:1]) if has_after else new_after == after
     if not (before or has_after) or new_before or not ends_alike or not quote.strip():
@@ -115,9 +115,13 @@ def _mend_blank_lines(text: str, old: str, new: str) -> Mended | None:
     return Mended(quote, then, f"{place} apart from blank lines around")
 
 
-def _split_blank_lines(text: str) -> Sequence[str]:
-    found = _AROUND.fullmatch(text)
-    return found.groups() if found else ("", text, "")
+def _split_blank_lines(text: str) -> tuple[str, str, str]:
+    """Return the blank lines that a text begins with, what stands between, and those that it ends with."""
+    if not text.strip():
+        return "", text, ""
+    start = text.rfind("\n", 0, len(text) - len(text.lstrip())) + 1
+    end = text.find("\n", len(text.rstrip()))
+    return text[:start], text[start : end if end >= 0 else None], text[end:] if end >= 0 else ""
 
 
 def is_escaped_twice(old: str, new: str) -> bool:
@@ -287,7 +291,7 @@ def _describe(place: _Place, reading: Reading) -> list[str]:
 
 
 def _indent(line: str) -> str:
-    return line[: len(line) - len(line.lstrip(_BLANK))]
+    return line[: len(line) - len(line.lstrip(_BLANK + _UNSEEN_MARKS))].translate(_UNSEEN)
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,7 +159,7 @@ def _describe_alike(lines: Sequence[str], evened: Sequence[str], wanted: Sequenc
     left_out, places = _find_elided(evened, even_wanted)
     elided = f"{left_out!r} in old_string stands for lines of the file: quote them too, or fewer."
     if left_out and not places:
-        return elided
+        return f"{elided} Read the file first."
     places = places or _find_alike(lines, evened, wanted, _complete(evened, even_wanted))
     if not places:
         return _NOTHING_ALIKE
