@@ -36,8 +36,8 @@ from deepagents.errors import AwaitableOnly, CodedError, ConfigError, ErrorCode,
 from deepagents.middleware._base import BaseMiddleware, inner
 from deepagents.middleware._requests import Request, Response, ToolResult, keeping
 from deepagents.tools._arguments import describe_misfit, describe_unknown
+from deepagents.tools._offered import OFFERED_CHANNEL
 from deepagents.tools._tool import (
-    OFFERED_CHANNEL,
     SpecTool,
     failure_message,
     names_of_tools,

@@ -19,7 +19,6 @@ from pydantic.fields import FieldInfo
 
 from deepagents._async import Coro, arun, run
 from deepagents._paths import CommandPaths, normalise
-from deepagents._state.runtime import has_channel, in_graph, read_channel
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.filedata import looks_binary
 from deepagents.backends.handle import FileCalls
@@ -27,11 +26,10 @@ from deepagents.errors import BackendError, ErrorCode, ToolFailure
 from deepagents.permissions import FilesystemOperation
 from deepagents.tools._command_events import CommandEvents
 from deepagents.tools._missing import SAME_NAME, describe_instead
+from deepagents.tools._offered import if_offered, offered_names
 from deepagents.tools._versions import FileVersions
 
 CHARACTERS_PER_TOKEN: Final = 4
-OFFERED_CHANNEL: Final = "_offered_tools"
-"""The state key of the names of the tools that the last request of the model offered."""
 _RESULT_TOKENS: Final = 20_000
 _SEARCH: Final = ", or search it with grep"
 READ_ON: Final = f"Read it in parts with read_file, for example with offset=0 and limit=100{_SEARCH}."
@@ -383,20 +381,8 @@ def tool_name(tool: Any) -> str | None:
 
 def offered_tools(runtime: Any) -> Sequence[Any]:
     """Return the tools of a graph that the model was offered; all, where no middleware notes that."""
-    tools, names = getattr(runtime, "tools", ()), _offered_names()
+    tools, names = getattr(runtime, "tools", ()), offered_names()
     return tools if names is None else [each for each in tools if tool_name(each) in names]
-
-
-def if_offered(name: str, hint: str) -> str:
-    """Return a hint that is about a tool; `""` where it is known that the model was not offered it."""
-    names = _offered_names()
-    return "" if names and name not in names else hint
-
-
-def _offered_names() -> frozenset[str] | None:
-    if not in_graph() or not has_channel(OFFERED_CHANNEL):
-        return None
-    return read_channel(OFFERED_CHANNEL) or frozenset()
 
 
 def names_of_tools(*given: Iterable[Any]) -> frozenset[str]:

@@ -15,7 +15,8 @@ from deepagents.backends.foreign.answers import NumberedRead
 from deepagents.backends.results import EMPTY_FILE, ReadResult, page_result
 from deepagents.errors import BackendError, ToolFailure
 from deepagents.tools._media import describe_opaque, media_block, media_in_text, media_of, text_inside
-from deepagents.tools._tool import ToolContext, ToolOutput, ToolSpec, if_offered
+from deepagents.tools._offered import if_offered
+from deepagents.tools._tool import ToolContext, ToolOutput, ToolSpec
 from deepagents.tools._video import show_video, video_dependencies_available
 
 DEFAULT_READ_OFFSET: Final = 0

@@ -21,7 +21,8 @@ from deepagents.backends.results import (
 )
 from deepagents.errors import ToolFailure
 from deepagents.tools._missing import describe_instead
-from deepagents.tools._tool import ToolContext, ToolOutput, ToolSpec, if_offered
+from deepagents.tools._offered import if_offered
+from deepagents.tools._tool import ToolContext, ToolOutput, ToolSpec
 
 T = TypeVar("T")
 Found: TypeAlias = LsResult | GlobResult | GrepResult

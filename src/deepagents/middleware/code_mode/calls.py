@@ -39,7 +39,7 @@ from deepagents.middleware.code_mode.values import (
     write_short,
 )
 from deepagents.middleware.tool_search import find_tools, has_seen_request, schema_of
-from deepagents.tools._tool import OFFERED_CHANNEL
+from deepagents.tools._offered import OFFERED_CHANNEL
 
 _MOST_CHARACTERS: Final = 4_000
 _MOST_OF_ARGUMENTS: Final = 120
