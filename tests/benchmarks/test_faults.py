@@ -41,6 +41,25 @@ def test_an_anchor_that_drifted_is_mended_by_what_is_shown() -> None:
     assert [each.landed_after for each in attempts("ours", job)] == [1] * len(EDITS)
 
 
+@pytest.mark.parametrize(
+    ("form", "way", "most"),
+    [
+        ("replace", "elided", 1),
+        ("replace", "blank line before", 1),
+        ("anchors", "indented less", 1),
+        ("anchors", "escaped line ends", 1),
+        ("anchors", "the last line left out", 1),
+        ("patch", "escaped line ends", 0),
+        ("patch", "a word", 1),
+    ],
+)
+def test_edits_that_drifted_land_and_none_ends_wrong(form: Form, way: str, most: int) -> None:
+    made = list(attempts("ours", Job((), 1, ("hasty",), drifts=True, form=form, one=way)))
+
+    assert [each.task for each in made if each.spoiled or not each.solved] == []
+    assert max(each.landed_after or 0 for each in made) == most
+
+
 def test_the_same_seeds_make_the_same_faults() -> None:
     job = Job((0.4,), 1, ("careful",), drifts=False, tasks=3)
     assert list(attempts("bare", job)) == list(attempts("bare", job))
