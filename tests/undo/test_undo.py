@@ -239,6 +239,42 @@ def test_files_that_stop_being_ignored_are_not_taken_for_new(shop: Workshop) -> 
     assert (shop.root / ".gitignore").read_text() == "build/\n"
 
 
+@pytest.mark.parametrize("tool", ["command", "file"])
+def test_what_an_agent_ignores_by_a_rule_of_its_own_goes_back(shop: Workshop, tool: str) -> None:
+    (shop.root / "mine.txt").write_text("mine\n")
+    (shop.root / "old.log").write_text("old\n")
+    (shop.root / ".gitignore").write_text("*.log\n")
+    before = shop.tree()
+    ignore = {
+        "command": call("execute", command="echo '*' > .gitignore; echo 1 > new.txt"),
+        "file": call("edit_file", file_path="/.gitignore", old_string="*.log", new_string="*"),
+    }[tool]
+    read = call("read_file", file_path="/.gitignore")
+    more = call("execute", command="mkdir d; echo 2 > d/more.txt; echo 3 > more.log; echo 4 > mine.txt")
+    start = shop.do(read, ignore, more)
+    shop.rewind(start)
+    assert shop.tree() == {**before, "more.log": ("file", 0o644, b"3\n")}
+
+    shop.run("echo '*' > .gitignore")
+    later = shop.run("echo 5 > later.txt")
+    plan = shop.plan(later)
+    assert (plan.restored, plan.removed, plan.conflicts) == ((), (), ())
+    assert any("what git ignores" in each for each in plan.uncovered)
+
+
+def test_what_an_agent_ignores_and_installs_is_not_kept_where_it_is_much(
+    call_mode: CallMode, tmp_path: Path
+) -> None:
+    shop = Workshop(call_mode, tmp_path, max_files=100)
+    packages = "mkdir packages; cd packages; touch $(seq 30)"
+    start = shop.run(f"echo packages > .gitignore; echo 1 > a.txt; {packages}")
+    assert len(listed(shop.root / "packages")) == 30
+    plan = shop.plan(start)
+    assert names(plan.removed, shop.root) == [".gitignore", "a.txt"]
+    assert any("what git ignores" in each for each in plan.uncovered)
+    assert shop.mode.call(shop.history, "coverage", shop.agent).commands
+
+
 def test_file_tools_alone_where_a_tree_is_too_large(call_mode: CallMode, tmp_path: Path) -> None:
     shop = Workshop(call_mode, tmp_path, max_files=20)
     for number in range(30):
@@ -516,6 +552,21 @@ def test_a_copy_keeps_its_points_when_its_source_is_dropped(shop: Workshop) -> N
     assert names(shop.plan(of_copy).removed, shop.root) == ["a.txt"]
     with pytest.raises(UndoError, match="no thread"):
         shop.mode.call(shop.history, "note_copy", shop.agent, {"configurable": {"thread_id": "none"}})
+
+
+def test_records_that_copies_needed_go_with_the_last_of_them(shop: Workshop) -> None:
+    for number in range(3):
+        shop.write("a.txt", os.urandom(100_000).hex() + str(number))
+    for source, name in (("1", "copy"), ("copy", "copy of it")):
+        copy_thread(shop.saver, source, name)
+        shop.mode.call(shop.history, "note_copy", shop.agent, {"configurable": {"thread_id": name}})
+    for name in ("1", "copy"):
+        shop.history.forget(name)
+    shop.history.close()
+    kept = shop.history.size()
+    shop.history.forget("copy of it")
+    shop.history.close()
+    assert shop.history.size() < kept - 200_000
 
 
 def test_paths_have_the_names_of_the_tools(shop: Workshop, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 from weakref import WeakKeyDictionary
@@ -103,6 +103,16 @@ class FileHistory:
     def attach(self, agent: Any, files: AgentFiles) -> None:
         """Know an agent by its graph, of which there may be copies; `create_deep_agent` does so."""
         self._agents[agent.builder] = files
+
+    def arecording(self, agent: Any) -> AbstractAsyncContextManager[None]:
+        """Record what changes meanwhile as the work of the thread whose run this is.
+
+        It is for middleware that itself runs commands, outside of the calls of tools.
+
+        Raises:
+            UndoError: where there is no history of this agent.
+        """
+        return MainFileHistoryMiddleware(self, self._find(agent)).recording()
 
     def attempt(self, work: Callable[[Recorder], T], missed: Callable[..., None] | None = None) -> T | None:
         """Do what a step needs; where that fails, the step goes on, and `missed` notes it and `why`.
@@ -325,7 +335,7 @@ class FileHistory:
             kept = tuple(Path(each.path) for each in items if not each.is_applied)
             if not applied and not moves:
                 return RewindResult(left, left, kept=kept)
-            journal = Journal.of(target, found.places.roots, applied, moves=moves)
+            journal = Journal.of(plan.rewind, target, found.places.roots, applied, moves=moves)
             config, failed = await self._rewinds.carry_out(agent, journal, target.checkpoint)
             changed = tuple(Path(each.path) for each in applied if each.path not in failed)
             return RewindResult(config, left, changed, kept, tuple(map(Path, failed)), journal.rewind, moves)

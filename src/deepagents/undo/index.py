@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import stat
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -96,7 +96,8 @@ class TooMuch(Exception):
 class IndexWalk:
     """One walk over a tree: what is new or may have changed, and what is gone.
 
-    `old_rules` are those of before, where they have changed since.
+    `old_rules` are those of before, where they have changed since; `earlier` those with which turns began:
+    what these do not ignore is looked at, up to a tenth of the bounds.
     """
 
     tree: Tree
@@ -104,12 +105,15 @@ class IndexWalk:
     new: list[str] = field(default_factory=list[str])
     changed: list[str] = field(default_factory=list[str])
     gone: set[str] = field(default_factory=set[str])
+    earlier: Sequence[Ignores] = ()
     old_rules: Ignores | None = None
     lost: set[str] = field(default_factory=set[str])
     """Directories in which git had its own, and has no more."""
     _seen: set[str] = field(default_factory=set[str])
     _closed: list[str] = field(default_factory=list[str])
     _bytes: int = 0
+    _files_of_earlier: int = 0
+    _bytes_of_earlier: int = 0
 
     def go(self) -> None:
         """Walk over all of it.
@@ -168,8 +172,9 @@ class IndexWalk:
         is_there = rules in self._seen or any(each[0] == IGNORE_FILE for each in unknown)
         self._read_rules(prefix[:-1], rules if is_there else None, is_top=has_git)
         for name, is_directory, size in unknown:
-            if self._covers(prefix, name, is_directory):
-                self._add(prefix + name, size)
+            path = prefix + name
+            if self._covers(prefix, name, is_directory) or self._was_covered(path, is_directory, size):
+                self._add(path, size)
                 if is_directory:
                     below.append(name)
         return below
@@ -255,6 +260,20 @@ class IndexWalk:
             tree.ignored.add(path)
             tree.has_ignored = True
             return False
+        return True
+
+    def _was_covered(self, path: str, is_directory: bool, size: int) -> bool:
+        """Return whether a path that is ignored now would not be by the rules with which a turn began."""
+        rules = self.tree.ignores
+        if not any(each != rules and each.covers(path, is_directory) for each in self.earlier):
+            return False
+        self._files_of_earlier += 1
+        self._bytes_of_earlier += size if size <= self.bounds.max_file_bytes else 0
+        if (
+            10 * self._files_of_earlier > self.bounds.max_files
+            or 10 * self._bytes_of_earlier > self.bounds.max_tree_bytes
+        ):
+            raise TooMuch(f"{self.tree.root} holds too much that is ignored since a while ago")
         return True
 
     def was_ignored(self, path: str, is_directory: bool) -> bool:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
-from uuid import uuid4
 
 from deepagents.backends._bytes import temporary_name
 from deepagents.undo.plans import Item
@@ -44,12 +43,14 @@ class Journal:
     items: list[Item]
 
     @classmethod
-    def of(cls, target: Target, roots: Sequence[str], items: Sequence[Item], *, moves: bool) -> Journal:
+    def of(
+        cls, rewind: str, target: Target, roots: Sequence[str], items: Sequence[Item], *, moves: bool
+    ) -> Journal:
         """Begin one; contents wait in a hidden directory below each root in which a path gets any."""
         used = [root for root in roots if any(is_below(each.path, root) for each in items)]
         folders = [f"{root}/{temporary_name()}" for root in used]
         line, left, parent = target.line, target.head, target.parent
-        return cls(uuid4().hex, line.thread, left, parent, moves, not moves, [*roots], folders, [*items])
+        return cls(rewind, line.thread, left, parent, moves, not moves, [*roots], folders, [*items])
 
     def dump(self, *, is_decided: bool | None = None) -> str:
         items = [(each.path, _text(each.target), _text(each.now), each.verdict) for each in self.items]

@@ -39,6 +39,7 @@ from deepagents.undo.steps import Directories, RecordedStep, find_owners, is_bel
 from deepagents.undo.store import Store
 
 _BATCH: Final = 4_000_000
+_MOST_TURNS: Final = 64
 
 GIT_STAYS: Final = "what git keeps for itself (commits, branches, its index) stays as it is"
 GIT_IS_GONE: Final = "the .git of {top} is gone, and does not come back with the files"
@@ -67,6 +68,8 @@ class Looker:
         self._trees: dict[str, Tree] = {}
         self._looking = Lock()
         self._refused: dict[str, str] = {}
+        self._turns: dict[str, dict[str, Ignores]] = {}
+        """The rules of each root with which the turns of threads began, the last ones."""
 
     def look(self, root: str, passed_over: frozenset[str] = frozenset(), *, once: bool = False) -> str | None:
         """Find what differs from the index and record it; return in one sentence why that is not possible.
@@ -129,8 +132,7 @@ class Looker:
             self._compare(changes, path, now, known, () if is_still_there else owners)
 
     def _look(self, tree: Tree, bounds: Bounds) -> None:
-        walk = IndexWalk(tree, bounds)
-        walk.go()
+        walk = self._walk(tree, bounds)
         paths = [*walk.new, *walk.changed, *walk.gone]
         found: dict[str, PathReading | None] = {}
         with self.store.holding_new():
@@ -138,6 +140,34 @@ class Looker:
                 found[path] = each
             with self.store.write() as database:
                 self._merge(database, walk, found)
+
+    def _walk(self, tree: Tree, bounds: Bounds) -> IndexWalk:
+        turns = [rules for rules in self._turns.values() if tree.root in rules]
+        walk = IndexWalk(tree, bounds, earlier=[rules[tree.root] for rules in turns])
+        try:
+            walk.go()
+        except TooMuch:
+            if not turns:
+                raise
+            # As where an agent says what is to be ignored, and then installs that.
+            for rules in turns:
+                del rules[tree.root]
+            walk = IndexWalk(tree, bounds, old_rules=walk.old_rules)
+            walk.go()
+        return walk
+
+    def begin_turn(self, thread: str) -> None:
+        """Let what is ignored now be ignored in all that a thread does from now on."""
+        self._turns.pop(thread, None)
+
+    def keep_rules(self, thread: str, places: Directories) -> None:
+        """Keep the rules before the first step of a turn: what it ignores itself is still looked at."""
+        rules = self._turns.setdefault(thread, {})
+        for root in places.roots:
+            if root not in rules and (tree := self._trees.get(root)):
+                rules[root] = tree.ignores.copy()
+        while len(self._turns) > _MOST_TURNS:
+            del self._turns[next(iter(self._turns))]
 
     def _merge(self, database: Connection, walk: IndexWalk, found: dict[str, PathReading | None]) -> None:
         tree = walk.tree

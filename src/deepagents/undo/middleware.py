@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -14,7 +15,7 @@ from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.messages import HumanMessage, ToolMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
-from deepagents._async import finish_first, in_thread, run, start_thread
+from deepagents._async import arun, finish_first, in_thread, run, start_thread
 from deepagents._state.run_end import run_end
 from deepagents._state.runtime import (
     has_channel,
@@ -109,6 +110,21 @@ class FileHistoryMiddleware(BaseMiddleware):
                 await self._end(step, thread)
         return result
 
+    @asynccontextmanager
+    async def recording(self) -> AsyncGenerator[None]:
+        """Record what changes meanwhile as a step of the thread whose run this is."""
+        thread = place_of_agent()[0]
+        if thread is None or not self._files.places.roots:
+            yield
+            return
+        begin = partial(Recorder.begin, thread=thread, places=self._files.places)
+        step = await arun(self._begin(begin, thread))
+        try:
+            yield
+        finally:
+            if step:
+                await arun(self._end(step, thread))
+
     async def _begin(
         self, begin: Callable[[Recorder], RecordedStep | None], thread: str
     ) -> RecordedStep | None:
@@ -183,10 +199,8 @@ class MainFileHistoryMiddleware(FileHistoryMiddleware):
         thread, saver = place_of_agent()[0], running_saver()
         if thread is None or saver is None or not self._files.places.roots:
             return None
-        if (
-            self._history.attempt(partial(_make_up, thread=thread, state=state, places=self._files.places))
-            is None
-        ):
+        begin = partial(_begin, thread=thread, state=state, places=self._files.places)
+        if await in_thread(lambda: self._history.attempt(begin)) is None:
             return None
         try:
             await self._history.finish_rewinds(saver, thread, self._files.places.roots)
@@ -256,8 +270,9 @@ def _forget_news(recorder: Recorder, thread: str, rows: list[tuple[bytes, int]])
         )
 
 
-def _make_up(recorder: Recorder, thread: str, state: Mapping[str, Any], places: Directories) -> str:
-    """Record that steps were missed of which a state tells; return the name of the store."""
+def _begin(recorder: Recorder, thread: str, state: Mapping[str, Any], places: Directories) -> str:
+    """Begin a turn, and record that steps were missed of which its state tells; return the store's name."""
+    recorder.begin_turn(thread)
     if missed := missed_in(state):
         recorder.make_up_for(thread, places, missed)
     return recorder.store.name

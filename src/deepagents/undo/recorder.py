@@ -12,7 +12,7 @@ from threading import RLock
 from typing import Final
 from uuid import uuid4
 
-from deepagents.undo.ignores import GIT
+from deepagents.undo.ignores import GIT, IGNORE_FILE
 from deepagents.undo.index import Bounds, KnownPath, is_own, list_whole, mode_at
 from deepagents.undo.looker import GIT_IS_GONE, Looker, add_note, last_seen, read_notes
 from deepagents.undo.states import UNKNOWN
@@ -98,6 +98,7 @@ class Recorder(Looker):
             is_free = self.wait_for_rewind(places.roots)
             self.close_dead_files()
             why = self.look_at_all(places)
+            self.keep_rules(thread, places)
             notes = [f"commands and tools of this thread are not covered: {each}" for each in why]
             with self.store.write():
                 # One may have begun during the look; one that begins from here on finds this step.
@@ -121,6 +122,9 @@ class Recorder(Looker):
         paths = [path for path in paths if not is_own(path)]
         if not paths:
             return None
+        if any(Path(path).name == IGNORE_FILE for path in paths):
+            self.look_at_all(places)
+            self.keep_rules(thread, places)
         while True:
             is_free = self.wait_for_rewind(paths)
             self.close_dead_files()

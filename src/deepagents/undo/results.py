@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from uuid import uuid4
 
 from langchain_core.runnables import RunnableConfig
 
@@ -37,6 +38,8 @@ class Plan:
     target: Target = field(repr=False)
     items: tuple[Item, ...] = field(repr=False)
     history: object = field(repr=False)
+    rewind: str = field(default_factory=lambda: uuid4().hex, repr=False, compare=False)
+    """The name that a going back by this plan has in its `RewindResult`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,8 @@ _AGAIN_SECONDS: Final = 0.2
 _LASTING: Final = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_SCHEMA, sqlite3.SQLITE_NOTADB)
 """Errors of a file that is broken. Others pass: a lock is let go, a disk gets room again."""
 _WAY_OUT: Final = "move that directory away while no agent runs, and a new history begins"
+_FORGOTTEN: Final = "forgotten "
+"""Begins the name of what is known about a thread that is gone, and that others were copied from."""
 _AIR: Final = 1 << 16
 _HOUR: Final = 3_600.0
 _DAY: Final = 24 * _HOUR
@@ -393,15 +395,24 @@ class Store:
         return [(number, process) for number, process, places in rows if json.loads(places) == [root]]
 
     def forget(self, thread: str) -> None:
-        """Drop all records of a thread, but what threads that were copied from it go on from."""
+        """Drop all records of a thread; what its copies go on from goes with the last of these."""
         with self.write() as database:
-            if database.execute("SELECT 1 FROM lines WHERE source = ?", [thread]).fetchone():
-                return
-            for table in ("seen", "steps", "checkpoints", "lines", "news", "dropped"):
-                database.execute(f"DELETE FROM {table} WHERE thread = ?", [thread])
+            database.execute("INSERT OR REPLACE INTO about VALUES (?, '')", [_FORGOTTEN + thread])
+            self._forget(database, thread)
             database.execute(_REFERRED, [self._settled])
         with self._using() as database:
             _vacuum(database)
+
+    def _forget(self, database: sqlite3.Connection, thread: str) -> None:
+        gone = database.execute("SELECT 1 FROM about WHERE name = ?", [_FORGOTTEN + thread]).fetchone()
+        if not gone or database.execute("SELECT 1 FROM lines WHERE source = ?", [thread]).fetchone():
+            return
+        sources = database.execute("SELECT source FROM lines WHERE thread = ?", [thread]).fetchall()
+        for table in ("seen", "steps", "checkpoints", "lines", "news", "dropped"):
+            database.execute(f"DELETE FROM {table} WHERE thread = ?", [thread])
+        database.execute("DELETE FROM about WHERE name = ?", [_FORGOTTEN + thread])
+        for (source,) in sources:
+            self._forget(database, source)
 
 
 def _begin_anew(store: ref[Store]) -> None:

@@ -117,6 +117,7 @@ def _opened(
             with place.sessions.hold(held.id):
                 runner.run(place.open(workplace.NoModel(missing=_NO_MODEL)))
                 opened = task.Task(place, held.id, [], lambda message: None, None)
+                runner.run(opened.undo.settle())
                 yield opened.undo, runner.run
         finally:
             runner.run(place.close())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from langchain.agents.middleware import AgentMiddleware, hook_config
@@ -101,11 +102,17 @@ class ToolHooks(AgentMiddleware[Any, Any, Any]):
 
 
 class TurnHooks(AgentMiddleware[Any, Any, Any]):
-    """Asks hooks at the end of a turn; a refusal is a message by which the agent goes on."""
+    """Asks hooks at the end of a turn; a refusal is a message by which the agent goes on.
 
-    def __init__(self, hooks: Hooks) -> None:
+    What they change while `recording` is entered counts to the turn.
+    """
+
+    def __init__(
+        self, hooks: Hooks, recording: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    ) -> None:
         super().__init__()
         self._hooks = hooks
+        self._recording = recording
 
     @hook_config(can_jump_to=["model"])
     async def aafter_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
@@ -114,7 +121,8 @@ class TurnHooks(AgentMiddleware[Any, Any, Any]):
         if _count_sent_by_hooks(messages) >= _MOST_TURNS:
             return None
         answer = messages[-1].text if messages else ""
-        reason = await self._hooks.refusal("end_of_turn", {"answer": answer})
+        async with self._recording():
+            reason = await self._hooks.refusal("end_of_turn", {"answer": answer})
         if reason is None:
             return None
         jump: Literal["model"] = "model"

@@ -44,6 +44,7 @@ class Task(Conversation):
         """
         place = self.workplace
         self.say(Ready(self.thread, self.name, place.label, str(place.directory), notices=place.notices))
+        await self.undo.settle()
         state = await self.driver.read()
         self.inbox.settle({each.id for each in messages_in(state)})
         await to_thread(place.sessions.note, self.thread, place.directory, text or "")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from deepagents.testing import ScriptedModel, call
+from tests.cli.approval.test_sandbox import needs_sandbox
 from tests.cli.conftest import Command
 from tests.undo.workshop import Neighbour
 
@@ -70,6 +71,25 @@ def test_a_task_says_what_was_not_recorded_and_undo_does_not_claim_it(
     assert "a step of this thread could not be recorded (database is locked), and what it" in taken.out
     assert "could not be recorded): `a.md`" in taken.out
     assert (directory / "a.md").read_text() == "three\n"
+
+
+@needs_sandbox
+def test_what_a_hook_at_the_end_formats_goes_back_with_the_task(
+    cli: Command, directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(directory)
+    (tmp_path / "settings.toml").write_text(
+        """hooks.end_of_turn = ["sed -i s/one/ONE/ a.md; touch made.md"]"""
+    )
+    cli("run", "Write one", "--yes", model=write("a.md", "one\n"))
+    cli("run", "Write more", "--yes", "--continue", model=write("b.md", "one\n"))
+    assert (directory / "a.md").read_text() == "ONE\n"
+
+    taken = cli("undo", "--yes")
+    assert "- Goes away, since it was made later: `b.md`\n" in taken.out
+    taken = cli("undo", "--yes")
+    assert "- Goes away, since it was made later: `a.md`, `made.md`\n" in taken.out
+    assert [each.name for each in directory.glob("*.md")] == ["notes.md"]
 
 
 def test_a_file_that_was_edited_by_hand_stays_and_is_named(undo: Command, directory: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from deepagents.events import ToolFinished
-from deepagents_cli.protocol import Ask, Happened, Idle, Notice, Queued, Ran, Run, Stop
+from deepagents_cli.protocol import Ask, Happened, Idle, Invoke, Notice, Queued, Ran, Run, Stop
 from tests.cli.approval.test_sandbox import needs_sandbox
 from tests.cli.openai_server import OpenAIServer, call
 from tests.cli.session.conftest import StartWorker, Worker
@@ -173,6 +174,28 @@ def test_messages_are_taken_back_one_after_the_other_up_to_the_first(
         assert (directory / f"{name}.md").read_text() == "x\n"
     assert len(again.command("rewind").choices) == 2
     assert _refused(again, "redo") == "This session did not go back, so there is nothing to take back."
+
+
+def test_what_was_taken_back_when_the_process_was_killed_goes_forth_again(
+    worker: Worker, start: StartWorker, server: OpenAIServer, directory: Path
+) -> None:
+    worker.open(mode="full")
+    for text in ("one\n", "two\n"):
+        server.then(call("write_file", file_path="a.md", content=text), "Done.")
+        worker.turn(f"Write {text}.")
+    order = worker.command("undo").choices[0].value
+    worker.send(Invoke(1_000, "undo", order))
+    until = time.monotonic() + 60
+    while (directory / "a.md").read_text() != "one\n":
+        assert time.monotonic() < until
+    worker.kill()
+
+    again = start()
+    assert not again.open(resume=True).waiting
+    assert len(again.command("rewind").choices) == 1
+    again.command("redo", again.command("redo").choices[0].value)
+    assert (directory / "a.md").read_text() == "two\n"
+    assert len(again.command("rewind").choices) == 2
 
 
 def test_files_or_the_conversation_go_back_alone(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
@@ -292,10 +293,11 @@ def make_agent(
         else:
             memory.append(each)
     around, at_end = [*around_calls], list[TurnHooks]()
+    made: list[Any] = []
     if setup and setup.settings.hooks:
         hooks = Hooks(setup.settings.hooks, setup.project, partial(find_shell, policy), notify)
         around.append(ToolHooks(hooks))
-        at_end += [TurnHooks(hooks)] if hooks.of("end_of_turn") else []
+        at_end += [TurnHooks(hooks, partial(_record, history, made))] if hooks.of("end_of_turn") else []
     plain = [each for each in setup.agents.values() if not each.worktree] if setup else ()
     subagents, notices = make_subagents(plain, model, around, policy.interrupt_on)
     for notice in notices:
@@ -305,7 +307,7 @@ def make_agent(
         own: SubAgent = {**GENERAL_PURPOSE_SUBAGENT, "middleware": around, "skills": skills or ()}
         subagents.append(own)
     parts = [project.describe() if project else "", policy.describe()]
-    return create_deep_agent(
+    agent = create_deep_agent(
         model,
         tools=_web_tools(policy, model, subagents, setup.settings if setup else NOTHING_SET, notify),
         middleware=[*middleware, *around, *at_end, *([FitAnswer(schema)] if schema else [])],
@@ -323,6 +325,13 @@ def make_agent(
         mcp=mcp,
         file_history=history,
     )
+    made.append(agent)
+    return agent
+
+
+def _record(history: FileHistory | None, made: Sequence[Any]) -> AbstractAsyncContextManager[None]:
+    """Record what changes meanwhile as the work of the agent, which is made after what calls this."""
+    return history.arecording(made[0]) if history else nullcontext()
 
 
 def _web_tools(

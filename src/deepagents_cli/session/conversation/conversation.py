@@ -110,6 +110,7 @@ class Conversation:
 
     async def begin(self, commands: Mapping[str, str], *, resumed: bool) -> None:
         """Tell the screen what is in the thread and which commands there are, and ask what it waits for."""
+        await self.undo.settle()
         place, state = self.workplace, await self.driver.read()
         messages = messages_in(state)
         self.inbox.settle({each.id for each in messages})

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from asyncio import to_thread
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END
 
-from deepagents.undo import FileHistory, Plan, RewindResult
+from deepagents.undo import FileHistory, Plan, RewindResult, UndoError
 from deepagents_cli.diffs import name_in
 from deepagents_cli.errors import CommandError
 from deepagents_cli.session.conversation.own_commands import OWN_COMMAND, read_past
@@ -109,26 +110,60 @@ class Undo:
 
     async def go_back(self, point: Point, plan: Plan, what: What) -> list[str]:
         """Carry out a plan for the files, the conversation or both; say what was done."""
-        driver, history = self._driver, self._history
-        files, conversation = what != "conversation", what != "files"
+        driver = self._driver
         earlier = messages_in(await driver.read())[: point.number - 1]
-        done = await history.arewind(driver.agent, plan, files=files, conversation=conversation)
-        if done.moved and (await driver.read()).next:
-            # What was under way then is not to go on.
-            await driver.agent.aupdate_state(driver.config, None, as_node=END)
-        await self._keep(done, point.number)
+        done = await self._carry_out(plan, what, point.number)
         # What the person's own commands have printed went to the agent together with that message.
         known = {each.id for each in messages_in(await driver.read())}
         gone = [each for each in earlier if each.id not in known and read_past(each) is not None]
         await self._inbox.put_again(gone, OWN_COMMAND)
         return self._describe(done, f"Back to before message {point.number}")
 
-    async def _keep(self, done: RewindResult, message: int) -> None:
-        """Keep a going back, so that it can be taken back."""
-        if done.rewind:
-            left = done.left.get("configurable", {})["checkpoint_id"]
-            self._place.record.add_rewind(self._thread, Rewind(done.rewind, left, done.moved, message))
+    async def _carry_out(
+        self, plan: Plan, what: What, message: int, *, is_forth: bool = False
+    ) -> RewindResult:
+        """Carry out a plan, and keep that, so that it can be taken back."""
+        moves = what != "files" and plan.target.moves
+        begun = Rewind(plan.rewind, plan.target.head, moves, message)
+        # Kept first: once the new checkpoint is there it has happened, even if this process dies.
+        self._place.record.begin_rewind(self._thread, begun, is_forth=is_forth)
         await self._place.record.flush()
+        try:
+            files, conversation = what != "conversation", what != "files"
+            done = await self._history.arewind(
+                self._driver.agent, plan, files=files, conversation=conversation
+            )
+        except UndoError:
+            await self.settle()
+            raise
+        await self._end(begun, is_forth=is_forth, happened=bool(done.rewind))
+        return done
+
+    async def settle(self) -> None:
+        """Find out whether a going back that was begun, and cut off by a kill, has happened; end it."""
+        found = await self._place.record.begun_rewind(self._thread)
+        if found is None or self._place.history is None:
+            return
+        begun, is_forth = found
+        with suppress(UndoError):
+            await self._place.history.arecover(self._driver.agent, self._driver.config)
+            if begun.moved:
+                now = (await self._driver.read()).config["configurable"]["checkpoint_id"]
+                happened = now != begun.checkpoint
+            else:
+                happened = bool((await self.plan_forth(begun)).items)
+            await self._end(begun, is_forth=is_forth, happened=happened)
+
+    async def _end(self, begun: Rewind, *, is_forth: bool, happened: bool) -> None:
+        driver, record = self._driver, self._place.record
+        if not happened:
+            record.remove_rewind(begun)
+        else:
+            if begun.moved and not is_forth and (await driver.read()).next:
+                # What was under way then is not to go on.
+                await driver.agent.aupdate_state(driver.config, None, as_node=END)
+            record.end_rewind(begun)
+        await record.flush()
 
     async def last_rewind(self) -> Rewind:
         """Return the last going back that was not taken back.
@@ -152,15 +187,18 @@ class Undo:
     async def go_forth(self, rewind: Rewind, plan: Plan) -> list[str]:
         """Take a going back back; say what was done."""
         messages = messages_in(await self._driver.read())
-        done = await self._history.arewind(self._driver.agent, plan)
-        self._place.record.remove_rewind(rewind)
-        how = f"Forth again, to where you went back to before message {rewind.message}"
-        if not done.moved or len(messages) < rewind.message:
-            await self._place.record.flush()
-            return self._describe(done, how)
+        record = self._place.record
         # Messages came since, which would be lost.
-        await self._keep(done, rewind.message)
-        return [*self._describe(done, how), "/redo brings back what was said since."]
+        keeps = plan.target.moves and len(messages) >= rewind.message
+        if keeps:
+            done = await self._carry_out(plan, "both", rewind.message, is_forth=True)
+        else:
+            done = await self._history.arewind(self._driver.agent, plan)
+        record.remove_rewind(rewind)
+        await record.flush()
+        how = f"Forth again, to where you went back to before message {rewind.message}"
+        more = ["/redo brings back what was said since."] if keeps else []
+        return [*self._describe(done, how), *more]
 
     def _describe(self, done: RewindResult, how: str) -> list[str]:
         """Say what was done, a sentence each."""

@@ -91,6 +91,7 @@ class Record:
             self._database.execute(table)
         for column in ("model", "source"):
             add_column(self._database, "deepagents_queue", column, "TEXT")
+        add_column(self._database, "deepagents_rewinds", "begun", "TEXT")
 
     def close(self) -> None:
         """Finish writing, and close the file."""
@@ -174,19 +175,32 @@ class Record:
         rows = await self._read("SELECT level FROM deepagents_effort WHERE thread_id = ?", thread)
         return rows[0][0] if rows else None
 
-    def add_rewind(self, thread: str, rewind: Rewind) -> None:
-        """Keep a going back of a thread."""
+    def begin_rewind(self, thread: str, rewind: Rewind, *, is_forth: bool) -> None:
+        """Keep that a thread is about to go back, or forth."""
         self._change(
-            "INSERT INTO deepagents_rewinds (thread_id, rewind, checkpoint, moved, message) "
-            "VALUES (?, ?, ?, ?, ?)",
-            (thread, *astuple(rewind)),
+            "INSERT INTO deepagents_rewinds (thread_id, rewind, checkpoint, moved, message, begun) "
+            "VALUES (?, ?, ?, ?, ?, ?)",
+            (thread, *astuple(rewind), "forth" if is_forth else "back"),
         )
+
+    def end_rewind(self, rewind: Rewind) -> None:
+        """Keep that a going back has happened."""
+        self._change("UPDATE deepagents_rewinds SET begun = NULL WHERE rewind = ?", (rewind.rewind,))
+
+    async def begun_rewind(self, thread: str) -> tuple[Rewind, bool] | None:
+        """Return what is not known to have happened yet in a thread, and whether that is a going forth."""
+        rows = await self._read(
+            "SELECT rewind, checkpoint, moved, message, begun FROM deepagents_rewinds WHERE thread_id = ? "
+            "AND begun IS NOT NULL ORDER BY number DESC LIMIT 1",
+            thread,
+        )
+        return next(((Rewind(a, b, bool(c), d), begun == "forth") for a, b, c, d, begun in rows), None)
 
     async def last_rewind(self, thread: str) -> Rewind | None:
         """Return the last going back of a thread that was not taken back."""
         rows = await self._read(
             "SELECT rewind, checkpoint, moved, message FROM deepagents_rewinds WHERE thread_id = ? "
-            "ORDER BY number DESC LIMIT 1",
+            "AND begun IS NULL ORDER BY number DESC LIMIT 1",
             thread,
         )
         return next((Rewind(name, left, bool(moved), number) for name, left, moved, number in rows), None)
