@@ -13,7 +13,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from deepagents import create_deep_agent
 from deepagents._agent.prompt import BASE_PROMPT
 from deepagents.backends import FilesystemBackend, LocalShellBackend
-from deepagents.middleware.filesystem.middleware import FILESYSTEM_PROMPT
+from deepagents.middleware.filesystem.prompt import FILESYSTEM_PROMPT
 from deepagents.middleware.subagents.middleware import SUBAGENT_PROMPT
 from deepagents.middleware.todos import TODO_PROMPT
 from deepagents.testing import Asked, ScriptedModel, assert_prefix_kept, call

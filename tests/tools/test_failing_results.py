@@ -16,6 +16,7 @@ from langchain_core.messages import AIMessage, InvalidToolCall, ToolMessage
 from deepagents import FilesystemPermission, HarnessProfile, create_deep_agent, register_harness_profile
 from deepagents.backends import FilesystemBackend, LocalShellBackend, StateBackend
 from deepagents.backends.protocol import GlobResult, LsResult
+from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.tool_exclusion import ToolExclusionMiddleware
 from deepagents.testing import ScriptedModel, call
 from tests.conftest import CallMode
@@ -233,6 +234,23 @@ def test_no_result_names_a_tool_that_was_not_offered(by: str, tmp_path: Path, ca
     for each, part in zip(told, [*parts, "cannot be shown", "more entries"], strict=True):
         assert part in each
         assert [name for name in excluded if re.search(rf"\b{name}\b", each)] == []
+
+
+def test_the_prompt_names_no_file_tool_that_was_not_offered(call_mode: CallMode) -> None:
+    script = ["Done.", "Done.", "Done."]
+    with ScriptedModel(*script, provider="offers", model_name="few") as model:
+        excluded = frozenset({"write_file", "grep", "glob"})
+        own = [ToolExclusionMiddleware(excluded=excluded)]
+        patches = [FilesystemMiddleware(edit_form="patch")]
+        few = [FilesystemMiddleware(tools=["read_file"])]
+        for middleware in (own, patches, few):
+            call_mode.invoke(create_deep_agent(model, middleware=middleware), {"messages": "Go"})
+
+    assert [re.findall(r"you change: (.*?)\. Call", each.system) for each in model.asked] == [
+        ["ls finds things, read_file shows them; edit_file changes them"],
+        ["ls, glob and grep find things, read_file shows them; write_file and apply_patch change them"],
+        ["read_file shows them"],
+    ]
 
 
 def test_a_listed_file_names_no_tool_that_was_not_offered(call_mode: CallMode) -> None:

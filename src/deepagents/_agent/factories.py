@@ -31,6 +31,7 @@ from deepagents.middleware.async_subagents.spec import make_local
 from deepagents.middleware.edit_checks import EditCheckMiddleware
 from deepagents.middleware.fallback import passing
 from deepagents.middleware.filesystem import FilesystemMiddleware
+from deepagents.middleware.filesystem.prompt import describe_files
 from deepagents.middleware.limits import LimitsMiddleware
 from deepagents.middleware.mcp import MCPMiddleware
 from deepagents.middleware.memory import MemoryMiddleware
@@ -175,7 +176,7 @@ def filesystem(build: Build, given: Given) -> Middleware:
     hidden = hide_artifacts(plan, main.plan, main.below)
     excluded = _excluded_tools(build)
     made = _with_edits(given, excluded) if given else _file_tools(build, excluded)
-    ruled = made.with_permissions(rules).hide(hidden)
+    ruled = _naming_only_offered(made, excluded).with_permissions(rules).hide(hidden)
     approval = build.overrides.get(APPROVAL)
     can_ask = approval is None or isinstance(wrap_langchain(approval), ApprovalMiddleware)
     if not can_ask and Rules(ruled.permissions).has("interrupt"):
@@ -195,6 +196,16 @@ def _with_edits(given: FilesystemMiddleware, excluded: frozenset[str]) -> Filesy
     return clone
 
 
+def _naming_only_offered(given: FilesystemMiddleware, excluded: frozenset[str]) -> FilesystemMiddleware:
+    """Return file tools whose own part of the prompt names no excluded tool."""
+    names = [tool.name for tool in given.tools]
+    if excluded.isdisjoint(names) or given.system_prompt != describe_files(names):
+        return given
+    clone = copy(given)
+    clone.system_prompt = describe_files([name for name in names if name not in excluded])
+    return clone
+
+
 def _excluded_tools(build: Build) -> frozenset[str]:
     excluding = [each for each in build.plan.middleware if isinstance(each, ToolExclusionMiddleware)]
     return build.plan.profile.excluded_tools.union(*(each.excluded for each in excluding))
@@ -207,7 +218,6 @@ def _file_tools(build: Build, excluded: frozenset[str]) -> FilesystemMiddleware:
     return FilesystemMiddleware(
         backend=build.plan.backend,
         custom_tool_descriptions=profile.tool_description_overrides,
-        system_prompt=None if offered else "",
         edit_form=form if offered.issuperset(EDIT_TOOLS[form].instead_of) else "replace",
     )
 

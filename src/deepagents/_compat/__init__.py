@@ -109,7 +109,7 @@ OLDER_PATHS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             _UTILS: "sanitize_tool_call_id validate_path",
             "deepagents.backends.guard": "GLOB_PATHLESS_DENIED_HINT=PATHLESS_DENIED_HINT",
             "deepagents.backends.results": "EMPTY_CONTENT_WARNING=EMPTY_FILE",
-            f"{_FILES}.middleware": "FILESYSTEM_SYSTEM_PROMPT=FILESYSTEM_PROMPT",
+            f"{_FILES}.prompt": "FILESYSTEM_SYSTEM_PROMPT=FILESYSTEM_PROMPT",
             f"{_TOOLS}._tool": "NUM_CHARS_PER_TOKEN=CHARACTERS_PER_TOKEN",
             f"{_TOOLS}.change": """
                 DELETE_TOOL_DESCRIPTION=DELETE.description EDIT_FILE_TOOL_DESCRIPTION=EDIT_FILE.description

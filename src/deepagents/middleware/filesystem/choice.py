@@ -14,10 +14,10 @@ from deepagents.tools.execute import EXECUTE, EXECUTE_IN_BACKGROUND
 
 def choose_tools(
     given: Iterable[ToolSpec], tools: Sequence[str] | None, form: EditForm, read_format: str
-) -> tuple[dict[str, ToolSpec], Collection[str], ToolSpec]:
-    """Return all tools by name, the names of those to offer, and the tool that changes a part of a file.
+) -> tuple[dict[str, ToolSpec], Collection[str]]:
+    """Return all tools by name, and the names of those to offer.
 
-    That is `edit_file` where a tool is left out for which the form stands.
+    A part of a file is changed by `edit_file` where a tool is left out for which the form stands.
 
     Raises:
         ConfigError: for an unknown tool or form, tools without `read_file`, and a format without anchors.
@@ -33,7 +33,7 @@ def choose_tools(
     if edit is EDIT_LINES and read_format != "numbered":
         raise ConfigError(f"read_format={read_format!r} shows no anchors; leave it out")
     offered = {edit.name if name == EDIT_FILE.name else name for name in chosen}
-    return {spec.name: spec for spec in with_edit_tool(specs.values(), edit)}, offered, edit
+    return {spec.name: spec for spec in with_edit_tool(specs.values(), edit)}, offered
 
 
 def _check_names(known: Sequence[str], tools: Sequence[str] | None) -> frozenset[str]:

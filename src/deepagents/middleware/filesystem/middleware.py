@@ -38,7 +38,7 @@ from deepagents.middleware.filesystem.blobs import Blobs, keeps_out_of_state, la
 from deepagents.middleware.filesystem.choice import choose_tools
 from deepagents.middleware.filesystem.commands import announce_ended, follow_commands
 from deepagents.middleware.filesystem.offload import ResultOffload, map_messages
-from deepagents.middleware.filesystem.prompt import FILESYSTEM_PROMPT, describe_commands
+from deepagents.middleware.filesystem.prompt import describe_commands, describe_files
 from deepagents.middleware.filesystem.requests import Candidates, RequestPreparation, Shortened
 from deepagents.middleware.filesystem.state import FilesElsewhereState, FilesystemState
 from deepagents.permissions import FilesystemPermission, Rules
@@ -56,7 +56,6 @@ from deepagents.tools._tool import (
     make_tool,
 )
 from deepagents.tools._versions import FileVersions
-from deepagents.tools.change import EDIT_FILE
 from deepagents.tools.edit_lines import EDIT_LINES
 
 ReadFormat: TypeAlias = Literal["numbered", "header"]
@@ -148,8 +147,8 @@ class FilesystemMiddleware(BaseMiddleware):
         """Make the tools, of which one changes parts of files in this form."""
         self.edit_form: EditForm = form
         given, system_prompt = self._given
-        specs, chosen, edit = choose_tools(self._tool_specs(), given, form, self.read_format)
-        prompt = FILESYSTEM_PROMPT.replace(EDIT_FILE.name, edit.name)
+        specs, chosen = choose_tools(self._tool_specs(), given, form, self.read_format)
+        prompt = describe_files([name for name in specs if name in chosen])
         self.system_prompt = prompt if system_prompt is None else system_prompt
         # Where the model runs no commands, it need not know where files are on this machine.
         runs_commands = any(name in chosen and spec.effect == "run" for name, spec in specs.items())
