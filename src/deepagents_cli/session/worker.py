@@ -46,7 +46,9 @@ class Worker:
         self._say = say
         self._end = end
         self._editor = editor
-        self._orders: Queue[protocol.Order] = Queue()
+        self._orders: Queue[protocol.Order | protocol.Stop] = Queue()
+        self._sent = 0
+        """How many texts have not been taken yet."""
         self._task = create_task(self._carry_out_orders())
         self._trust: Future[bool] = get_running_loop().create_future()
         self._talk: Conversation | None = None
@@ -58,7 +60,13 @@ class Worker:
     def take(self, message: protocol.ToWorker) -> None:
         """Take a message of the screen."""
         match message:
+            case protocol.Stop() if self._talk is not None:
+                self._talk.take(message)
+                if self._sent:
+                    # It was pressed behind a text that has begun no turn yet.
+                    self._orders.put_nowait(message)
             case protocol.Open() | protocol.Send() | protocol.Invoke() | protocol.Save() | protocol.Replay():
+                self._sent += isinstance(message, protocol.Send)
                 self._orders.put_nowait(message)
             case protocol.Trusted():
                 self._trust.set_result(message.agreed)
@@ -97,14 +105,17 @@ class Worker:
                     self._say(protocol.Result(order.id, error=explain_error(error)))
                 else:
                     self._say(protocol.Notice(explain_error(error)))
+            self._sent -= isinstance(order, protocol.Send)
 
-    async def _carry_out(self, order: protocol.Order) -> None:
+    async def _carry_out(self, order: protocol.Order | protocol.Stop) -> None:
         if isinstance(order, protocol.Open):
             await self._open(order)
         elif self._talk is None:
             raise CommandError("Nothing is open yet")
         elif isinstance(order, protocol.Send):
             await self._talk.send(order)
+        elif isinstance(order, protocol.Stop):
+            self._talk.take(order)
         elif isinstance(order, protocol.Replay):
             await self._talk.replay()
             self._say(protocol.Result(order.id))

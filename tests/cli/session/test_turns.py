@@ -17,7 +17,7 @@ from deepagents import create_deep_agent
 from deepagents.events import Event
 from deepagents.testing import ScriptedModel, call
 from deepagents_cli.approval.policy import Policy
-from deepagents_cli.protocol import Idle, Notice, Stop
+from deepagents_cli.protocol import Idle, Notice, Queued, Stop
 from deepagents_cli.session.threads.driver import Driver, Show, open_saver
 from deepagents_cli.session.threads.record import Record
 from deepagents_cli.session.turns.asking import Asking
@@ -262,3 +262,18 @@ def test_five_stops_in_a_row_end_a_command_and_the_prompt_is_back(
     assert worker.all(Notice) == []
     assert find_processes("sleep 600.25") == []
     assert worker.turn("Go on.").end == "done"
+
+
+def test_a_stop_right_behind_a_text_stops_its_turn_and_the_text_waits(
+    worker: Worker, server: OpenAIServer
+) -> None:
+    worker.open()
+    worker.say("Build.")
+    worker.send(Stop())
+
+    assert worker.wait(Idle).end == "stopped"
+    assert server.requests == []
+    assert worker.last(Queued).texts == ["Build."]
+    server.then("Built.")
+    assert worker.turn("").end == "done"
+    assert server.requests[-1].texts("user") == ["Build."]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from threading import Event
 
@@ -41,6 +43,36 @@ def test_esc_stops_an_answer_and_keeps_what_was_written(person: Person) -> None:
 
     person.sees("^The end.")
     assert person.server.requests[-1].texts("assistant") == ["Once\n\n[The person stopped the answer here.]"]
+
+
+def test_esc_right_behind_enter_stops_what_was_sent(person: Person) -> None:
+    person.server.then(Reply("Once upon a time", hold=Event()))
+    person.terminal.type("Tell me a story.")
+    with closing(sqlite3.connect(person.home.home / "state" / "threads.sqlite", timeout=60)) as sessions:
+        # So long no turn begins, as where the machine is slow.
+        sessions.execute("BEGIN IMMEDIATE")
+        person.presses("Enter", "Escape")
+        person.sees("^queued: Tell me a story.")
+        person.sees("stopping")
+    person.sees("^Stopped. What is done is kept.")
+    person.sees("^queued: Tell me a story.")
+    assert person.server.requests == []
+    person.server.forget()
+    person.asks("A short one.", "The end.")
+
+    person.sees("^The end.")
+    assert person.server.requests[-1].texts("user") == ["Tell me a story.", "A short one."]
+
+
+def test_esc_many_times_stops_a_turn_and_opens_nothing(person: Person) -> None:
+    person.asks("Tell me a story.", Reply("Once upon a time", hold=Event()))
+    person.sees("^Once$")
+    person.presses(*["Escape"] * 5)
+    shown = person.sees("^Stopped. What is done is kept.")
+    person.asks("A shorter one.", "The end.")
+
+    shown += person.sees("^The end.")
+    assert "/rewind" not in shown
 
 
 def test_what_the_person_did_not_read_is_no_command(tmp_path: Path, server: OpenAIServer) -> None:

@@ -75,6 +75,10 @@ class Chat:
         """The command that begins a session on a clear screen, until it has ended."""
         self._kept = 0
         """How many of the queued texts the worker has kept in its record."""
+        self._begins = False
+        """Whether a text is on its way that begins a turn."""
+        self.is_stopping = False
+        """Whether the worker was asked to stop the turn, which is not over yet."""
         self._asked: dict[int, tuple[str, Sequence[str]]] = {}
         self._begun = False
         self._noted = ""
@@ -131,8 +135,10 @@ class Chat:
                 back = self.refused if isinstance(message, protocol.Refused) else self.taken_back
                 back += message.texts
                 self.queued, self._kept = [], 0
+                self._begins = self.is_stopping = False
             case protocol.Working():
-                self.working, self._noted, self._cancelled = True, "", False
+                self.working, self._begins = True, False
+                self._noted, self._cancelled = "", False
                 self.clock.begin_turn()
                 self._queue([])
             case protocol.Idle():
@@ -173,7 +179,8 @@ class Chat:
     @property
     def is_busy(self) -> bool:
         """Whether there is something to stop or to answer, or nothing is open yet."""
-        return self.working or self.ready is None or bool(self.questions or self.transcript.own)
+        works = self.working or self._begins or self.ready is None
+        return works or bool(self.questions or self.transcript.own)
 
     def stop_run(self) -> bool:
         """Stop the command of the person, once; return whether there was one to be stopped."""
@@ -196,7 +203,7 @@ class Chat:
         if text or attachments:
             # It goes to the scrollback when the agent reads it.
             self.queued.append(text)
-        self._begun = True
+        self._begun, self._begins = True, not self.working and self.transcript.own is None
         self._send(protocol.Send(text, attachments))
         return True
 
@@ -231,7 +238,7 @@ class Chat:
     def lose_worker(self) -> None:
         """Note that the worker is gone; what it had not kept is typed again."""
         self.clock.count()
-        self.working = False
+        self.working = self._begins = self.is_stopping = False
         self.transcript.end_turn()
         self.transcript.end_own("", "ended with the agent's process", failed=True)
         self.questions.clear()
@@ -250,12 +257,17 @@ class Chat:
         if self.stop_run() or self._cancel_question():
             return
         self.clock.count()
+        # At a question, it is the answer that is meant.
+        begins = self._begins and not self.questions
         for message in (each.message for each in self.questions):
             if isinstance(message, protocol.Ask) and not message.call_id:
                 # No step waits for this answer, so that none brings it by its end.
                 self._send(protocol.Decide(message.id, "reject"))
         self.questions = deque(each for each in self.questions if isinstance(each.message, protocol.Trust))
-        if self.working:
+        if self.ready is None:
+            self.take_back()
+        elif self.working or begins:
+            self.is_stopping = True
             self._send(protocol.Stop())
 
     def _cancel_question(self) -> bool:
@@ -431,7 +443,7 @@ class Chat:
     def end_turn(self) -> None:
         """Note that the turn is over."""
         self.clock.count()
-        self.working = False
+        self.working = self.is_stopping = False
         self.transcript.end_turn()
 
     def _idle(self, message: protocol.Idle) -> None:

@@ -40,7 +40,7 @@ def draw_live(talk: Chat, renderer: Renderer, rows: int) -> list[str]:
     if talk.working and transcript.plan:
         below += renderer.plan(transcript.plan, _PLAN_LINES)
     below += [renderer.line(f"queued: {text}", "dim") for text in talk.queued[-3:]]
-    if talk.working or (talk.ready is None and not talk.questions):
+    if talk.working or talk.is_stopping or (talk.ready is None and not talk.questions):
         below.append(_spinner_line(talk, renderer, mark))
     lines = [*lines[-max(rows - len(below), 1) :], *below] if below else lines[:-1]
     return lines[-max(rows, 1) :]
@@ -50,6 +50,8 @@ def _spinner_line(talk: Chat, renderer: Renderer, mark: str) -> str:
     if talk.ready is None:
         return renderer.line(f"{mark} starting", "dim")
     dot = renderer.look.dot
+    if talk.is_stopping:
+        return renderer.line(f"{mark} stopping {dot} {talk.stop_key} stops again", "dim")
     doing = "waiting for you" if talk.questions else describe_work(talk.clock.turn, talk.silence, dot)
     return renderer.line(f"{mark} {doing} {dot} {talk.stop_key} stops", "dim")
 

@@ -285,6 +285,14 @@ def test_no_clock_runs_while_the_person_is_asked() -> None:
     assert (talk.clock.worked, talk.transcript.clock()) == (5.0, 5.0)
 
 
+def test_esc_takes_back_what_was_sent_before_anything_is_open() -> None:
+    talk = Chat(lambda _: None, set_theme=print, leave=print)
+    talk.submit("Build.")
+    talk.stop()
+
+    assert (talk.taken_back, talk.queued) == (["Build."], [])
+
+
 def test_what_ends_a_turn_and_keeps_a_text_from_being_taken_is_said_once() -> None:
     talk = Chat(lambda _: None, set_theme=print, leave=print)
     talk.take(protocol.Working())

@@ -42,6 +42,8 @@ from deepagents_cli.views.terminal.theme import ask_background, find_look
 Start: TypeAlias = Callable[[Ready | None, Mode | None], Link]
 """Starts another worker, with the thread and the mode that are open."""
 _SPIN: Final = 0.1
+_IN_A_ROW: Final = 1.0
+"""Seconds between two Esc of a person who wants to stop something."""
 _AGAIN: Final = 2.0
 """Seconds in which a second Ctrl-C leaves, and a second Esc goes back."""
 
@@ -93,7 +95,7 @@ class Screen:
         self.app.before_render += self._focus
         self.app.before_render += self.drawing.note_size
         self.app.key_processor.before_key_press += self._patience.note_key
-        self._interrupted_at = self._escaped_at = 0.0
+        self._interrupted_at = self._escaped_at = self._stopped_at = 0.0
         self._picking: Picker | None = None
         self._history: Picker | None = None
         self._pager: Pager | None = None
@@ -207,6 +209,10 @@ class Screen:
             self.input.cancel_completion()
         elif self.talk.is_busy or self.input.text:
             self.talk.stop()
+            self._stopped_at = time.monotonic()
+        elif time.monotonic() - self._stopped_at < _IN_A_ROW:
+            # It was meant for what has just ended.
+            pass
         elif time.monotonic() - before < _AGAIN:
             self._show_note("")
             self.talk.command("rewind")
