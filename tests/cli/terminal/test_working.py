@@ -46,6 +46,7 @@ def test_esc_stops_an_answer_and_keeps_what_was_written(person: Person) -> None:
 
 
 def test_esc_right_behind_enter_stops_what_was_sent(person: Person) -> None:
+    before = len(person.server.requests)
     person.server.then(Reply("Once upon a time", hold=Event()))
     person.terminal.type("Tell me a story.")
     with closing(sqlite3.connect(person.home.home / "state" / "threads.sqlite", timeout=60)) as sessions:
@@ -56,7 +57,7 @@ def test_esc_right_behind_enter_stops_what_was_sent(person: Person) -> None:
         person.sees("stopping")
     person.sees("^Stopped. What is done is kept.")
     person.sees("^queued: Tell me a story.")
-    assert person.server.requests == []
+    assert len(person.server.requests) == before
     person.server.forget()
     person.asks("A short one.", "The end.")
 
