@@ -142,6 +142,18 @@ def _without_stop_iteration(error: StopIteration) -> RuntimeError:
     return instead
 
 
+async def within(seconds: float | None, work: Awaitable[T]) -> T:
+    """Await work for so many seconds at most, and lose no cancellation that comes together with its end.
+
+    `asyncio.wait_for` of Python 3.11 does (python/cpython#86296).
+
+    Raises:
+        TimeoutError: when it takes longer.
+    """
+    async with asyncio.timeout(seconds):
+        return await work
+
+
 async def await_thread(work: Callable[[], T]) -> T:
     """Await blocking work in a thread of its own; the work goes on when this is cancelled."""
     running = start_thread(work)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from deepagents._async import Coro, IOCall, arun, finish_first, run, sync_and_async
+from deepagents._async import Coro, IOCall, arun, finish_first, run, sync_and_async, within
 
 
 def answering(value: Any) -> IOCall[Any]:
@@ -106,3 +106,17 @@ def test_one_flow_makes_both_methods() -> None:
 
 async def arun_of(awaitable: Any) -> Any:
     return await awaitable
+
+
+@pytest.mark.parametrize("steps", range(4))
+async def test_a_cancellation_that_comes_with_the_end_of_what_is_awaited_is_not_lost(steps: int) -> None:
+    ended = asyncio.get_running_loop().create_future()
+    waiting = asyncio.ensure_future(within(60, ended))
+    await asyncio.sleep(0)
+    ended.set_result("it has ended")
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    was_under_way = waiting.cancel()
+    await asyncio.wait([waiting])
+
+    assert waiting.cancelled() == was_under_way

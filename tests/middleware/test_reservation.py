@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from threading import Event
 from typing import Any
 
@@ -142,6 +143,49 @@ async def test_a_cancelled_request_gives_back_what_it_held() -> None:
     hangs.set()
 
     assert result["messages"][-1].text == "Done."
+
+
+class Cut(Bounded):
+    """Loses its connection, or says nothing more, behind the first piece of an answer."""
+
+    hangs: bool = False
+
+    def __init__(self, *replies: Any, **settings: Any) -> None:
+        super().__init__(*replies, **settings)
+
+    async def _astream(self, *args: Any, **options: Any) -> AsyncIterator[Any]:
+        async for piece in super()._astream(*args, **options):
+            yield piece
+            if self.hangs:
+                await asyncio.Event().wait()
+            raise ConnectionError("lost")
+
+
+@pytest.mark.parametrize(("hangs", "error"), [(False, ConnectionError), (True, TimeoutError)])
+async def test_an_answer_that_is_cut_in_the_middle_gives_back_what_it_held(
+    hangs: bool, error: type[Exception]
+) -> None:
+    cut = create_deep_agent(Cut("Once upon a time.", hangs=hangs))
+    seen: list[Any] = []
+
+    @tool
+    async def listen() -> str:
+        """Listen to an answer, for a while."""
+        with pytest.raises(error):
+            await hear_all()
+        return "cut"
+
+    async def hear_all() -> None:
+        async with asyncio.timeout(0.5 if hangs else None):
+            async for piece in cut.astream({"messages": "Go"}, stream_mode="messages"):
+                seen.append(piece)
+
+    model = Bounded(reporting(call("listen"), 10), reporting(AIMessage("Done."), 10))
+    agent = create_deep_agent(model, [listen], limits=Limits(tokens=14_000))
+    result = await agent.ainvoke({"messages": "Go"})
+
+    assert result["messages"][-1].text == "Done."
+    assert seen, "it was cut before it began"
 
 
 def test_a_model_that_asks_an_agent_does_not_wait_for_itself(call_mode: CallMode) -> None:

@@ -47,9 +47,8 @@ async def answer(state: State, config: RunnableConfig) -> dict[str, Any]:
             return _say(f"You said {interrupt(question)}.")
         case ["fail" | "query" as kind, text]:
             raise psycopg.OperationalError(text) if kind == "query" else ValueError(text)
-        case ["wait", name]:
-            get_stream_writer()({"waiting": name})
-            await GATES.setdefault(name, asyncio.Event()).wait()
+        case ["wait" | "ignore" as kind, name]:
+            await _wait_at_gate(name, ends=kind == "wait")
         case ["who"]:
             user = config.get("configurable", {}).get("langgraph_auth_user") or {}
             return _say(f"{user.get('identity')} of {user.get('org')}")
@@ -62,6 +61,18 @@ async def answer(state: State, config: RunnableConfig) -> dict[str, Any]:
         case _:
             pass
     return _say(f"Echo: {said}")
+
+
+async def _wait_at_gate(name: str, *, ends: bool) -> None:
+    """Wait until a gate is open; with `ends`, or until the run is cancelled."""
+    get_stream_writer()({"waiting": name})
+    opened = GATES.setdefault(name, asyncio.Event())
+    while not opened.is_set():
+        try:
+            await opened.wait()
+        except asyncio.CancelledError:
+            if ends:
+                raise
 
 
 def _tell_progress(text: str) -> None:

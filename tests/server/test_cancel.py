@@ -86,6 +86,21 @@ async def test_a_run_is_cancelled_inside_a_tool(client: LangGraphClient, order: 
     await client.runs.wait(None, "gate", input=say(name))
 
 
+async def test_a_run_is_cancelled_whose_node_swallows_that(client: LangGraphClient) -> None:
+    busy = Busy(client)
+    await busy.begin(text=f"ignore {busy.gate}")
+    try:
+        await client.runs.cancel(busy.thread, busy.run, wait=True)
+
+        assert (await client.runs.get(busy.thread, busy.run))["status"] == "interrupted"
+        assert last(await client.runs.wait(busy.thread, "echo", input=say("on"))) == "Echo: on"
+        before = await busy.contents()
+    finally:
+        await busy.open()
+    assert last(await client.runs.wait(busy.thread, "echo", input=say("further"))) == "Echo: further"
+    assert await busy.contents() == [*before, "further", "Echo: further"]
+
+
 def commands_with(text: str) -> list[str]:
     found: list[str] = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):

@@ -7,13 +7,12 @@ blocking twin in a worker thread. Failures that a caller can act on come back as
 
 from __future__ import annotations
 
-import asyncio
 from abc import ABC
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final, Protocol, TypeAlias
 
-from deepagents._async import await_thread
+from deepagents._async import await_thread, within
 from deepagents._deprecation import legacy, legacy_method, load_legacy
 from deepagents.backends._signatures import accepts, execute_accepts_timeout, overrides, signature_of
 from deepagents.backends.capabilities import Capabilities
@@ -181,7 +180,7 @@ class BackendProtocol(ABC):
             options["max_count"] = max_count
         try:
             search = await_blocking(self, "grep", pattern, path=path, glob=glob, **options)
-            found = await asyncio.wait_for(search, ASYNC_GREP_TIMEOUT)
+            found = await within(ASYNC_GREP_TIMEOUT, search)
         except TimeoutError:
             waited = f"Search for {pattern!r} timed out after {ASYNC_GREP_TIMEOUT:.0f} s."
             return GrepResult(error=f"{waited} Narrow it by path or glob.", code="timeout")

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any, Final
 
 from deepagents_server.database.runs import STEER
 from deepagents_server.runs.execute import Attempt
+
+_PATIENCE: Final = 5.0
+"""Seconds after which an attempt that was cancelled, and goes on, is cancelled again."""
 
 
 class Active:
@@ -25,4 +29,11 @@ class Active:
         if why == STEER:
             self.attempt.steered = True
         elif why:
-            self.work.cancel()
+            _cancel(self.work)
+
+
+def _cancel(work: asyncio.Task[Any]) -> None:
+    """Cancel work until it ends: a node may swallow this, and LangGraph waits for it only once."""
+    if not work.done():
+        work.cancel()
+        asyncio.get_running_loop().call_later(_PATIENCE, _cancel, work)

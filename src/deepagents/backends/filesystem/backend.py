@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
@@ -11,7 +10,7 @@ from math import inf
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from deepagents._async import IOCall, await_thread, in_thread
+from deepagents._async import IOCall, await_thread, in_thread, within
 from deepagents._globs import parse_glob
 from deepagents._paths import is_within
 from deepagents._programs import find_ripgrep, note_changeable
@@ -268,7 +267,7 @@ class FilesystemBackend(TransferBackend):
 async def _await_search(work: Callable[[], Any], pattern: str) -> Any:
     try:
         # The thread goes on after that; its own limits end it soon.
-        return await asyncio.wait_for(await_thread(work), ASYNC_GREP_TIMEOUT)
+        return await within(ASYNC_GREP_TIMEOUT, await_thread(work))
     except TimeoutError as error:
         text = f"Search for {pattern!r} timed out. Narrow it by path or glob."
         raise BackendError("timeout", text) from error

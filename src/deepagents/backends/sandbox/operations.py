@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 from collections.abc import Callable, Mapping
@@ -10,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from deepagents._async import IOCall
+from deepagents._async import IOCall, within
 from deepagents._globs import EVERY_FILE, parse_glob
 from deepagents._paths import normalise, parent
 from deepagents._text import EMPTY_OLD_STRING_ERROR, name_edit
@@ -293,7 +292,7 @@ class Operations:
             response = await IOCall(
                 lambda: self.sandbox.execute(line),
                 # Only where it can be cancelled; a blocking command is bounded by the layers before it.
-                lambda: asyncio.wait_for(self.sandbox.aexecute(line), bound),
+                lambda: within(bound, self.sandbox.aexecute(line)),
             )
         except TimeoutError as error:
             raise BackendError(

@@ -20,7 +20,7 @@ from langgraph_sdk.errors import APIStatusError
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from deepagents._async import IOCall, await_thread, start_thread
+from deepagents._async import IOCall, await_thread, start_thread, within
 from deepagents._text import truncate
 from deepagents.errors import ErrorCode, ToolFailure
 from deepagents.middleware.async_subagents.spec import (
@@ -185,7 +185,7 @@ class RemoteClient:
             loop = asyncio.get_running_loop()
             # In a thread, since to make one reads certificates from the disk.
             client = await await_thread(lambda: self._clients.get(self.agent, loop))
-            return await asyncio.wait_for(question(client), self._left())
+            return await within(self._left(), question(client))
 
         try:
             return form.validate_python(await IOCall(block, wait))

@@ -11,7 +11,7 @@ from typing import Any
 
 from langchain_core.messages import AnyMessage
 
-from deepagents._async import IOCall
+from deepagents._async import IOCall, within
 from deepagents.limits import Price
 from deepagents.middleware._base import BaseMiddleware, inner
 from deepagents.middleware._incremental import IncrementalCache
@@ -134,7 +134,7 @@ def _wait(room: Future[None], seconds: float | None) -> IOCall[bool]:
 
     async def wait() -> bool:
         try:
-            await asyncio.wait_for(asyncio.wrap_future(room), seconds)
+            await within(seconds, asyncio.wrap_future(room))
         except TimeoutError:
             return False
         return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from asyncio import Task, create_task, get_running_loop, sleep, wait_for
+from asyncio import Task, create_task, get_running_loop, sleep, timeout
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -71,8 +71,8 @@ class OwnLine:
     async def _ask(self, facts: Mapping[str, Any]) -> str:
         try:
             given = json.dumps(facts, default=str)
-            running = run_with_input(self._find_shell(), self._command, given, _SECONDS)
-            ended = await wait_for(running, 2 * _SECONDS)
+            async with timeout(2 * _SECONDS):
+                ended = await run_with_input(self._find_shell(), self._command, given, _SECONDS)
         except (BackendError, OSError, TimeoutError) as error:
             self._fail(str(error) or "it took too long")
             return ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from asyncio import Task, create_task, shield, wait_for
+from asyncio import Task, create_task, shield, timeout
 from contextlib import suppress
 from typing import Final
 
@@ -64,7 +64,8 @@ async def _read_state(project: Project) -> str | None:
         with LocalSandbox(root, env={"PATH": path}, timeout=_SECONDS) as sandbox:
             nothing = FilesystemPermission(["write"], [f"{root}/"], "deny")
             access = CommandAccess(Rules([nothing]), False)
-            ended = await wait_for(sandbox.aexecute(_COUNT, allowed=access), 2 * _SECONDS)
+            async with timeout(2 * _SECONDS):
+                ended = await sandbox.aexecute(_COUNT, allowed=access)
         if found := re.fullmatch(r"(\d{1,9})\n(\d{1,9})\s*", ended.output):
             changed, untracked = map(int, found.groups())
             parts = [f"{changed:,} changed"] * bool(changed) + [f"{untracked:,} untracked"] * bool(untracked)
