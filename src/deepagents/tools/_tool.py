@@ -387,5 +387,10 @@ def offered_tools(runtime: Any) -> Sequence[Any]:
 
 def names_of_tools(*given: Iterable[Any]) -> frozenset[str]:
     """Return the names of all tools of these lists, functions by their own names."""
-    names = [tool_name(each) or getattr(each, "__name__", None) for tools in given for each in tools]
+    names = {
+        # A layer asks this at each request: most are objects, whose name costs no call of ours.
+        getattr(each, "name", None) or tool_name(each) or getattr(each, "__name__", None)
+        for tools in given
+        for each in tools
+    }
     return frozenset(filter(None, names))

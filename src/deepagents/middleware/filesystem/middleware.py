@@ -263,7 +263,9 @@ class FilesystemMiddleware(BaseMiddleware):
     async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
         files = self._handle.files(request.runtime)
         can = self._capabilities(files)
-        offered = [tool for tool in request.tools if self._is_offered(tool, can)]
+        # By identity: a tool of the caller may have the same name.
+        hidden = {id(tool) for tool in self.tools if not _is_possible(tool, can)}
+        offered = [tool for tool in request.tools if id(tool) not in hidden]
         if len(offered) != len(request.tools):
             request = with_changes(request, tools=offered)
         # If the call fails, what preparing it has written is taken back: a resumed run starts before it.
@@ -274,7 +276,8 @@ class FilesystemMiddleware(BaseMiddleware):
         return keeping(response, for_state, await self._find_links(files, request, response))
 
     def _section(self, offered: Sequence[Any], can: Capabilities) -> str:
-        runs_commands = any(_effect(tool) == "run" for tool in offered)
+        running = {id(tool) for tool in self.tools if _effect(tool) == "run"}
+        runs_commands = not running.isdisjoint(map(id, offered))
         says_more = self.system_prompt and runs_commands
         return describe_commands(self.system_prompt, can) if says_more else self.system_prompt
 
@@ -282,11 +285,6 @@ class FilesystemMiddleware(BaseMiddleware):
         can = files.capabilities()
         hidden = can.execute and find_exposed_rule(files.capabilities_or_raise, self._rules)
         return replace(can, execute=False, background=False) if hidden else can
-
-    def _is_offered(self, tool: Any, can: Capabilities) -> bool:
-        possible = not isinstance(tool, SpecTool) or tool.spec.is_possible(can)
-        # By identity: a tool of the caller may have the same name.
-        return possible or not any(tool is own for own in self.tools)
 
     async def _find_links(
         self, files: FileCalls, request: Request, response: Response
@@ -364,6 +362,10 @@ class FilesystemMiddleware(BaseMiddleware):
     def _find_changed_paths(self, call: Mapping[str, Any]) -> Sequence[str]:
         spec = self._specs.get(call["name"])
         return spec.paths_in(call["args"]) if spec and spec.changes_files else ()
+
+
+def _is_possible(tool: Any, can: Capabilities) -> bool:
+    return not isinstance(tool, SpecTool) or tool.spec.is_possible(can)
 
 
 def _effect(tool: Any) -> str | None:

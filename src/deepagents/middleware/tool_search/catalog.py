@@ -61,6 +61,7 @@ class Catalog:
         self._given = list(given)
         self.tools: Sequence[Any] = [_without_mark(each) for each in given]
         self.names: Sequence[str | None] = [tool_name(each) for each in given]
+        self.has_provider_search = any(map(_is_provider_search, given))
         self._held: dict[int, Held] = {}
 
     @cached_property
@@ -107,7 +108,7 @@ def find_server(tool: BaseTool) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def is_provider_search(tool: Any) -> bool:
+def _is_provider_search(tool: Any) -> bool:
     """Return whether this is the search of a provider, which loads tools that are marked for it."""
     kind: Any = cast("dict[str, Any]", tool).get("type") if isinstance(tool, dict) else None
     return isinstance(kind, str) and kind.startswith("tool_search")

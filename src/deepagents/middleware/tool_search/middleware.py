@@ -22,7 +22,7 @@ from deepagents.errors import ConfigError, ToolFailure
 from deepagents.middleware._base import BaseMiddleware, inner
 from deepagents.middleware._requests import Request, Response, keeping, with_changes
 from deepagents.middleware.skills.state import disclosed_skill_tool_names
-from deepagents.middleware.tool_search.catalog import Catalog, Held, is_provider_search
+from deepagents.middleware.tool_search.catalog import Catalog, Held
 from deepagents.models.traits import input_window
 from deepagents.tools._tool import Runtime, ToolOutput, ToolSpec, make_tool
 
@@ -119,7 +119,7 @@ class ToolSearchMiddleware(BaseMiddleware):
             catalog = self._catalog = Catalog(given)
         # A profile may exclude ours, the caller may have a tool of this name, and a provider may search.
         is_offered = len(given) < len(request.tools) and SEARCH_TOOLS not in catalog.names
-        searches = is_offered and self.tool_search is not False and not any(map(is_provider_search, given))
+        searches = is_offered and self.tool_search is not False and not catalog.has_provider_search
         seen = SeenTools(catalog, self._budget(request.model) if searches else None)
         shown = self._choose_shown(request, catalog, seen.held) if searches else given
         response = await inner(handler, with_changes(request, tools=shown))
