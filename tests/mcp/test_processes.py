@@ -191,3 +191,28 @@ def test_nothing_lives_after_the_owner_was_killed_at_any_moment() -> None:
 
             assert all_end(pids, SECONDS - (monotonic() - begun)), (trial, list(filter(is_alive, pids)))
         nursery.stdin.close()
+
+
+WITHOUT_POSIX = """
+import asyncio, concurrent.futures, multiprocessing, os, signal, subprocess, sys
+import httpx2, jsonschema, langchain.agents, langgraph.graph, mcp.client.stdio
+
+for name in ("fcntl", "grp", "pty", "pwd", "resource", "termios", "tty"):
+    sys.modules[name] = None
+for module, names in {os: ["getuid", "killpg", "setsid"], signal: ["SIGCHLD", "SIGHUP", "SIGKILL"]}.items():
+    for name in names:
+        delattr(module, name)
+sys.platform = "win32"
+import deepagents.mcp.connection, deepagents.mcp._guard, deepagents.middleware.code_mode
+from deepagents.mcp import MCPServers
+from mcp.server.mcpserver import MCPServer
+print(MCPServers({"one": MCPServer("one"), "two": {"command": "npx"}}).status()["two"].status)
+"""
+
+
+def test_nothing_of_posix_is_needed_to_import_it() -> None:
+    """Where there are no groups of processes, servers over HTTP and those of this process still serve."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", WITHOUT_POSIX], capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("idle\n", "")
