@@ -12,6 +12,7 @@ from deepagents._async import run
 from deepagents.backends import FilesystemBackend, StateBackend
 from deepagents.backends.handle import open_backend
 from deepagents.middleware.summarization.search import search_archive
+from deepagents.middleware.tool_exclusion import ToolExclusionMiddleware
 from deepagents.testing import Asked, WindowedModel, assert_prefix_kept, call
 from tests.conftest import CallMode
 from tests.middleware.voyages import ARCHIVE, THREAD
@@ -81,6 +82,18 @@ def test_an_archive_that_may_not_be_read_is_not_searched() -> None:
     assert any("<summary>" in each.messages[1].text for each in model.turns)
     assert not any("search_history" in each.tool_names for each in model.turns)
     assert "Name0x7" not in "".join(found(result["messages"]))
+
+
+def test_the_summary_names_no_search_that_was_not_offered() -> None:
+    def told(*own: Any) -> str:
+        model = WindowedModel(*[call("read_log", day=n) for n in range(12)], "Done.", window=8_000)
+        create_deep_agent(model, tools=[read_log], middleware=own).invoke({"messages": "Read."}, THREAD)
+        return next(each.messages[1].text for each in model.turns if "<summary>" in each.messages[1].text)
+
+    assert "grep finds a detail in it, and read_file" in told()
+    without = told(ToolExclusionMiddleware(excluded=frozenset({"grep"})))
+    assert "grep" not in without
+    assert "read_file with offset and limit shows it." in without
 
 
 def test_a_tool_of_the_callers_of_that_name_stands() -> None:

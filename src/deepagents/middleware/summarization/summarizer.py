@@ -22,6 +22,7 @@ from deepagents.middleware.summarization.clipping import Specs, shorten, shorten
 from deepagents.middleware.summarization.policy import COMPACT_AT_TOKENS
 from deepagents.models.failures import is_overflow
 from deepagents.models.traits import input_window, is_chat_model
+from deepagents.tools._offered import if_offered
 from deepagents.tools._tool import CHARACTERS_PER_TOKEN
 
 logger = logging.getLogger(__name__)
@@ -68,11 +69,12 @@ _MEDIA: Final = "\nTheir media, in order: {media}"
 _BEGINNING: Final = "You are in the middle of a conversation that has been summarized to save space."
 _ARCHIVED: Final = (
     "The full conversation history has been saved to {path}, each message whole. Look there before you guess "
-    "or ask again: grep finds a detail in it, and read_file with offset and limit shows it."
+    "or ask again: {how}"
 )
+_GREP: Final = "grep finds a detail in it, and "
 _ARCHIVED_IN_PART: Final = (
     "A part of the conversation history has been saved to {path}, each message whole; the rest could not be "
-    "saved yet. grep finds a detail in it, and read_file with offset and limit shows it."
+    "saved yet: {how}"
 )
 
 DEEPAGENTS_DEFAULT_SUMMARY_PROMPT: Final = """\
@@ -289,7 +291,9 @@ def summary_message(
     characters = (window or _WINDOW_WHEN_UNKNOWN) * CHARACTERS_PER_TOKEN
     parts = [_BEGINNING]
     if path is not None:
-        parts.append((_ARCHIVED_IN_PART if in_part else _ARCHIVED).format(path=describe_parts(path)))
+        how = f"{if_offered('grep', _GREP)}read_file with offset and limit shows it."
+        archived = _ARCHIVED_IN_PART if in_part else _ARCHIVED
+        parts.append(archived.format(path=describe_parts(path), how=how))
     written = shorten(summary, int(characters * _SHARE_OF_SUMMARY))
     parts.append(f"What happened so far:\n\n<summary>\n{written}\n</summary>")
     if words := show_words(int(characters * _SHARE_OF_WORDS)):
