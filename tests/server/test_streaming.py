@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import asyncio
+import re
+from contextlib import closing
+from http.client import HTTPConnection
 from typing import Any
 
 import httpx
@@ -127,3 +131,32 @@ async def test_a_run_that_keeps_nothing_leaves_an_empty_stream(client: LangGraph
     await client.runs.join(thread, run)
 
     assert await events(client.runs.join_stream(thread, run)) == []
+
+
+async def test_a_stream_that_is_cut_anywhere_goes_on_behind_the_last_whole_event(
+    client: LangGraphClient, url: str
+) -> None:
+    text = "Bücher über 🐋 und 鯨"
+    thread = (await client.threads.create())["thread_id"]
+    asked: Any = {"stream_mode": ["custom", "values"], "stream_resumable": True}
+    run = (await client.runs.create(thread, "echo", input=say(f"progress {text}"), **asked))["run_id"]
+    await client.runs.join(thread, run)
+    path = f"/threads/{thread}/runs/{run}/stream"
+    whole = await asyncio.to_thread(read, url, path, "-1")
+    assert whole.count(text.encode()) > 1
+
+    characters = [at for at in range(len(whole)) if whole[at] & 0xC0 == 0x80]
+    ends = [at for at in range(len(whole)) if whole[:at].endswith(b"\n")]
+    for cut in {*characters, *ends, *(at - 1 for at in ends), *(at + 1 for at in ends)}:
+        begun = await asyncio.to_thread(read, url, path, "-1", cut)
+        taken = re.match(rb"(?:.+?\r?\n\r?\n)*", begun, re.DOTALL)
+        events = taken.group() if taken else b""
+        last_id = (re.findall(rb"^id: (\S+)", events, re.MULTILINE) or [b"-1"])[-1]
+        assert events + await asyncio.to_thread(read, url, path, last_id.decode()) == whole
+
+
+def read(url: str, path: str, last_id: str, most: int | None = None) -> bytes:
+    """Read so many bytes of a stream, and break the connection off."""
+    with closing(HTTPConnection(url.removeprefix("http://"), timeout=60)) as connection:
+        connection.request("GET", path, headers={"Last-Event-ID": last_id})
+        return connection.getresponse().read(most)
