@@ -124,6 +124,22 @@ def test_it_wakes_only_so_often_without_a_word_of_the_person(
     assert "has ended" in " ".join(server.requests[-1].texts("user")[-2:])
 
 
+def test_one_that_a_subagent_started_is_listed_and_wakes_nobody(
+    worker: Worker, server: OpenAIServer, directory: Path
+) -> None:
+    task = call("task", description="Build it.", subagent_type="general-purpose")
+    server.then(task, starts(once("go")), "It runs.", "I know.")
+    worker.open(mode="auto")
+    worker.turn("Build.")
+    (directory / "go").touch()
+    until(lambda: worker.command("bg").ansi, lambda shown: "ended with exit code 0" in shown)
+
+    server.then("I hear you.")
+    worker.turn("Hello?")
+    assert len(server.requests) == 5
+    assert "has ended" not in " ".join(server.requests[-1].texts("user"))
+
+
 def test_who_wants_none_is_woken_by_none(
     start: StartWorker, server: OpenAIServer, directory: Path, tmp_path: Path
 ) -> None:

@@ -35,6 +35,23 @@ def test_a_new_task_goes_on_with_the_last_thread(cli: Command) -> None:
     assert said == ["my name is Ada", "Hello Ada.", "what is my name?"]
 
 
+@needs_sandbox
+def test_a_thread_that_goes_on_may_write_no_further_than_this_start_says(
+    cli: Command, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+
+    def writing(name: str) -> ScriptedModel:
+        return ScriptedModel(call("write_file", file_path=str(other / name), content="x"), "I have tried.")
+
+    cli.run("write", "--auto", "--write", str(other), model=writing("one"))
+    cli.run("again", "--auto", "--continue", model=writing("two"))
+    cli.run("once more", "--auto", "--continue", "--write", str(other), model=writing("three"))
+
+    assert sorted(each.name for each in other.iterdir()) == ["one", "three"]
+
+
 def test_without_continue_a_run_starts_afresh(cli: Command) -> None:
     cli.run("my name is Ada", model=ScriptedModel("Hello Ada."))
     model = ScriptedModel("I do not know.")
