@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any, cast
 
@@ -14,6 +12,7 @@ from deepagents import ProviderProfile, register_provider_profile
 from deepagents.errors import ConfigError, UnknownModel
 from deepagents.models import ModelProvider, default_model, register_model_provider, resolve_model
 from deepagents.testing import ScriptedModel
+from tests import programs
 
 
 def name_of(model: Any) -> str:
@@ -214,7 +213,7 @@ def test_a_local_model_without_its_engine_is_refused_before_a_task_begins() -> N
         "sys.path[:] = []\n"
         "resolve_model('local')\n"
     )
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    ended = programs.run(program)
 
     assert "UnknownModel" in ended.stderr
     assert "pip install '.[local]'" in ended.stderr
