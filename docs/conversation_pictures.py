@@ -205,7 +205,8 @@ def record() -> Iterator[tuple[str, int, str]]:
         home = Home(Path(place), server, FILES, name="notes")
         # What reads from it waits until the picture is taken.
         os.mkfifo(home.directory / ".wait")
-        with home.sit_down("--model", f"local-server:{MODEL}", columns=COLUMNS, rows=44) as person:
+        chosen = ("--model", f"local-server:{MODEL}")
+        with home.sit_down(*chosen, columns=COLUMNS, rows=44, forked=None) as person:
             person.sees(f"{MODEL} in")
             for name, play in SCENES.items():
                 columns = NARROW if name == "narrow" else COLUMNS

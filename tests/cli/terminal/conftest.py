@@ -28,8 +28,8 @@ def home(tmp_path_factory: pytest.TempPathFactory, server: OpenAIServer) -> Home
 
 @pytest.fixture(scope="session")
 def sitting(home: Home) -> Iterator[Person]:
-    """A person at a conversation that most stories share."""
-    with home.sit_down() as person:
+    """A person at a conversation that most stories share: all of the program, as it is started."""
+    with home.sit_down(forked=None) as person:
         person.sees("scripted in\\b")
         yield person
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from deepagents_cli.__main__ import main
 from tests.cli.forked import ForkedTmux, Program
 from tests.cli.openai_server import MODEL, Answer, OpenAIServer
 from tests.cli.tmux import PATIENCE, Tmux
@@ -51,12 +52,12 @@ class Home:
         columns: int = 120,
         rows: int = 40,
         shell: bool = False,
-        forked: Program | None = None,
+        forked: Program | None = main,
         **variables: str,
     ) -> Generator[Person]:
         """Open the conversation in a terminal; `shell` has a shell in it, which the person types at.
 
-        What is `forked`, such as `main`, runs in the place of the program, with its imports done.
+        What is `forked` runs in the place of the program, with its imports done; None starts the program.
         """
         environment = {
             "PYTHONPATH": str(SOURCES),
@@ -78,7 +79,9 @@ class Home:
             "directory": self.directory,
             "environment": environment,
         }
-        with ForkedTmux(forked, words, **place) if forked else Tmux(program, **place) as terminal:
+        with (
+            ForkedTmux(forked, words, **place) if forked and not shell else Tmux(program, **place) as terminal
+        ):
             yield Person(terminal, self)
 
 

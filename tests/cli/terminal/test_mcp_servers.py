@@ -80,6 +80,8 @@ def test_esc_cancels_a_server_s_question_and_the_next_esc_stops_the_step(newcome
     newcomer.enters("1")
     newcomer.sees(r'^It said: .*\{"action": "cancel"\}, \{"action": "accept"')
 
+    # An answer that is not at its end stays on a screen that is cleared.
+    newcomer.sees_gone("Esc stops")
     newcomer.presses("C-l")
     newcomer.sees_gone("^It said")
     newcomer.terminal.forget()

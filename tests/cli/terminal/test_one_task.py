@@ -28,7 +28,7 @@ LAST = r"^[\d,]+ tokens in, .*$"
 
 def sit_down(home: Home, *task: str, **options: Any) -> AbstractContextManager[Person]:
     """Sit down at a terminal with colours."""
-    given: dict[str, Any] = {"NO_COLOR": "", "forked": None if "shell" in options else main, **options}
+    given: dict[str, Any] = {"NO_COLOR": "", **options}
     return home.sit_down(*task, **given)
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from deepagents_cli.__main__ import main
 from tests.cli.openai_server import OpenAIServer, call
 from tests.cli.terminal.person import Home, Person
 from tests.cli.tmux import needs_tmux
@@ -32,7 +31,7 @@ def home(tmp_path: Path, server: OpenAIServer) -> Home:
 @pytest.fixture
 def person(home: Home) -> Iterator[Person]:
     """A person at a conversation in a worktree."""
-    with home.sit_down("--worktree", "fix", "--mode", "full", forked=main) as person:
+    with home.sit_down("--worktree", "fix", "--mode", "full") as person:
         person.sees(r"^worktree \S+kitchen\.fix, branch fix, from commit")
         yield person
 
@@ -115,7 +114,7 @@ def test_a_worktree_that_holds_nothing_goes_with_its_branch_and_the_session_goes
     person.sees(r"^Removed: \S+kitchen\.fix$")
 
     assert git(home.directory, "branch", "--format=%(refname:short)") == "main"
-    with home.sit_down("--continue", "--mode", "full", forked=main) as again:
+    with home.sit_down("--continue", "--mode", "full") as again:
         again.sees("^Hello.")
         again.asks("Write.", call("write_file", file_path="letter.md", content="Dear\n"), "Written.")
         again.sees("^Written.")
