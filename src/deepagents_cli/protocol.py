@@ -146,23 +146,17 @@ class Close(Value):
     """Finish writing, and end."""
 
 
-class Picture(Value):
-    """Hold a picture, as base64."""
-
-    data: str
-    kind: str
-
-
 class PastMessage(Value):
     """Show a message of a thread that is resumed; a `command` is one of the person, with its output.
 
-    An editor gets the `files` that came with it apart from the text, by their names, and the `pictures`.
+    An editor gets the `files` that came with it apart from the text, by their names, and the `pictures`, as
+    base64 and of which kind.
     """
 
     who: Literal["person", "agent", "tool", "command"]
     text: str
     files: Mapping[str, str] = field(default_factory=dict[str, str])
-    pictures: Sequence[Picture] = ()
+    pictures: Sequence[tuple[str, str]] = ()
 
 
 class Ready(Value):

@@ -28,6 +28,7 @@ LONG_FILES: dict[str, str] = {
     "src/deepagents/_state/runtime.py": "all that stands on LangGraph's internals",
     "src/deepagents/_state/channels.py": "each channel of the state of an agent",
     "src/deepagents_cli/views/conversation/chat.py": "each message of a session, and all that a person does",
+    "src/deepagents_cli/views/acp/talk.py": "each message of a session, and all that an editor does",
     "src/deepagents_cli/views/chat/screen/screen.py": "each thing that a key does, and when it is drawn",
     "src/deepagents_cli/protocol.py": "each message between a view and a session, as a value",
 }

@@ -158,13 +158,12 @@ class Worker:
                 await self._enter(place, thread, resumed=resumed)
                 return
             except InUse:
-                if end is None:
-                    end = monotonic() + _MOST_SECONDS
-                    # An editor hears nothing of a session before it is open.
-                    if self._editor is None:
-                        self._say(protocol.Notice(_WAITS.format(seconds=_MOST_SECONDS, thread=thread)))
-                elif monotonic() > end:
+                if end is not None and monotonic() > end:
                     raise
+                # An editor hears nothing of a session before it is open.
+                if end is None and self._editor is None:
+                    self._say(protocol.Notice(_WAITS.format(seconds=_MOST_SECONDS, thread=thread)))
+                end = end or monotonic() + _MOST_SECONDS
             await sleep(_BETWEEN)
 
     async def _enter(

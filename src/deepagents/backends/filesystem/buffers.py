@@ -8,9 +8,22 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
+from deepagents.errors import BackendError
+
+_CHANGED_AGAIN: Final = (
+    ". What is there now is another text, as where an editor formats what it saves: read it before you "
+    "change it again"
+)
 _LENGTH: Final = 16
+
+
+class Put(NamedTuple):
+    """What was put into a file: its version, and what the model is to read of it."""
+
+    version: str
+    note: str = ""
 
 
 class Buffers(Protocol):
@@ -41,6 +54,25 @@ def find_unsaved(buffers: Buffers | None, path: Path, read: Callable[[], bytes])
         return None
     # An editor may show other line ends than it writes.
     return None if agree(shown, saved) else shown
+
+
+def find_kept(
+    path: str, text: str, shown: str | None, saved: str | None, was: str | None, now: str | None
+) -> Put:
+    """Look what a program that answered that it wrote a text shows, and what is saved, by versions.
+
+    Raises:
+        BackendError: `io_error` when it kept nothing.
+    """
+    texts = [each for each in (shown, saved) if each is not None]
+    if now is not None and all(agree(each, text) for each in texts):
+        return Put(now)
+    # It may keep the text without saving it, and a person may have typed on.
+    if any(agree(each, text) for each in texts):
+        return Put(text_version(text))
+    if not texts or (was == now and shown in (None, saved)):
+        raise BackendError("io_error", f"'{path}' was to be written by an editor, which did not")
+    return Put(text_version(text), _CHANGED_AGAIN)
 
 
 def agree(one: str, other: str) -> bool:

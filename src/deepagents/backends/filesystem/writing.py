@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from deepagents._text import Replacement, format_size, keep_line_endings, replace_each
 from deepagents.backends._bytes import (
@@ -29,7 +29,7 @@ from deepagents.backends._bytes import (
 from deepagents.backends._directory import Directory
 from deepagents.backends._refusals import already_there, not_text, stale_version, undeletable_root
 from deepagents.backends.filedata import encode_text, file_kind, validate_addition, validate_bytes
-from deepagents.backends.filesystem.buffers import Buffers, agree, find_unsaved, text_version
+from deepagents.backends.filesystem.buffers import Buffers, Put, find_kept, find_unsaved, text_version
 from deepagents.backends.filesystem.confined_dir import Entry, translate_os_errors
 from deepagents.backends.filesystem.locks import hold_lock
 from deepagents.backends.filesystem.pages import read_all
@@ -46,19 +46,6 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _KEPT_MODE: Final = 0o1777
 _MOST_TRIES: Final = 20
 _DIRECTORIES_REMEMBERED = 1024
-
-
-_CHANGED_AGAIN: Final = (
-    ". What is there now is another text, as where an editor formats what it saves: read it before you "
-    "change it again"
-)
-
-
-class Put(NamedTuple):
-    """What was put into a file: its version, and what the model is to read of it."""
-
-    version: str
-    note: str = ""
 
 
 @dataclass(slots=True)
@@ -101,9 +88,9 @@ class Writer:
                 return WriteResult(
                     path=path.shown,
                     version=put.version,
+                    note=put.note,
                     created=before is None,
                     new_folders=entry.made,
-                    note=put.note,
                 )
         except BackendError as error:
             if expected_version is None or error.code != "file_not_found":
@@ -191,18 +178,10 @@ class Writer:
         place = path.root.path_of(entry.parts)
         if is_binary(data) or not self.buffers.write(place, text):
             return None
-        after, shown = entry.stat_if_any(), self.buffers.read(place)
+        after = entry.stat_if_any()
         saved = None if after is None else _read_content(entry).decode("utf-8", "replace")
-        texts = [each for each in (shown, saved) if each is not None]
-        if after is not None and all(agree(each, text) for each in texts):
-            return Put(version_of(after))
-        # It may keep the text without saving it, and a person may have typed on.
-        if any(agree(each, text) for each in texts):
-            return Put(text_version(text))
-        is_untouched = before is not None and after is not None and version_of(before) == version_of(after)
-        if not texts or (is_untouched and shown in (None, saved)):
-            raise BackendError("io_error", f"'{path.shown}' was to be written by an editor, which did not")
-        return Put(text_version(text), _CHANGED_AGAIN)
+        versions = [each and version_of(each) for each in (before, after)]
+        return find_kept(path.shown, text, self.buffers.read(place), saved, *versions)
 
     def delete(self, path: ResolvedPath, is_undeletable: Callable[[tuple[str, ...]], bool]) -> None:
         """Remove a file, a directory with all below it, or a link but not what it leads to."""

@@ -8,7 +8,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from deepagents.events import Event, PlanChanged, Reasoning, Todo, Token, ToolCalled, ToolFinished
-from deepagents_cli.protocol import PastMessage, Picture
+from deepagents_cli.protocol import PastMessage
 from deepagents_cli.session.conversation.attachments import split_files
 from deepagents_cli.session.conversation.own_commands import read_past
 
@@ -35,12 +35,9 @@ def replay(messages: Sequence[BaseMessage], todos: Sequence[Any]) -> Iterator[Pa
         yield PlanChanged(tuple(Todo(str(each["content"]), str(each["status"])) for each in todos))
 
 
-def _pictures_in(message: HumanMessage) -> list[Picture]:
-    return [
-        Picture(each["base64"], each.get("mime_type", "image/png"))
-        for each in message.content_blocks
-        if each["type"] == "image" and "base64" in each
-    ]
+def _pictures_in(message: HumanMessage) -> list[tuple[str, str]]:
+    images = (each for each in message.content_blocks if each["type"] == "image")
+    return [(each["base64"], each.get("mime_type", "")) for each in images if "base64" in each]
 
 
 def _answer(message: AIMessage) -> Iterator[Event]:

@@ -89,9 +89,7 @@ class EditorAgent:
         """Open a new session in a directory."""
         session, talk = await self._open(cwd, None, mcp_servers)
         talk.start()
-        return schema.NewSessionResponse(
-            session_id=session, modes=talk.options.modes, config_options=[*await talk.options.read()]
-        )
+        return schema.NewSessionResponse(session_id=session, **await _choices(talk))
 
     async def load_session(
         self, cwd: str, session_id: str, mcp_servers: _Servers = None, **meta: Any
@@ -100,9 +98,7 @@ class EditorAgent:
         _, talk = await self._open(cwd, session_id, mcp_servers)
         talk.start()
         await talk.replay()
-        return schema.LoadSessionResponse(
-            modes=talk.options.modes, config_options=[*await talk.options.read()]
-        )
+        return schema.LoadSessionResponse(**await _choices(talk))
 
     async def resume_session(
         self, session_id: str, cwd: str, mcp_servers: _Servers = None, **meta: Any
@@ -110,9 +106,7 @@ class EditorAgent:
         """Open a session again, of which the client knows what is in it."""
         _, talk = await self._open(cwd, session_id, mcp_servers)
         talk.start()
-        return schema.ResumeSessionResponse(
-            modes=talk.options.modes, config_options=[*await talk.options.read()]
-        )
+        return schema.ResumeSessionResponse(**await _choices(talk))
 
     async def list_sessions(
         self, cwd: str | None = None, cursor: str | None = None, **meta: Any
@@ -212,6 +206,10 @@ class EditorAgent:
             await talk.close()
             raise
         return talk
+
+
+async def _choices(talk: Talk) -> dict[str, Any]:
+    return {"modes": talk.options.modes, "config_options": await talk.options.read()}
 
 
 def _directory(cwd: str) -> Path:

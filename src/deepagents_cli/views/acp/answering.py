@@ -11,7 +11,7 @@ SECONDS: Final = 10.0
 """How long a client may take for what no person has to decide."""
 
 
-class Patience:
+class Answering:
     """Waits for the answers of a client to requests of one kind, until the first that does not come.
 
     Args:

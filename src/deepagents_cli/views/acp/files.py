@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from deepagents.backends.filesystem import Buffers
 from deepagents.errors import BackendError
-from deepagents_cli.views.acp.patience import Patience
+from deepagents_cli.views.acp.answering import Answering
 
 T = TypeVar("T")
 _MOST_KNOWN: Final = 64
@@ -29,14 +29,14 @@ class ClientFiles(Buffers):
         self._client = client
         self._session = session
         self._writes = writes
-        self._patience = Patience("From now on, files are read and written on the disk", say)
+        self._answering = Answering("From now on, files are read and written on the disk", say)
         self._loop = asyncio.get_running_loop()
         self._thread = get_ident()
         self._known: dict[Path, str] = {}
 
     def read(self, path: Path) -> str | None:
         """Return the text that the client shows of a file."""
-        if self._patience.is_over:
+        if self._answering.is_over:
             return None
         if get_ident() == self._thread:
             # The loop cannot wait for itself: what a call would do is shown on what was read last.
@@ -57,7 +57,7 @@ class ClientFiles(Buffers):
         Raises:
             BackendError: `io_error` when it did not.
         """
-        if not self._writes or self._patience.is_over or get_ident() == self._thread:
+        if not self._writes or self._answering.is_over or get_ident() == self._thread:
             return False
         try:
             self._wait(self._client.write_text_file(session_id=self._session(), path=str(path), content=text))
@@ -70,7 +70,7 @@ class ClientFiles(Buffers):
         return True
 
     def _wait(self, asked: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(self._patience.wait(asked), self._loop).result()
+        return asyncio.run_coroutine_threadsafe(self._answering.wait(asked), self._loop).result()
 
     def _remember(self, path: Path, text: str) -> None:
         self._known.pop(path, None)

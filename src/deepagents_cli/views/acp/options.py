@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final
+from typing import Final, Literal
 
 from acp import schema
 from acp.exceptions import RequestError
 
 from deepagents_cli.protocol import Choice, Result
-from deepagents_cli.values import MODES, Mode
+from deepagents_cli.values import Mode
 
 INVALID: Final = -32602
 _ABOUT_MODES: Final[dict[Mode, tuple[str, str]]] = {
@@ -40,10 +40,8 @@ class Options:
     @property
     def modes(self) -> schema.SessionModeState:
         """The modes, for clients that know no options."""
-        known = [
-            schema.SessionMode(id=each, name=_ABOUT_MODES[each][0], description=_ABOUT_MODES[each][1])
-            for each in MODES
-        ]
+        about = _ABOUT_MODES.items()
+        known = [schema.SessionMode(id=each, name=name, description=text) for each, (name, text) in about]
         return schema.SessionModeState(available_modes=known, current_mode_id=self.mode)
 
     @property
@@ -55,7 +53,7 @@ class Options:
         if model not in (value for value, _, _ in models):
             models.insert(0, (model, model, ""))
         offered = [
-            _option("mode", "mode", self.mode, [(each, *_ABOUT_MODES[each]) for each in MODES]),
+            _option("mode", "mode", self.mode, [(each, *about) for each, about in _ABOUT_MODES.items()]),
             _option("model", "model", model, models),
         ]
         if effort is not None:
@@ -91,19 +89,18 @@ class Options:
 
 
 def _option(
-    name: str, category: str, current: str, rows: Sequence[tuple[str, str, str]]
+    name: str,
+    category: Literal["mode", "model", "thought_level"],
+    current: str,
+    rows: Sequence[tuple[str, str, str]],
 ) -> schema.SessionConfigOptionSelect:
-    values = [
-        schema.SessionConfigSelectOption(value=value, name=label, description=detail or None)
-        for value, label, detail in rows
-    ]
-    return schema.SessionConfigOptionSelect.model_validate(
-        {
-            "type": "select",
-            "id": name,
-            "category": category,
-            "name": name.capitalize(),
-            "currentValue": current,
-            "options": values,
-        }
+    return schema.SessionConfigOptionSelect(
+        type="select",
+        id=name,
+        name=name.capitalize(),
+        category=category,
+        current_value=current,
+        options=[
+            schema.SessionConfigSelectOption(value=v, name=n, description=d or None) for v, n, d in rows
+        ],
     )

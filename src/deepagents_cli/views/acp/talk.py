@@ -111,7 +111,7 @@ class Talk:
         """Tell the client all that is in the session.
 
         Raises:
-            RequestError: when something in it cannot be told.
+            RequestError: when something in it cannot be shown.
         """
         result = await self._carry_out(protocol.Replay(self._next_id()))
         if result.error:

@@ -15,7 +15,7 @@ from acp.interfaces import Client
 from pydantic import ValidationError
 
 from deepagents.backends.local_shell.process import Control, Ended
-from deepagents_cli.views.acp.patience import Patience
+from deepagents_cli.views.acp.answering import Answering
 
 _MOST_BYTES: Final = 100_000
 _LOOK_EVERY: Final = 0.2
@@ -48,7 +48,7 @@ class ClientTerminals:
         self._directory = directory
         self._find_call = find_call
         self._show = show
-        self._patience = Patience("From now on, commands run outside of its terminals", say)
+        self._answering = Answering("From now on, commands run outside of its terminals", say)
         self._loop = asyncio.get_running_loop()
         self._thread = get_ident()
 
@@ -61,7 +61,7 @@ class ClientTerminals:
 
     async def _run(self, command: str, seconds: float, control: Control) -> Ended | None:
         session, call_id = self._session(), self._find_call(command)
-        if call_id is None or self._patience.is_over:
+        if call_id is None or self._answering.is_over:
             return None
         begins = self._client.create_terminal(
             session_id=session,
@@ -71,7 +71,7 @@ class ClientTerminals:
             output_byte_limit=_MOST_BYTES,
         )
         try:
-            made = await self._patience.wait(begins)
+            made = await self._answering.wait(begins)
         except TimeoutError as error:
             return Ended(_MAY_BEGIN.format(error=error), 0, 1)
         except (RequestError, ValidationError, ConnectionError):
@@ -85,7 +85,7 @@ class ClientTerminals:
         finally:
             with suppress(RequestError, ValidationError, ConnectionError, TimeoutError):
                 released = self._client.release_terminal(session_id=session, terminal_id=made.terminal_id)
-                await self._patience.wait(released)
+                await self._answering.wait(released)
 
     async def _wait(self, session: str, terminal: str, seconds: float, control: Control) -> Ended:
         ends = asyncio.create_task(
@@ -97,10 +97,10 @@ class ClientTerminals:
         exit_code = _exit_code(ends.result()) if ends.done() else None
         if not ends.done():
             killed = self._client.kill_terminal(session_id=session, terminal_id=terminal)
-            await self._patience.wait(killed)
+            await self._answering.wait(killed)
             ends.cancel()
         asked = self._client.terminal_output(session_id=session, terminal_id=terminal)
-        printed = await self._patience.wait(asked)
+        printed = await self._answering.wait(asked)
         notes = (_LEFT_OUT,) if printed.truncated else ()
         return Ended(printed.output.replace("\r\n", "\n"), 0, exit_code, notes=notes)
 

@@ -140,7 +140,7 @@ def past(message: protocol.PastMessage, directory: Path) -> list[schema.UserMess
         is_file = name != part and name in files
         blocks.append(_held(name, files.pop(name), directory) if is_file else helpers.text_block(part))
     blocks += [_held(name, content, directory) for name, content in files.items()]
-    blocks += [helpers.image_block(each.data, each.kind) for each in message.pictures]
+    blocks += [helpers.image_block(*each) for each in message.pictures]
     return [helpers.update_user_message(each) for each in blocks]
 
 

@@ -22,13 +22,13 @@ class Wire:
         self._reader = reader
         self._writer = writer
         self._one_by_one = asyncio.Lock()
-        self._prompts: dict[object, object] = {}
+        self._prompts: dict[str, object] = {}
         """The sessions of the prompts that are not answered, by the ids of the requests."""
 
     async def send(self, message: dict[str, Any]) -> None:
         """Write a message; a client that is gone gets none, and its lines end too."""
         if "method" not in message:
-            self._prompts.pop(message["id"], None)
+            self._prompts.pop(str(message["id"]), None)
         # Half a character, as a model may give it, stays in its escape.
         self._writer.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
         with suppress(ConnectionError):
@@ -58,16 +58,13 @@ class Wire:
 
     def _follow(self, message: dict[str, Any]) -> dict[str, Any] | None:
         """Return a message as the package knows it; `None` for one that may be passed over."""
-        method, params = str(message.get("method")), message.get("params")
-        named: Mapping[str, Any] = cast("Mapping[str, Any]", params) if isinstance(params, dict) else {}
+        method, given = str(message.get("method")), message.get("params")
+        params: Mapping[str, Any] = cast("Mapping[str, Any]", given) if isinstance(given, dict) else {}
         if method == "session/prompt" and "id" in message:
-            self._prompts[message["id"]] = named.get("sessionId")
-        elif method == "$/cancel_request":
+            self._prompts[str(message["id"])] = params.get("sessionId")
+        elif method == "$/cancel_request" and (session := self._prompts.get(str(params.get("requestId")))):
             # The package passes over it. Of all requests, a prompt is the one that takes long.
-            number = named.get("requestId")
-            session = self._prompts.get(number) if isinstance(number, str | int) else None
-            cancel = {"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": session}}
-            return None if session is None else cancel
+            return {"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": session}}
         return None if "id" not in message and method.startswith("$/") else message
 
     async def close(self) -> None:
