@@ -25,7 +25,7 @@ from deepagents.testing import ScriptedModel, call
 from deepagents.undo import FileHistory, PlanOutdated, UndoError
 from tests.conftest import CallMode
 from tests.programs import FORKING
-from tests.undo.workshop import Workshop, listed, names
+from tests.undo.workshop import Workshop, held, listed, names
 
 SECOND: Any = {"configurable": {"thread_id": "2"}}
 
@@ -127,6 +127,30 @@ def test_a_record_that_fails_is_made_later(shop: Workshop, saver: Saver) -> None
     saver.after = None
     shop.rewind(done)
     assert ((shop.root / "a.txt").read_text(), shop.messages()) == ("1\n", said)
+
+
+def test_what_could_not_be_put_back_is_named_and_goes_back_later(shop: Workshop) -> None:
+    for name in ("a.txt", "busy.txt", "c.txt"):
+        (shop.root / name).write_text("mine\n")
+    start = shop.run("for i in a busy c; do echo agent > $i.txt; done; echo 1 > new.txt")
+    busy = shop.root / "busy.txt"
+    with held(busy):
+        done = shop.rewind(start)
+        assert names_of(done.changed) == ["a.txt", "c.txt", "new.txt"]
+        assert names_of(done.failed) == ["busy.txt"]
+        assert busy.read_text() == "agent\n"
+    # Again at once, or forth first, as in a conversation, where the message is gone.
+    again = shop.rewind(start)
+    assert (names_of(again.changed), again.failed) == (["busy.txt"], ())
+    shop.rewind(again)
+    shop.rewind(done)
+    assert (shop.root / "a.txt").read_text() == busy.read_text() == "agent\n"
+    assert shop.rewind(start).failed == ()
+    assert {each.read_text() for each in shop.root.iterdir()} == {"mine\n"}
+
+
+def names_of(paths: tuple[Path, ...]) -> list[str]:
+    return sorted(each.name for each in paths)
 
 
 def test_cancelled_it_has_happened_before_the_caller_goes_on(shop: Workshop, saver: Saver) -> None:

@@ -150,6 +150,18 @@ def mounted(place: Path, *options: str) -> Generator[Path]:
         subprocess.run(["umount", "-l", str(place)], check=True)
 
 
+@contextmanager
+def held(path: Path) -> Generator[None]:
+    """Keep a file from being replaced: it is mounted on itself."""
+    command = ["mount", "--bind", str(path), str(path)]
+    if os.geteuid() != 0 or subprocess.run(command, check=False, capture_output=True).returncode:
+        pytest.skip("only root may mount a file")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", str(path)], check=True)
+
+
 def listed(folder: Path) -> list[str]:
     """List a directory."""
     return sorted(each.name for each in folder.iterdir())

@@ -140,7 +140,8 @@ class Rewinds:
 
     def _finish(self, journal: Journal, config: RunnableConfig) -> None:
         """Rename, and record what has changed."""
-        self._restorer(journal).apply()
+        if failed := self._restorer(journal).apply():
+            _log.warning("these could not be put back: %s", ", ".join(failed))
         self._record(journal, config)
 
     def _record(self, journal: Journal, config: RunnableConfig) -> None:

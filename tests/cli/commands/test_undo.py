@@ -13,7 +13,7 @@ import pytest
 from deepagents.testing import ScriptedModel, call
 from tests.cli.approval.test_sandbox import needs_sandbox
 from tests.cli.conftest import Command
-from tests.undo.workshop import Neighbour
+from tests.undo.workshop import Neighbour, held
 
 
 def write(name: str, text: str) -> ScriptedModel:
@@ -90,6 +90,20 @@ def test_what_a_hook_at_the_end_formats_goes_back_with_the_task(
     taken = cli("undo", "--yes")
     assert "- Goes away, since it was made later: `a.md`, `made.md`\n" in taken.out
     assert [each.name for each in directory.glob("*.md")] == ["notes.md"]
+
+
+def test_a_file_that_is_busy_is_named_beside_those_that_went_back(undo: Command, directory: Path) -> None:
+    both = ScriptedModel(
+        call("write_file", file_path="b.md", content="2\n"),
+        call("write_file", file_path="c.md", content="2\n"),
+        "Done.",
+    )
+    undo("run", "Write both", "--yes", "--thread", "third", model=both)
+    with held(directory / "b.md"):
+        taken = undo("undo", "--yes")
+    assert "Changed: `c.md`.\n" in taken.out
+    assert "Could not be changed: `b.md`; to try again, go forth and back once more.\n" in taken.out
+    assert (directory / "b.md").exists()
 
 
 def test_a_file_that_was_edited_by_hand_stays_and_is_named(undo: Command, directory: Path) -> None:

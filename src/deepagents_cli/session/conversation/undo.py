@@ -211,7 +211,9 @@ class Undo:
         if done.kept:
             sentences.append(f"Stays as it was: {_name_all(done.kept, directory)}.")
         if done.failed:
-            sentences.append(f"Could not be changed: {_name_all(done.failed, directory)}.")
+            changed = [f"Changed: {_name_all(done.changed, directory)}."] if done.changed else []
+            failed = f"Could not be changed: {_name_all(done.failed, directory)}"
+            sentences += [*changed, f"{failed}; to try again, go forth and back once more."]
         return sentences
 
 
