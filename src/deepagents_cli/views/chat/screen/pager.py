@@ -60,14 +60,7 @@ class Pager:
         self.app.invalidate()
 
     def _keys(self) -> KeyBindings:
-        keys = KeyBindings()
-        for names, act in self._bindings().items():
-            for name in names.split():
-                keys.add(name)(act)
-        return keys
-
-    def _bindings(self) -> dict[str, Callable[[KeyPressEvent], None]]:
-        return {
+        bindings: dict[str, Callable[[KeyPressEvent], None]] = {
             "up k c-p": lambda _: self._scroll(-1),
             "down j c-n enter": lambda _: self._scroll(1),
             "pageup b c-b": lambda _: self._scroll(-self._page()),
@@ -78,6 +71,11 @@ class Pager:
             "right": lambda _: self._look(max(self._whole.back - 1, 0)),
             "q escape c-c c-d": lambda _: self.app.exit(),
         }
+        keys = KeyBindings()
+        for names, act in bindings.items():
+            for name in names.split():
+                keys.add(name)(act)
+        return keys
 
     def _scroll(self, by: int) -> None:
         self._note = ""

@@ -8,13 +8,16 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from prompt_toolkit.application import Application, in_terminal, run_in_terminal
+from prompt_toolkit.application import Application, get_app, in_terminal, run_in_terminal
 from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.filters import Always, Condition, Filter
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import ColorDepth
 
 from deepagents_cli.errors import Exit
@@ -26,7 +29,6 @@ from deepagents_cli.views.chat.input.keyboard import open_keyboard, open_output
 from deepagents_cli.views.chat.input.line import InputLine
 from deepagents_cli.views.chat.input.patience import Patience
 from deepagents_cli.views.chat.screen.drawing import Drawing
-from deepagents_cli.views.chat.screen.keys import make_keys
 from deepagents_cli.views.chat.screen.layout import Entry, Focus, View
 from deepagents_cli.views.chat.screen.pager import Pager
 from deepagents_cli.views.chat.worker.link import Link
@@ -41,6 +43,10 @@ from deepagents_cli.views.terminal.theme import ask_background, find_look
 
 Start: TypeAlias = Callable[[Ready | None, Mode | None], Link]
 """Starts another worker, with the thread and the mode that are open."""
+_Binding: TypeAlias = tuple[str, Filter, Callable[[KeyPressEvent], Any]]
+"""One key, or several in a row; when it counts; what it does."""
+_PAGE: Final = 8
+"""Rows of a picker."""
 _SPIN: Final = 0.1
 _IN_A_ROW: Final = 1.0
 """Seconds between two Esc of a person who wants to stop something."""
@@ -81,7 +87,7 @@ class Screen:
         self._view = View(self)
         self.app: Application[int] = Application(
             layout=self._view.layout,
-            key_bindings=make_keys(self),
+            key_bindings=_make_keys(self),
             input=open_keyboard(self._found_background, self._found_focus, typed),
             output=self._output,
             erase_when_done=True,
@@ -139,7 +145,9 @@ class Screen:
             self.drawing.stop()
             self._output.write_now(REPORT_NO_FOCUS)
             self._link.close()
-            self._say_goodbye()
+            if self.talk.way_on:
+                sys.stdout.write(f"Go on with: {self.talk.way_on}\n")
+                sys.stdout.flush()
 
     def changed(self) -> None:
         """Draw soon."""
@@ -468,13 +476,77 @@ class Screen:
         self.talk.reopen(self._link.send)
         self._link.attach(asyncio.get_running_loop(), self._take, self._ended)
 
-    def _say_goodbye(self) -> None:
-        if self.talk.way_on:
-            sys.stdout.write(f"Go on with: {self.talk.way_on}\n")
-            sys.stdout.flush()
-
     def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")
         if self.app.is_running and not self._gone:
             self._gone = True
             self.app.exit(exception=error or RuntimeError(str(context.get("message"))))
+
+
+def _make_keys(screen: Screen) -> KeyBindings:
+    """Make the bindings of a screen; of several that count, the later one wins."""
+    keys = KeyBindings()
+    for key, when, act in (*_anywhere(screen), *_at_input(screen), *_in_picker(screen), *_in_entry(screen)):
+        keys.add(*key.split(), filter=when)(act)
+    return keys
+
+
+def _anywhere(screen: Screen) -> Iterator[_Binding]:
+    yield "c-c", Always(), lambda _: screen.interrupt()
+    yield "c-d", Condition(lambda: not get_app().current_buffer.text), lambda _: screen.leave(0)
+    yield "escape", Always(), lambda _: screen.escape()
+    yield "c-z", Always(), lambda _: screen.suspend()
+    yield "c-o", Always(), lambda _: screen.look()
+    yield "c-l", Always(), lambda _: screen.clear()
+    yield Keys.BracketedPaste.value, Always(), lambda event: screen.paste(event.data)
+
+
+def _at_input(screen: Screen) -> Iterator[_Binding]:
+    at_input = Condition(lambda: screen.mode == "input")
+    can_take_back = Condition(lambda: bool(screen.talk.queued) and not screen.input.text)
+    yield "enter", at_input, lambda _: screen.submit()
+    yield "enter", at_input & Condition(lambda: _has_chosen(screen.input)), lambda _: _choose(screen.input)
+    yield "c-j", at_input, lambda _: screen.input.insert_text("\n")
+    yield "escape enter", at_input, lambda _: screen.input.insert_text("\n")
+    yield "up", at_input & can_take_back, lambda _: screen.take_back()
+    yield "c-r", at_input, lambda _: screen.search_history()
+    yield "c-v", at_input, lambda _: screen.paste_picture()
+    yield "tab", at_input, lambda _: _complete(screen.input)
+    yield "s-tab", at_input, lambda _: screen.talk.go_to_next_mode()
+    completing = Condition(lambda: screen.input.complete_state is not None)
+    yield "s-tab", at_input & completing, lambda _: screen.input.complete_previous()
+
+
+def _in_picker(screen: Screen) -> Iterator[_Binding]:
+    picking = Condition(lambda: screen.mode == "picker")
+    yield "enter", picking, lambda _: screen.pick()
+    for key, by in {"up": -1, "c-p": -1, "down": 1, "c-n": 1, "pageup": -_PAGE, "pagedown": _PAGE}.items():
+        yield key, picking, lambda _, by=by: screen.move_in_picker(by)
+
+
+def _in_entry(screen: Screen) -> Iterator[_Binding]:
+    entering = Condition(lambda: screen.mode == "entry")
+    one_line = Condition(lambda: screen.entry is not None and not screen.entry.long)
+    yield "enter", entering & one_line, lambda _: screen.end_entry()
+    yield "c-s", entering, lambda _: screen.end_entry()
+    yield "c-j", entering, lambda _: screen.line.insert_text("\n")
+
+
+def _has_chosen(buffer: Buffer) -> bool:
+    state = buffer.complete_state
+    return state is not None and state.current_completion is not None
+
+
+def _choose(buffer: Buffer) -> None:
+    buffer.complete_state = None
+
+
+def _complete(buffer: Buffer) -> None:
+    state = buffer.complete_state
+    if state and len(state.completions) == 1:
+        # Nothing is left to choose, and Enter sends.
+        buffer.apply_completion(state.completions[0])
+    elif state:
+        buffer.complete_next()
+    else:
+        buffer.start_completion(select_first=True)
