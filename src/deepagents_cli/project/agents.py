@@ -70,11 +70,28 @@ class FileAgent:
         return not self.trusted and self.model is not None and self.model not in ANTHROPIC_MODELS
 
 
-class _OnlyCommands(AgentMiddleware[Any, Any, Any]):
+class RefuseCalls(AgentMiddleware[Any, Any, Any]):
+    """Refuses the calls for which `find_refusal` returns why."""
+
+    def __init__(self, find_refusal: Callable[[ToolCallRequest], str | None]) -> None:
+        super().__init__()
+        self._find_refusal = find_refusal
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
+    ) -> Any:
+        """Run a call, or refuse it."""
+        if (why := self._find_refusal(request)) is None:
+            return await handler(request)
+        call, text = request.tool_call, f"Error: {why} [permission_denied]"
+        return ToolMessage(text, name=call["name"], tool_call_id=call["id"], status="error")
+
+
+class _OnlyCommands(RefuseCalls):
     """Refuses commands that the file of an agent does not name."""
 
     def __init__(self, commands: Sequence[str]) -> None:
-        super().__init__()
+        super().__init__(self._refuse)
         self._commands = commands
 
     def allows(self, command: object) -> bool:
@@ -91,23 +108,18 @@ class _OnlyCommands(AgentMiddleware[Any, Any, Any]):
 
         return {**asked, "execute": {**asked["execute"], "when": asks}}
 
-    async def awrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
-    ) -> Any:
-        """Run a call, or refuse it."""
+    def _refuse(self, request: ToolCallRequest) -> str | None:
         call = request.tool_call
         if call["name"] != "execute" or self.allows(call["args"].get("command")):
-            return await handler(request)
-        named = ", ".join(self._commands)
-        text = f"Error: this agent runs only plain commands of these: {named} [permission_denied]"
-        return ToolMessage(text, name=call["name"], tool_call_id=call["id"], status="error")
+            return None
+        return f"this agent runs only plain commands of these: {', '.join(self._commands)}"
 
 
-class _OnlyTools(AgentMiddleware[Any, Any, Any]):
+class _OnlyTools(RefuseCalls):
     """Leaves out the tools of MCP servers that the file of an agent does not name."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
-        super().__init__()
+        super().__init__(self._refuse)
         self._patterns = patterns
 
     def allows(self, tool: str) -> bool:
@@ -123,15 +135,9 @@ class _OnlyTools(AgentMiddleware[Any, Any, Any]):
         kept = [each for each in request.tools if self.allows(str(getattr(each, "name", "")))]
         return await handler(request.override(tools=kept))
 
-    async def awrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
-    ) -> Any:
-        """Run a call, or refuse it."""
-        call = request.tool_call
-        if self.allows(call["name"]):
-            return await handler(request)
-        text = f"Error: this agent has no tool {call['name']} [permission_denied]"
-        return ToolMessage(text, name=call["name"], tool_call_id=call["id"], status="error")
+    def _refuse(self, request: ToolCallRequest) -> str | None:
+        name = request.tool_call["name"]
+        return None if self.allows(name) else f"this agent has no tool {name}"
 
 
 def find_agents(project: Project) -> tuple[dict[str, FileAgent], list[str]]:

@@ -12,16 +12,15 @@ from asyncio import CancelledError, create_task, gather, shield, to_thread
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from difflib import unified_diff
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final
 
-from langchain.agents.middleware import AgentMiddleware, ToolCallRequest
+from langchain.agents.middleware import ToolCallRequest
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import interrupt
@@ -43,7 +42,8 @@ from deepagents.middleware.subagents import GENERAL_PURPOSE_SUBAGENT, CompiledSu
 from deepagents_cli.approval.backends import ARTIFACTS, GuardedSandbox
 from deepagents_cli.approval.guarded import is_kept_from_tools, kind_of
 from deepagents_cli.approval.policy import FREER, Policy
-from deepagents_cli.project.agents import FileAgent, make_subagents
+from deepagents_cli.diffs import text_diff
+from deepagents_cli.project.agents import FileAgent, RefuseCalls, make_subagents
 from deepagents_cli.project.project import Project
 from deepagents_cli.project.state import state_dir
 from deepagents_cli.project.worktrees import list_files, list_ignored
@@ -59,8 +59,8 @@ _MOST_NAMED: Final = 40
 _ASIDE: Final = f"{ARTIFACTS}/conflicts"
 _NOT_AGREED: Final = "[The person did not agree to these changes, so none was merged. They are in {}.]"
 _REFUSED: Final = (
-    "Error: in a tree of its own an agent cannot ask a person, and this would have to be asked; leave it to "
-    "the agent that called you [permission_denied]"
+    "in a tree of its own an agent cannot ask a person, and this would have to be asked; leave it to the "
+    "agent that called you"
 )
 
 
@@ -193,23 +193,6 @@ def _walk(top: Path) -> Iterator[str]:
                 yield each.relative_to(top).as_posix()
 
 
-class _RefuseQuestions(AgentMiddleware[Any, Any, Any]):
-    """Refuses what a person would have to be asked about."""
-
-    def __init__(self, policy: Policy) -> None:
-        super().__init__()
-        self._policy = policy
-
-    async def awrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
-    ) -> Any:
-        """Run a call, or refuse it."""
-        call = request.tool_call
-        if call["name"] in self._policy.interrupt_on() and self._policy.asks(request):
-            return ToolMessage(_REFUSED, name=call["name"], tool_call_id=call["id"], status="error")
-        return await handler(request)
-
-
 class TreeAgents:
     """Makes the subagents that work in trees, for one conversation.
 
@@ -294,7 +277,12 @@ class TreeAgents:
         with backend if isinstance(backend, AbstractContextManager) else nullcontext():
             if isinstance(backend, GuardedSandbox):
                 backend.access_of = policy.access_of
-            refuse = _RefuseQuestions(policy)
+
+            def find_refusal(request: ToolCallRequest) -> str | None:
+                is_asked = request.tool_call["name"] in policy.interrupt_on() and policy.asks(request)
+                return _REFUSED if is_asked else None
+
+            refuse = RefuseCalls(find_refusal)
             top = str(tree.path) if policy.confined else ""
             found = (each for each in project.memory() if each.is_relative_to(project.directory))
             here = [each.relative_to(project.directory) for each in found]
@@ -385,15 +373,14 @@ def _list(changes: Sequence[Change]) -> str:
 
 
 def _diff(changes: Sequence[Change]) -> str:
-    lines: list[str] = []
-    for each in changes:
-        before, after = map(_as_lines, (each.ours, each.merged))
-        lines += unified_diff(before, after, f"a/{each.path}", f"b/{each.path}", n=2)
-    text = "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+    lines = [
+        line for each in changes for line in text_diff(_as_text(each.ours), _as_text(each.merged), each.path)
+    ]
+    text = "\n".join(lines)
     return text if len(text) <= _LONGEST_DIFF else f"{text[:_LONGEST_DIFF]}\n[and more]"
 
 
-def _as_lines(entry: Entry) -> list[str]:
+def _as_text(entry: Entry) -> str | None:
     if isinstance(entry, FileEntry):
-        return entry.content.decode("utf-8", "replace").splitlines(keepends=True)
-    return [f"link to {entry.target}\n"] if isinstance(entry, LinkEntry) else []
+        return entry.content.decode("utf-8", "replace")
+    return f"link to {entry.target}\n" if isinstance(entry, LinkEntry) else None
