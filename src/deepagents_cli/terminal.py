@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from collections.abc import Mapping, Sequence
 from io import TextIOWrapper
@@ -56,6 +57,12 @@ def _escape_unknown(file: IO[str]) -> None:
     if isinstance(file, TextIOWrapper):
         # A character that a terminal's encoding lacks would otherwise end the program.
         file.reconfigure(errors="backslashreplace")
+
+
+def is_pipe(descriptor: int) -> bool:
+    """Return whether another program writes to, or reads from, a descriptor."""
+    kind = os.fstat(descriptor).st_mode
+    return stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)
 
 
 def take_typed_ahead(quiet: float = 0.0) -> tuple[Sequence[str], str]:

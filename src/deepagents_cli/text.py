@@ -36,6 +36,11 @@ def one_line(text: str) -> str:
     return " ".join(clean(text).split())
 
 
+def reason_of(error: Exception) -> str:
+    """Say why a file is not read, in the words of the system where it has refused."""
+    return error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+
+
 def cut(text: str, most: int) -> str:
     """Cut a text at so many characters, and count the others."""
     left = len(text) - most

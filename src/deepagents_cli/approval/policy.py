@@ -90,11 +90,11 @@ class Policy(Reach):
 
     def add_web(self, hosts: Sequence[str]) -> None:
         """Let agents fetch pages: of these hosts, of those that a rule names, and of others by a question."""
-        self.web = web_fetch("all" if list(hosts) == ["all"] else hosts, allows=self._may_fetch)
+        self.web = web_fetch(
+            "all" if list(hosts) == ["all"] else hosts,
+            allows=lambda host: self.allows("fetch", host) or self.allows("host", host),
+        )
         self.specs = specs_by_name([self.web])
-
-    def _may_fetch(self, host: str) -> bool:
-        return self.allows("fetch", host) or self.allows("host", host)
 
     def grant(self, rules: Sequence[Rule]) -> None:
         """Let calls through by these rules until others are given; never those about guarded files."""
@@ -223,11 +223,9 @@ class Policy(Reach):
         elif not facts.guarded:
             rules += self._granted
         # Of several paths, the strictest verdict is that of the call.
-        return max((decide(each, mode, rules) for each in found), key=_strictness), facts
-
-
-def _strictness(verdict: Verdict) -> int:
-    return ("allow", "ask", "refuse").index(verdict.kind)
+        strictness = ("allow", "ask", "refuse")
+        verdicts = (decide(each, mode, rules) for each in found)
+        return max(verdicts, key=lambda verdict: strictness.index(verdict.kind)), facts
 
 
 def _is_valid(spec: ToolSpec, args: Mapping[str, Any]) -> bool:

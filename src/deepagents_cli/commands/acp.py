@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from argparse import Namespace
 from pathlib import Path
 from typing import Any, Final
@@ -12,6 +11,7 @@ from deepagents_cli.commands.chat import add_mode, add_use, opening_of
 from deepagents_cli.commands.options import add_debug, add_model
 from deepagents_cli.commands.when_run import imported_when_run
 from deepagents_cli.errors import CommandError, Exit, missing_package
+from deepagents_cli.terminal import is_pipe
 
 with imported_when_run():
     import asyncio
@@ -42,7 +42,7 @@ def add_options(commands: Any) -> None:
 
 def run(arguments: Namespace, *, model: Any = None) -> int:
     """Serve the editor until it is gone; what else is printed goes to standard error."""
-    if not all(_is_pipe(number) for number in (0, 1)):
+    if not (is_pipe(0) and is_pipe(1)):
         raise CommandError(_CANNOT, Exit.USAGE)
     try:
         from deepagents_cli.views.acp import agent
@@ -55,8 +55,3 @@ def run(arguments: Namespace, *, model: Any = None) -> int:
         os.dup2(2, 1)
         asyncio.run(agent.serve(opening_of(arguments), given, out))
     return Exit.DONE
-
-
-def _is_pipe(number: int) -> bool:
-    kind = os.fstat(number).st_mode
-    return stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)

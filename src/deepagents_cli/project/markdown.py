@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias, TypeVar, cast
 from deepagents.middleware.skills.parse import Unreadable, read_header, split_skill
 from deepagents_cli.approval.guarded import kind_of
 from deepagents_cli.project.project import Folder, Project, read_resolved
-from deepagents_cli.text import one_line
+from deepagents_cli.text import one_line, reason_of
 
 _MOST_ENTRIES: Final = 2_000
 """Names in one folder and below, so that none delays the start without end."""
@@ -57,8 +57,7 @@ def find_files(project: Project, kind: str, parse: Parse[Made]) -> tuple[dict[st
                 made, problems = parse(read)
             # No file of somebody else keeps the program from starting.
             except (OSError, ValueError, RecursionError) as error:
-                problem = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-                notices.append(one_line(f"{path} is not used: {problem}"))
+                notices.append(one_line(f"{path} is not used: {reason_of(error)}"))
                 continue
             notices += [one_line(f"{path}: {problem}") for problem in problems]
             found[read.name] = made

@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 from deepagents_cli.project.project import Plugin, read_text
 from deepagents_cli.project.settings import Chosen, Hook
 from deepagents_cli.project.tools import tools_in
-from deepagents_cli.text import one_line
+from deepagents_cli.text import one_line, reason_of
 
 _FILE: Final = "hooks/hooks.json"
 _LONGEST: Final = 1 << 16
@@ -37,8 +37,7 @@ def read_hooks(plugin: Plugin) -> Chosen:
     except FileNotFoundError:
         pass
     except (OSError, ValueError, RecursionError) as error:
-        problem = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        return Chosen(path, notices=(one_line(f"{path} is not used: {problem}"),))
+        return Chosen(path, notices=(one_line(f"{path} is not used: {reason_of(error)}"),))
     return Chosen(path, found, tuple(one_line(f"{path}: {each}") for each in problems))
 
 

@@ -102,7 +102,7 @@ class Project:
             # Often one of the two is a link to the other. A link that leads elsewhere could show the
             # model any file of this person.
             usable = _is(path.is_file) and _stays_in(path, place) and not _is_too_long(path)
-            if usable and not _is_among(path, found):
+            if usable and not any(map(path.samefile, found)):
                 found.append(path)
         return found
 
@@ -346,7 +346,3 @@ def _is_too_long(path: Path) -> bool:
 
 def _stays_in(path: Path, place: Path) -> bool:
     return path.resolve().is_relative_to(place.resolve())
-
-
-def _is_among(path: Path, found: list[Path]) -> bool:
-    return any(path.samefile(each) for each in found)

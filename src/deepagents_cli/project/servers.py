@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 from deepagents.errors import ConfigError
 from deepagents_cli.errors import CommandError, Exit
 from deepagents_cli.project.project import Project, read_text
-from deepagents_cli.text import one_line
+from deepagents_cli.text import one_line, reason_of
 
 FILE: Final = ".mcp.json"
 _LONGEST: Final = 1 << 18
@@ -76,7 +76,7 @@ def find_brought(project: Project) -> tuple[list[Server], list[str]]:
         except FileNotFoundError:
             continue
         except (OSError, ValueError, RecursionError) as error:
-            notices.append(f"{path} is not used: {getattr(error, 'strerror', None) or error}")
+            notices.append(f"{path} is not used: {reason_of(error)}")
     return found, notices
 
 
@@ -90,8 +90,7 @@ def read_given(path: Path) -> list[Server]:
     try:
         return read_servers(path, "option", path.read_text)
     except (OSError, ValueError, RecursionError) as error:
-        problem = getattr(error, "strerror", None) or error
-        raise CommandError(f"--mcp: {str(path)!r} cannot be used: {problem}", Exit.USAGE) from error
+        raise CommandError(f"--mcp: {str(path)!r} cannot be used: {reason_of(error)}", Exit.USAGE) from error
 
 
 def read_servers(path: Path, owner: Owner, load: Callable[[], str]) -> list[Server]:

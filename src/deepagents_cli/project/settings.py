@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 from deepagents_cli.approval.rules import Permission
 from deepagents_cli.project.project import Project, read_text
-from deepagents_cli.text import one_line
+from deepagents_cli.text import one_line, reason_of
 from deepagents_cli.values import MODES, read_amount, read_count, read_number, read_price, read_seconds
 
 if TYPE_CHECKING:
@@ -188,8 +188,7 @@ def _read(path: Path, base: Path, load: Callable[[], str], *, of_project: bool) 
         return Chosen(path)
     # Brackets nested without end are not TOML either.
     except (OSError, ValueError, RecursionError) as error:
-        problem = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        return Chosen(path, notices=(one_line(f"{path} is not used: {problem}"),))
+        return Chosen(path, notices=(one_line(f"{path} is not used: {reason_of(error)}"),))
     values: dict[str, Any] = {}
     problems: list[object] = []
     for key, value in _flat(raw):

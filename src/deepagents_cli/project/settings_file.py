@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -74,14 +73,26 @@ def _directory_of(entry: Any) -> Path | None:
 
 def _replace(path: Path, key: str, entry: dict[str, str] | None, is_old: Callable[[Any], bool]) -> None:
     """Remove the entries of a list that are old, and add one."""
-    _change(path, partial(_replace_in, key=key, entry=entry, is_old=is_old))
+    # Most runs change no settings.
+    import tomlkit
+
+    def change(document: Any) -> None:
+        entries: Any = document.setdefault(key, tomlkit.aot())
+        for index in reversed(range(len(entries))):
+            if is_old(entries[index]):
+                del entries[index]
+        if entry:
+            entries.append(entry)
+        if not entries:
+            del document[key]
+
+    _change(path, change)
 
 
 def _change(path: Path, change: Callable[[Any], T]) -> T:
     """Change a file of settings, in TOML or JSON, while no other program does."""
     # Many keep such files elsewhere, and a link to them here.
     path = path.resolve()
-    # Most runs change no settings.
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
@@ -103,29 +114,6 @@ def _change(path: Path, change: Callable[[Any], T]) -> T:
         raise CommandError(f"{path} is not {kind}, so it was left as it is: {error}") from error
     except (OSError, TypeError, AttributeError) as error:
         raise CommandError(f"{path} cannot be changed: {error}") from error
-
-
-def _replace_in(document: Any, key: str, entry: dict[str, str] | None, is_old: Callable[[Any], bool]) -> None:
-    import tomlkit
-
-    entries = document.setdefault(key, tomlkit.aot())
-    for index in reversed(range(len(entries))):
-        if is_old(entries[index]):
-            del entries[index]
-    if entry:
-        table = _empty_table(entries)
-        table.update(entry)
-        entries.append(table)
-    if not entries:
-        del document[key]
-
-
-def _empty_table(entries: object) -> Any:
-    # A person may have written the list on one line.
-    import tomlkit
-    from tomlkit.items import AoT
-
-    return tomlkit.table() if isinstance(entries, AoT) else tomlkit.inline_table()
 
 
 @contextmanager

@@ -122,7 +122,7 @@ def _find_items(
             if widens(key, value):
                 yield from _items_of(key, value)
     for command in commands.values():
-        if _needs_trust(command):
+        if not command.trusted and (_runs_more(command) or command.approved):
             model = [f"model {command.model}"] if command.model else []
             parts = [*command.shell, *model, *(f"approves {each}" for each in command.approved)]
             yield Item("command", f"/{command.name}", "; ".join(parts))
@@ -151,10 +151,6 @@ def describe_check(check: EditCheck) -> str:
     seconds = [f"at most {check.seconds:g} s"] if check.seconds else []
     notes = ", ".join([*files, *(["changes files"] if check.formats else []), *seconds])
     return f"{check.command} ({notes})" if notes else check.command
-
-
-def _needs_trust(command: FileCommand) -> bool:
-    return not command.trusted and (_runs_more(command) or bool(command.approved))
 
 
 def _runs_more(command: FileCommand) -> bool:

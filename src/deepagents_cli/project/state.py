@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from deepagents_cli.text import reason_of
+
 FILE = "threads.sqlite"
 _UNKEPT = "deepagents-unkept-"
 
@@ -39,7 +41,7 @@ def keep_somewhere(tell: Callable[[str], None]) -> Generator[None]:
         state.mkdir(parents=True, exist_ok=True, mode=0o700)
         problem = "" if os.access(state, os.W_OK) else "it cannot be written"
     except OSError as error:
-        problem = error.strerror or str(error)
+        problem = reason_of(error)
     # Who has named a directory wants that one.
     if not problem or os.environ.get("DEEPAGENTS_STATE"):
         yield

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import stat
 import sys
 from contextlib import suppress
 from typing import IO
 
 from deepagents_cli.errors import Exit, complain, importing_much
 from deepagents_cli.protocol import Close, Open, ToScreen, read_for_worker, write
-from deepagents_cli.terminal import put_back
+from deepagents_cli.terminal import is_pipe, put_back
 
 _LONGEST_LINE = 1 << 28
 """Bytes: a text that was pasted, at most."""
@@ -64,8 +63,7 @@ async def _serve(out: IO[bytes]) -> int:
 
 def main() -> int:
     """Serve the screen at standard input and output; what else is printed goes to standard error."""
-    kind = os.fstat(0).st_mode
-    if not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)):
+    if not is_pipe(0):
         complain("this is the agent's part of a conversation, which `deepagents` starts by itself")
         return Exit.USAGE
     with os.fdopen(os.dup(1), "wb") as out:

@@ -72,7 +72,11 @@ class Lines:
 
     def print(self, *lines: str) -> None:
         """Print lines."""
-        self.out.write("".join(f"{line}\n" for line in lines))
+        self.put("".join(f"{line}\n" for line in lines))
+
+    def put(self, text: str) -> None:
+        """Write a text as it is."""
+        self.out.write(text)
         self.out.flush()
 
     def show(self) -> None:

@@ -160,19 +160,19 @@ class TaskView(Lines):
             block = replace(block, follows=False)
             self.end_line()
         text = "\n".join(self.renderer.blocks([block]))
-        self._put(text)
+        self.put(text)
         self._in_text, self._in_a_line = True, not text.endswith("\n")
 
     def print(self, *lines: str) -> None:
         """Print lines, below a line that is still open."""
         self.end_line()
         self._in_text = False
-        self._put("".join(f"{line}\n" for line in lines))
+        self.put("".join(f"{line}\n" for line in lines))
 
     def print_offer(self, question: Pending) -> None:
         """Print which keys answer, and leave the cursor behind them."""
         self.end_line()
-        self._put(self.renderer.line(" ".join([*question.offered.values(), "?"]), "bold") + " ")
+        self.put(self.renderer.line(" ".join([*question.offered.values(), "?"]), "bold") + " ")
         self._in_a_line = True
 
     def end_line(self) -> None:
@@ -181,7 +181,7 @@ class TaskView(Lines):
             self._region.erase()
         if self._in_a_line:
             self._in_a_line = False
-            self._put("\n")
+            self.put("\n")
 
     def read(self) -> None:
         """Read what was typed; the terminal has ended the line."""
@@ -330,10 +330,6 @@ class TaskView(Lines):
         piece = self.talk.transcript.open_piece(1)
         above = [""] if piece and not piece.continues and rows > 1 else []
         return [*above, *draw_live(self.talk, self.renderer, rows)]
-
-    def _put(self, text: str) -> None:
-        self.out.write(text)
-        self.out.flush()
 
 
 def _can_draw(out: IO[str]) -> bool:

@@ -347,8 +347,7 @@ class Conversation:
             case CacheBroken():
                 self.workplace.usage.count_break(event)
             case ToolFinished():
-                details = self.call_diffs.take_diff(event.call_id)
-                changes = self.call_diffs.take_changes(event.call_id)
+                details, changes = self.call_diffs.take(event.call_id)
                 # What a person has seen or said is not shown to them again.
                 if event.call_id in self.asking.approved:
                     details = []

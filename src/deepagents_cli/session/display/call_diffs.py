@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from asyncio import to_thread
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -46,8 +46,7 @@ class CallDiffs(AgentMiddleware[Any, Any, Any]):
     def __init__(self, policy: Policy) -> None:
         super().__init__()
         self._policy = policy
-        self._diffs: dict[str, list[str]] = {}
-        self._changes: dict[str, list[FileChange]] = {}
+        self._seen: dict[str, tuple[list[str], list[FileChange]]] = {}
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Result]]
@@ -62,33 +61,24 @@ class CallDiffs(AgentMiddleware[Any, Any, Any]):
             return await handler(request)
         before = await to_thread(self._hold_all, places)
         result = await handler(request)
-        after = await to_thread(self._hold_each, before)
-        self._diffs[str(call["id"])] = await to_thread(self._compare, before, after)
-        self._changes[str(call["id"])] = [
-            FileChange(path, held.text, after[path].text)
-            for path, held in before.items()
-            if held != after[path] and held.known and after[path].known
-        ]
+        self._seen[str(call["id"])] = await to_thread(self._compare, before)
         return result
 
-    def take_diff(self, call_id: str) -> list[str]:
-        """Return what a call has changed, as lines, once."""
-        return self._diffs.pop(call_id, [])
+    def take(self, call_id: str) -> tuple[list[str], list[FileChange]]:
+        """Return what a call has changed, once: as lines, and what its files held before and after it."""
+        return self._seen.pop(call_id, ([], []))
 
-    def take_changes(self, call_id: str) -> list[FileChange]:
-        """Return what the files of a call held before and after it, once."""
-        return self._changes.pop(call_id, [])
-
-    def _compare(self, before: Mapping[str, Held], after: Mapping[str, Held]) -> list[str]:
+    def _compare(self, before: Mapping[str, Held]) -> tuple[list[str], list[FileChange]]:
         lines: list[str] = []
+        changes: list[FileChange] = []
         for path, held in before.items():
-            lines += _diff(held, after[path], name_in(path, str(self._policy.directory)))
+            after = self._hold(path)
+            lines += _diff(held, after, name_in(path, str(self._policy.directory)))
+            if held != after and held.known and after.known:
+                changes.append(FileChange(path, held.text, after.text))
         left = len(lines) - _MOST_LINES
         shown = [clean(each) for each in lines[:_MOST_LINES]]
-        return [*shown, f"... {left:,} more lines"] if left > 0 else shown
-
-    def _hold_each(self, paths: Iterable[str]) -> dict[str, Held]:
-        return {path: self._hold(path) for path in paths}
+        return [*shown, *([f"... {left:,} more lines"] if left > 0 else [])], changes
 
     def _hold_all(self, paths: Sequence[str]) -> dict[str, Held]:
         """Return what the files of a call hold."""

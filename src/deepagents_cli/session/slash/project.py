@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from asyncio import to_thread
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -205,12 +206,8 @@ async def _doctor(talk: Conversation, arguments: str) -> Result:
     return Result(text=f"```\n{describe(checks)}\n```")
 
 
-async def _init(talk: Conversation, arguments: str) -> Result:
-    return Result(send=f"{_INIT} {arguments}".strip())
-
-
-async def _review(talk: Conversation, arguments: str) -> Result:
-    return Result(send=f"{_REVIEW} {arguments}".strip())
+async def _send(text: str, talk: Conversation, arguments: str) -> Result:
+    return Result(send=f"{text} {arguments}".strip())
 
 
 COMMANDS: Sequence[SlashCommand] = (
@@ -226,8 +223,8 @@ COMMANDS: Sequence[SlashCommand] = (
     SlashCommand("tools", "list the tools, and which ask", "", _tools),
     SlashCommand("mcp", "list the MCP servers, or the tools of one", "[NAME]", _servers),
     SlashCommand("permissions", "list what is allowed for good, to remove it", "[RULE]", _permissions),
-    SlashCommand("init", "let the agent write an AGENTS.md", "[WISHES]", _init),
-    SlashCommand("review", "let the agent review what is not committed", "[WISHES]", _review),
+    SlashCommand("init", "let the agent write an AGENTS.md", "[WISHES]", partial(_send, _INIT)),
+    SlashCommand("review", "let the agent review what is not committed", "[WISHES]", partial(_send, _REVIEW)),
     SlashCommand("settings", "show the settings that count here", "", _settings),
     SlashCommand("doctor", "show what is found here, and what is missing", "", _doctor),
 )

@@ -8,7 +8,7 @@ from typing import Final
 
 from deepagents_cli.errors import CommandError
 from deepagents_cli.project.project import read_bytes, write_whole
-from deepagents_cli.text import one_line
+from deepagents_cli.text import one_line, reason_of
 
 _LARGEST: Final = 10_000_000
 """Bytes."""
@@ -55,7 +55,7 @@ class Proposal:
             # A link or a pipe that has come into its place just now is replaced, and not followed.
             write_whole(self.path, text.encode("utf-8", "replace"))
         except OSError as error:
-            raise CommandError(f"{_show(self.path)} is not written: {error.strerror}") from error
+            raise CommandError(f"{_show(self.path)} is not written: {reason_of(error)}") from error
 
 
 def _read(path: Path) -> bytes | None:
@@ -66,7 +66,7 @@ def _read(path: Path) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise CommandError(f"{_show(path)} is not written: {error.strerror or error}") from error
+        raise CommandError(f"{_show(path)} is not written: {reason_of(error)}") from error
 
 
 def _show(path: Path) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -109,13 +108,10 @@ def remove(left: Left, *, with_changes: bool) -> bool:
         raise CommandError(f"{str(left.path)!r} is not a worktree any more")
     with ExitStack() as held:
         # Also those of other directories in it.
-        for each in _sessions_in(sessions, found.path):
-            held.enter_context(sessions.hold(each.id))
+        for each in sessions.find_all():
+            if each.directory.is_relative_to(found.path):
+                held.enter_context(sessions.hold(each.id))
         branch_gone = remove_worktree(found, left.held, with_changes=with_changes)
         if branch_gone:
             sessions.forget_worktree(left.directory)
     return branch_gone
-
-
-def _sessions_in(sessions: Sessions, path: Path) -> Sequence[Session]:
-    return [each for each in sessions.find_all() if each.directory.is_relative_to(path)]

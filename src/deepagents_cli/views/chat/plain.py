@@ -66,7 +66,7 @@ class _Plain(Lines):
         self._composer = Composer(directory, changeable)
         # A screen reader may say what a terminal without a cursor is sent.
         can_ring = sys.stdout.isatty() and os.environ.get("TERM") not in (None, "", "dumb")
-        self._notifier = Notifier(settings.notify if can_ring else "off", directory.name, self._ring)
+        self._notifier = Notifier(settings.notify if can_ring else "off", directory.name, self.put)
         self._interrupted_at = 0.0
         self._ready = False
         self._end: asyncio.Future[int] | None = None
@@ -156,10 +156,6 @@ class _Plain(Lines):
     def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         if self._end and not self._end.done():
             self._end.set_exception(context.get("exception") or RuntimeError(str(context.get("message"))))
-
-    def _ring(self, sequence: str) -> None:
-        self.out.write(sequence)
-        self.out.flush()
 
     def _ignore_theme(self, theme: str) -> None:
         self.print("Nothing is coloured here.")

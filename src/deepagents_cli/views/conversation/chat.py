@@ -410,7 +410,11 @@ class Chat:
         # Another worker has opened the session that stands above.
         again = self.ready is None and self._thread == ready.thread
         self.ready = ready
-        self._enter(ready.thread)
+        if ready.thread != self._thread:
+            # These are of the session before.
+            self.transcript.plan = ()
+            self.clock.begin_session()
+        self._thread = ready.thread
         self._begun = self._begun or ready.resumed
         for past in () if again else ready.history:
             self._say(_PAST[past.who], past.text)
@@ -425,13 +429,6 @@ class Chat:
                 self.refused.append(text)
             # The rest is queued by the worker behind the first.
             self.working = self.working or not (read_command(text) or self.transcript.own)
-
-    def _enter(self, thread: str) -> None:
-        if thread != self._thread:
-            # These are of the session before.
-            self.transcript.plan = ()
-            self.clock.begin_session()
-        self._thread = thread
 
     def _queue(self, texts: Sequence[str]) -> None:
         """Show as the person's what left the queue: the agent has read it."""

@@ -42,9 +42,9 @@ def status_parts(status: Status | None, seconds: float) -> list[tuple[int, str]]
 def status_line(parts: Sequence[tuple[int, str]], width: int, dot: str) -> str:
     """Join the parts that fit."""
     kept = list(parts)
-    while len(kept) > 1 and _width(kept, dot) > width:
+    while len(line := f" {dot} ".join(text for _, text in kept)) > width and len(kept) > 1:
         kept.remove(max(kept, key=lambda part: part[0]))
-    return f" {dot} ".join(text for _, text in kept)
+    return line
 
 
 def short_number(number: int) -> str:
@@ -54,7 +54,3 @@ def short_number(number: int) -> str:
     if number < 1_000_000:
         return f"{number / 1000:.{0 if number >= 10_000 else 1}f}k"
     return f"{number / 1_000_000:.1f}M"
-
-
-def _width(parts: Sequence[tuple[int, str]], dot: str) -> int:
-    return sum(len(text) for _, text in parts) + (len(dot) + 2) * (len(parts) - 1)

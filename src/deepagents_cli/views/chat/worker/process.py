@@ -33,7 +33,7 @@ class WorkerProcess:
         for place in (self.log.parent.parent, self.log.parent):
             place.mkdir(mode=0o700, parents=True, exist_ok=True)
         _remove_old(self.log.parent)
-        with open(self.log, "wb", opener=_open_private) as errors:
+        with open(self.log, "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as errors:
             self.popen = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
@@ -45,10 +45,6 @@ class WorkerProcess:
             )
         for each in shared:
             os.close(each)
-
-
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 def _remove_old(logs: Path) -> None:
