@@ -31,7 +31,7 @@ from deepagents.middleware.async_subagents.spec import make_local
 from deepagents.middleware.edit_checks import EditCheckMiddleware
 from deepagents.middleware.fallback import passing
 from deepagents.middleware.filesystem import FilesystemMiddleware
-from deepagents.middleware.filesystem.prompt import describe_files
+from deepagents.middleware.filesystem.choice import describe_files
 from deepagents.middleware.limits import LimitsMiddleware
 from deepagents.middleware.mcp import MCPMiddleware
 from deepagents.middleware.memory import MemoryMiddleware

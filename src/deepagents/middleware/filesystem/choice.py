@@ -1,15 +1,19 @@
-"""Choose the file tools of an agent: those that it was given, with one form of edit."""
+"""Choose the file tools of an agent, with one form of edit, and say what they are for."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import get_args
+from typing import Final, get_args
 
 from deepagents.errors import ConfigError
+from deepagents.middleware.filesystem.prompt import PROMPT
 from deepagents.tools import EDIT_TOOLS, EditForm, FsToolName, ToolSpec, with_edit_tool
 from deepagents.tools.change import EDIT_FILE
 from deepagents.tools.edit_lines import EDIT_LINES
 from deepagents.tools.execute import EXECUTE, EXECUTE_IN_BACKGROUND
+
+_FINDING: Final = ("ls", "glob", "grep")
+_CHANGING: Final = ("write_file", "edit_file", "edit_lines", "apply_patch")
 
 
 def choose_tools(
@@ -45,3 +49,20 @@ def _check_names(known: Sequence[str], tools: Sequence[str] | None) -> frozenset
     if "read_file" not in tools:
         raise ConfigError("read_file must be included in tools: it is how offloaded results are read back")
     return frozenset(tools)
+
+
+def describe_files(names: Collection[str]) -> str:
+    """Say what the file tools of these names are for; `""` where there are none."""
+    finding, changing = ([each for each in known if each in names] for known in (_FINDING, _CHANGING))
+    looking = [
+        _say(finding, "find", "things"),
+        _say(["read_file"] if "read_file" in names else [], "show", "them"),
+    ]
+    parts = [", ".join(filter(None, looking)), _say(changing, "change", "them")]
+    return PROMPT.format(tools="; ".join(filter(None, parts))) if any(parts) else ""
+
+
+def _say(names: Sequence[str], verb: str, what: str) -> str:
+    if len(names) < 2:
+        return f"{names[0]} {verb}s {what}" if names else ""
+    return f"{', '.join(names[:-1])} and {names[-1]} {verb} {what}"

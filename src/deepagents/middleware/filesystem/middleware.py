@@ -35,10 +35,10 @@ from deepagents.middleware.approval import (
     was_asked,
 )
 from deepagents.middleware.filesystem.blobs import Blobs, keeps_out_of_state, lands_in_state
-from deepagents.middleware.filesystem.choice import choose_tools
+from deepagents.middleware.filesystem.choice import choose_tools, describe_files
 from deepagents.middleware.filesystem.commands import announce_ended, follow_commands
 from deepagents.middleware.filesystem.offload import ResultOffload, map_messages
-from deepagents.middleware.filesystem.prompt import describe_commands, describe_files
+from deepagents.middleware.filesystem.prompt import describe_commands
 from deepagents.middleware.filesystem.requests import Candidates, RequestPreparation, Shortened
 from deepagents.middleware.filesystem.state import FilesElsewhereState, FilesystemState
 from deepagents.permissions import FilesystemPermission, Rules

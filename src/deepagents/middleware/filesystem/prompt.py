@@ -2,40 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from deepagents.backends.capabilities import Capabilities
 
-_PROMPT: Final = (
+PROMPT: Final = (
     "You have a filesystem; every path is absolute and starts with /. Look before you change: {tools}. Call "
     "independent tools together in one turn."
 )
-FILESYSTEM_PROMPT: Final = _PROMPT.format(
+FILESYSTEM_PROMPT: Final = PROMPT.format(
     tools="ls, glob and grep find things, read_file shows them; write_file and edit_file change them"
 )
-_FINDING: Final = ("ls", "glob", "grep")
-_CHANGING: Final = ("write_file", "edit_file", "edit_lines", "apply_patch")
 _MOST_ROUTES: Final = 8
 _START: Final = "Commands start in {directory}, where your files are."
 _APART: Final = "Commands do not find what is below {routes}: use the file tools there."
-
-
-def describe_files(names: Collection[str]) -> str:
-    """Say what the file tools of these names are for; `""` where there are none."""
-    finding, changing = ([each for each in known if each in names] for known in (_FINDING, _CHANGING))
-    looking = [
-        _say(finding, "find", "things"),
-        _say(["read_file"] if "read_file" in names else [], "show", "them"),
-    ]
-    parts = [", ".join(filter(None, looking)), _say(changing, "change", "them")]
-    return _PROMPT.format(tools="; ".join(filter(None, parts))) if any(parts) else ""
-
-
-def _say(names: Sequence[str], verb: str, what: str) -> str:
-    if len(names) < 2:
-        return f"{names[0]} {verb}s {what}" if names else ""
-    return f"{', '.join(names[:-1])} and {names[-1]} {verb} {what}"
 
 
 def describe_commands(prompt: str, can: Capabilities) -> str:
