@@ -39,7 +39,6 @@ from deepagents.undo.steps import Directories, RecordedStep, find_owners, is_bel
 from deepagents.undo.store import Store
 
 _BATCH: Final = 4_000_000
-_MOST_TURNS: Final = 64
 
 GIT_STAYS: Final = "what git keeps for itself (commits, branches, its index) stays as it is"
 GIT_IS_GONE: Final = "the .git of {top} is gone, and does not come back with the files"
@@ -155,19 +154,6 @@ class Looker:
             walk = IndexWalk(tree, bounds, old_rules=walk.old_rules)
             walk.go()
         return walk
-
-    def begin_turn(self, thread: str) -> None:
-        """Let what is ignored now be ignored in all that a thread does from now on."""
-        self._turns.pop(thread, None)
-
-    def keep_rules(self, thread: str, places: Directories) -> None:
-        """Keep the rules before the first step of a turn: what it ignores itself is still looked at."""
-        rules = self._turns.setdefault(thread, {})
-        for root in places.roots:
-            if root not in rules and (tree := self._trees.get(root)):
-                rules[root] = tree.ignores.copy()
-        while len(self._turns) > _MOST_TURNS:
-            del self._turns[next(iter(self._turns))]
 
     def _merge(self, database: Connection, walk: IndexWalk, found: dict[str, PathReading | None]) -> None:
         tree = walk.tree

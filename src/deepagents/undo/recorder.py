@@ -22,6 +22,7 @@ from deepagents.undo.threads import Missed, note_checkpoint
 
 _WAIT: Final = 0.02
 _MOST_WAITS: Final = 1500
+_MOST_TURNS: Final = 64
 _MISSED: Final = "a step of this thread could not be recorded ({why}), and what it changed stays as it is"
 _LATE: Final = "a step of this thread was recorded late ({why}): what others changed until then counts as its"
 
@@ -91,6 +92,19 @@ class Recorder(Looker):
             if database.execute("INSERT OR IGNORE INTO about VALUES (?, ?)", values).rowcount:
                 step = self._note(thread, "missed", places.roots, [_MISSED.format(why=missed["why"])])
                 self.note_late(step, places, missed["why"])
+
+    def begin_turn(self, thread: str) -> None:
+        """Let what is ignored now be ignored in all that a thread does from now on."""
+        self._turns.pop(thread, None)
+
+    def keep_rules(self, thread: str, places: Directories) -> None:
+        """Keep the rules before the first step of a turn: what it ignores itself is still looked at."""
+        rules = self._turns.setdefault(thread, {})
+        for root in places.roots:
+            if root not in rules and (tree := self._trees.get(root)):
+                rules[root] = tree.ignores.copy()
+        while len(self._turns) > _MOST_TURNS:
+            del self._turns[next(iter(self._turns))]
 
     def begin(self, thread: str, places: Directories, kind: StepKind = "all") -> RecordedStep:
         """Look at all there is, and note that a step is under way which may change any of it."""

@@ -23,6 +23,7 @@ from weakref import ref
 
 from deepagents.undo.processes import IS_POSSIBLE, Processes
 from deepagents.undo.states import FILE, PathReading, State, key_of
+from deepagents.undo.tables import AT_WORK, REFERRED, SCHEMA, WITHOUT_RECORDS
 
 Rows: TypeAlias = list[Any]
 _FILE: Final = "files.db"
@@ -38,37 +39,6 @@ _FORGOTTEN: Final = "forgotten "
 _AIR: Final = 1 << 16
 _HOUR: Final = 3_600.0
 _DAY: Final = 24 * _HOUR
-_SCHEMA: Final = """
-CREATE TABLE contents(id INTEGER PRIMARY KEY, digest BLOB UNIQUE NOT NULL, size INTEGER NOT NULL,
-  data BLOB NOT NULL);
-CREATE TABLE entries(path BLOB PRIMARY KEY, state BLOB NOT NULL, size INTEGER, modified INTEGER,
-  changed INTEGER, inode INTEGER, mode INTEGER, racy INTEGER) WITHOUT ROWID;
-CREATE TABLE roots(path BLOB PRIMARY KEY, generation INTEGER NOT NULL, ignores TEXT NOT NULL,
-  used REAL NOT NULL);
-CREATE TABLE seen(id INTEGER PRIMARY KEY AUTOINCREMENT, thread TEXT NOT NULL, step INTEGER NOT NULL,
-  path BLOB, before BLOB, after BLOB, shared INTEGER NOT NULL, rewind TEXT, at REAL NOT NULL);
-CREATE INDEX seen_by_thread ON seen(thread, id);
-CREATE TABLE steps(id INTEGER PRIMARY KEY AUTOINCREMENT, thread TEXT NOT NULL, kind TEXT NOT NULL,
-  process TEXT NOT NULL, places TEXT NOT NULL, notes TEXT NOT NULL, ended INTEGER);
-CREATE INDEX steps_under_way ON steps(id) WHERE ended IS NULL;
-CREATE INDEX steps_by_thread ON steps(thread, ended);
-CREATE TABLE checkpoints(thread TEXT, id TEXT, seen INTEGER NOT NULL, PRIMARY KEY(thread, id)) WITHOUT ROWID;
-CREATE TABLE lines(thread TEXT PRIMARY KEY, source TEXT NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE journal(id TEXT PRIMARY KEY, process TEXT NOT NULL, thread TEXT NOT NULL, data TEXT NOT NULL);
-CREATE TABLE news(thread TEXT, path BLOB, alone INTEGER NOT NULL, PRIMARY KEY(thread, path)) WITHOUT ROWID;
-CREATE TABLE dropped(thread TEXT, path BLOB, until INTEGER NOT NULL, PRIMARY KEY(thread, path)) WITHOUT ROWID;
-CREATE TABLE about(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-"""
-_REFERRED: Final = """
-DELETE FROM contents WHERE id <= ? AND digest NOT IN (
-  SELECT substr(state, 6) FROM entries WHERE substr(state, 1, 1) = x'66'
-  UNION SELECT substr(before, 6) FROM seen WHERE substr(before, 1, 1) = x'66'
-  UNION SELECT substr(after, 6) FROM seen WHERE substr(after, 1, 1) = x'66')
-"""
-_WITHOUT_RECORDS: Final = "DELETE FROM steps WHERE ended IS NOT NULL AND id NOT IN (SELECT step FROM seen)"
-_AT_WORK: Final = """
-SELECT 1 FROM steps WHERE ended IS NULL AND process = ? UNION ALL SELECT 1 FROM journal WHERE process = ?
-"""
 
 
 class StoreOff(Exception):
@@ -233,7 +203,7 @@ class Store:
         if not _version_of(database):
             database.execute("BEGIN IMMEDIATE")
             if not _version_of(database):
-                for statement in _SCHEMA.strip().split(";\n"):
+                for statement in SCHEMA.strip().split(";\n"):
                     database.execute(statement)
                 database.execute("INSERT INTO about VALUES ('name', ?)", [uuid4().hex[:12]])
                 database.execute(f"PRAGMA user_version = {_VERSION}")
@@ -251,7 +221,7 @@ class Store:
                 return
             is_at_work = False
             with contextlib.suppress(sqlite3.Error):
-                is_at_work = bool(self._database.execute(_AT_WORK, [self.process] * 2).fetchone())
+                is_at_work = bool(self._database.execute(AT_WORK, [self.process] * 2).fetchone())
                 self._database.close()
             self._database = None
             # Others take a step for dead once this process has let go.
@@ -376,8 +346,8 @@ class Store:
                     [number],
                 )
                 database.execute("DELETE FROM seen WHERE id = ?", [number])
-            database.execute(_WITHOUT_RECORDS)
-            database.execute(_REFERRED, [self._settled])
+            database.execute(WITHOUT_RECORDS)
+            database.execute(REFERRED, [self._settled])
 
     def _drop_root(self, path: bytes) -> None:
         with self.write() as database:
@@ -387,7 +357,7 @@ class Store:
             for number, process in self._find_steps_in(database, os.fsdecode(path)):
                 if not self.is_alive(process):
                     database.execute("DELETE FROM steps WHERE id = ?", [number])
-            database.execute(_REFERRED, [self._settled])
+            database.execute(REFERRED, [self._settled])
 
     def _find_steps_in(self, database: sqlite3.Connection, root: str) -> list[tuple[int, str]]:
         """Return the steps that may change nothing outside of a root, with their processes."""
@@ -399,7 +369,7 @@ class Store:
         with self.write() as database:
             database.execute("INSERT OR REPLACE INTO about VALUES (?, '')", [_FORGOTTEN + thread])
             self._forget(database, thread)
-            database.execute(_REFERRED, [self._settled])
+            database.execute(REFERRED, [self._settled])
         with self._using() as database:
             _vacuum(database)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from langchain.agents.middleware import AgentMiddleware, hook_config
@@ -14,6 +14,7 @@ from langgraph.types import Command
 
 from deepagents.backends.protocol import SandboxBackendProtocol
 from deepagents.backends.results import ExecuteResponse
+from deepagents.undo import FileHistory
 from deepagents_cli.approval.backends import run_with_input
 from deepagents_cli.project.plugins import as_claude_code
 from deepagents_cli.project.project import Project
@@ -104,15 +105,14 @@ class ToolHooks(AgentMiddleware[Any, Any, Any]):
 class TurnHooks(AgentMiddleware[Any, Any, Any]):
     """Asks hooks at the end of a turn; a refusal is a message by which the agent goes on.
 
-    What they change while `recording` is entered counts to the turn.
+    What they change belongs to the turn, in the history of the agent, which is `made` after this.
     """
 
-    def __init__(
-        self, hooks: Hooks, recording: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
-    ) -> None:
+    def __init__(self, hooks: Hooks, history: FileHistory | None = None, made: Sequence[Any] = ()) -> None:
         super().__init__()
         self._hooks = hooks
-        self._recording = recording
+        self._history = history
+        self._made = made
 
     @hook_config(can_jump_to=["model"])
     async def aafter_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
@@ -121,7 +121,7 @@ class TurnHooks(AgentMiddleware[Any, Any, Any]):
         if _count_sent_by_hooks(messages) >= _MOST_TURNS:
             return None
         answer = messages[-1].text if messages else ""
-        async with self._recording():
+        async with self._history.arecording(self._made[0]) if self._history else nullcontext():
             reason = await self._hooks.refusal("end_of_turn", {"answer": answer})
         if reason is None:
             return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
@@ -285,19 +284,17 @@ def make_agent(
     def show_reached(paths: Iterable[Path]) -> list[str]:
         return list(filter(None, (_as_reached(each, backend) for each in paths)))
 
-    skills = show_reached(project.skills()) if project else None
-    memory: list[Path] = []
+    skills, memory = show_reached(project.skills()) if project else None, list[Path]()
     for each in project.memory() if project else ():
         if kind_of(each.resolve().as_posix(), writes=False) == "secrets":
             notify(f"{each} is not read: it leads to a file that looks like a secret")
         else:
             memory.append(each)
-    around, at_end = [*around_calls], list[TurnHooks]()
-    made: list[Any] = []
+    around, at_end, made = [*around_calls], list[TurnHooks](), list[Any]()
     if setup and setup.settings.hooks:
         hooks = Hooks(setup.settings.hooks, setup.project, partial(find_shell, policy), notify)
         around.append(ToolHooks(hooks))
-        at_end += [TurnHooks(hooks, partial(_record, history, made))] if hooks.of("end_of_turn") else []
+        at_end += [TurnHooks(hooks, history, made)] if hooks.of("end_of_turn") else []
     plain = [each for each in setup.agents.values() if not each.worktree] if setup else ()
     subagents, notices = make_subagents(plain, model, around, policy.interrupt_on)
     for notice in notices:
@@ -327,11 +324,6 @@ def make_agent(
     )
     made.append(agent)
     return agent
-
-
-def _record(history: FileHistory | None, made: Sequence[Any]) -> AbstractAsyncContextManager[None]:
-    """Record what changes meanwhile as the work of the agent, which is made after what calls this."""
-    return history.arecording(made[0]) if history else nullcontext()
 
 
 def _web_tools(

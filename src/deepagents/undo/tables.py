@@ -1,0 +1,37 @@
+"""Define the tables of the file in which a history is kept, and what is asked of several of them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+SCHEMA: Final = """
+CREATE TABLE contents(id INTEGER PRIMARY KEY, digest BLOB UNIQUE NOT NULL, size INTEGER NOT NULL,
+  data BLOB NOT NULL);
+CREATE TABLE entries(path BLOB PRIMARY KEY, state BLOB NOT NULL, size INTEGER, modified INTEGER,
+  changed INTEGER, inode INTEGER, mode INTEGER, racy INTEGER) WITHOUT ROWID;
+CREATE TABLE roots(path BLOB PRIMARY KEY, generation INTEGER NOT NULL, ignores TEXT NOT NULL,
+  used REAL NOT NULL);
+CREATE TABLE seen(id INTEGER PRIMARY KEY AUTOINCREMENT, thread TEXT NOT NULL, step INTEGER NOT NULL,
+  path BLOB, before BLOB, after BLOB, shared INTEGER NOT NULL, rewind TEXT, at REAL NOT NULL);
+CREATE INDEX seen_by_thread ON seen(thread, id);
+CREATE TABLE steps(id INTEGER PRIMARY KEY AUTOINCREMENT, thread TEXT NOT NULL, kind TEXT NOT NULL,
+  process TEXT NOT NULL, places TEXT NOT NULL, notes TEXT NOT NULL, ended INTEGER);
+CREATE INDEX steps_under_way ON steps(id) WHERE ended IS NULL;
+CREATE INDEX steps_by_thread ON steps(thread, ended);
+CREATE TABLE checkpoints(thread TEXT, id TEXT, seen INTEGER NOT NULL, PRIMARY KEY(thread, id)) WITHOUT ROWID;
+CREATE TABLE lines(thread TEXT PRIMARY KEY, source TEXT NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE journal(id TEXT PRIMARY KEY, process TEXT NOT NULL, thread TEXT NOT NULL, data TEXT NOT NULL);
+CREATE TABLE news(thread TEXT, path BLOB, alone INTEGER NOT NULL, PRIMARY KEY(thread, path)) WITHOUT ROWID;
+CREATE TABLE dropped(thread TEXT, path BLOB, until INTEGER NOT NULL, PRIMARY KEY(thread, path)) WITHOUT ROWID;
+CREATE TABLE about(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+"""
+REFERRED: Final = """
+DELETE FROM contents WHERE id <= ? AND digest NOT IN (
+  SELECT substr(state, 6) FROM entries WHERE substr(state, 1, 1) = x'66'
+  UNION SELECT substr(before, 6) FROM seen WHERE substr(before, 1, 1) = x'66'
+  UNION SELECT substr(after, 6) FROM seen WHERE substr(after, 1, 1) = x'66')
+"""
+WITHOUT_RECORDS: Final = "DELETE FROM steps WHERE ended IS NOT NULL AND id NOT IN (SELECT step FROM seen)"
+AT_WORK: Final = """
+SELECT 1 FROM steps WHERE ended IS NULL AND process = ? UNION ALL SELECT 1 FROM journal WHERE process = ?
+"""
