@@ -10,6 +10,7 @@ import os
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import Final
@@ -155,11 +156,13 @@ def look_into(worktree: Worktree) -> Contents:
         CommandError: where git cannot tell.
     """
     branch = branch_of(worktree)
+    # Not as its file `.git` says, which may have been changed since.
+    tell = partial(_tell, worktree.path, git=worktree.git)
     # Nothing is looked at in submodules, whose configuration names programs too; git removes none of those.
-    entries = _lines(_tell_of(worktree, *_STATUS, "--ignored", "--ignore-submodules=dirty"))
+    entries = _lines(tell(*_STATUS, "--ignored", "--ignore-submodules=dirty"))
     exclude = [f"--exclude={branch}"] if branch else []
     others = ["--not", *exclude, "--branches", "--remotes", "--tags"]
-    commits = _tell_of(worktree, "log", "--format=%h %s", "HEAD", *others).splitlines()
+    commits = tell("log", "--format=%h %s", "HEAD", *others).splitlines()
     return Contents(
         branch,
         [one_line(each) for each in entries if not each.startswith("!!")],
@@ -239,11 +242,6 @@ def _tell(place: Path, *arguments: str, git: Path | None = None) -> str:
     if done.returncode:
         raise CommandError(f"git cannot tell: {_reason(done)}")
     return done.stdout
-
-
-def _tell_of(worktree: Worktree, *arguments: str) -> str:
-    # Not as its file `.git` says, which may have been changed since.
-    return _tell(worktree.path, *arguments, git=worktree.git)
 
 
 def _reason(done: subprocess.CompletedProcess[str]) -> str:

@@ -198,13 +198,8 @@ def choose_backend(
     linked = find_worktree(directory)
     write = [*access.write, *([linked.repository] if linked and linked.path == directory else [])]
     try:
-        made = make_sandbox(
-            directory,
-            network=access.network,
-            read=read,
-            write=write,
-            asks_hosts=access.asks_hosts,
-        )
+        hosts = access.network
+        made = make_sandbox(directory, network=hosts, read=read, write=write, asks_hosts=access.asks_hosts)
         return made, None
     except ConfigError as error:
         raise CommandError(str(error), Exit.USAGE) from error
@@ -280,11 +275,7 @@ def make_agent(
     backend = policy.backend
     if isinstance(backend, GuardedSandbox):
         backend.access_of = policy.access_of
-
-    def show_reached(paths: Iterable[Path]) -> list[str]:
-        return list(filter(None, (_as_reached(each, backend) for each in paths)))
-
-    skills, memory = show_reached(project.skills()) if project else None, list[Path]()
+    skills, memory = _as_reached(project.skills(), backend) if project else None, list[Path]()
     for each in project.memory() if project else ():
         if kind_of(each.resolve().as_posix(), writes=False) == "secrets":
             notify(f"{each} is not read: it leads to a file that looks like a secret")
@@ -312,7 +303,7 @@ def make_agent(
         subagents=[*subagents, *in_trees],
         backend=backend,
         system_prompt="\n\n".join(filter(None, parts)) or None,
-        memory=show_reached(memory) if project else None,
+        memory=_as_reached(memory, backend) if project else None,
         skills=skills,
         checkpointer=checkpointer,
         interrupt_on=policy.interrupt_on(),
@@ -340,17 +331,15 @@ def _web_tools(
     if not settings.web_search:
         return [policy.web]
     models = [model, *(each["model"] for each in subagents if "model" in each)]
+    # A server on this machine that speaks a provider's protocol has not what the provider has.
     without = [
-        model_label(each) for each in models if isinstance(each, BaseChatModel) and not _searches(each)
+        model_label(each)
+        for each in models
+        if isinstance(each, BaseChatModel) and (is_served_here(each) or profile_for(each).web_search is None)
     ]
     if without:
         notify(f"web_search has no effect: the provider of {without[0]} does not search the web itself")
     return [policy.web] if without else [policy.web, web_search()]
-
-
-def _searches(model: BaseChatModel) -> bool:
-    # A server on this machine that speaks a provider's protocol has not what the provider has.
-    return profile_for(model).web_search is not None and not is_served_here(model)
 
 
 def find_shell(policy: Policy) -> Any:
@@ -393,8 +382,9 @@ async def expand_command(text: str, setup: Setup, policy: Policy) -> str:
     return await expand(command, arguments.strip(), setup.project.directory, run)
 
 
-def _as_reached(path: Path, backend: FilesystemBackend) -> str:
-    """Return a path as the backend names it; `""` for what it does not reach."""
+def _as_reached(paths: Iterable[Path], backend: FilesystemBackend) -> list[str]:
+    """Return paths as the backend names them, as far as it reaches them."""
     if isinstance(backend, LocalSandbox):
-        return str(path)
-    return f"/{path.relative_to(backend.cwd).as_posix()}" if path.is_relative_to(backend.cwd) else ""
+        return [*map(str, paths)]
+    inside = (each for each in paths if each.is_relative_to(backend.cwd))
+    return [f"/{each.relative_to(backend.cwd).as_posix()}" for each in inside]

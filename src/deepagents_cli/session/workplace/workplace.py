@@ -19,7 +19,7 @@ from langchain_core.outputs import ChatResult
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from deepagents.backends.filesystem import FilesystemBackend
-from deepagents.errors import UnknownModel
+from deepagents.errors import ConfigError, UnknownModel
 from deepagents.limits import Limits
 from deepagents.middleware import EditCheckMiddleware
 from deepagents.middleware.finish_check import FinishCheckMiddleware
@@ -41,14 +41,15 @@ from deepagents_cli.session.agent.access import Access, limits_of
 from deepagents_cli.session.agent.agents import (
     choose_backend,
     choose_model,
+    find_no_sandbox,
     find_shell,
     is_local,
     make_agent,
     make_policy,
+    make_sandbox,
     model_label,
     refuse_options,
 )
-from deepagents_cli.session.agent.edit_checks import make_edit_checks
 from deepagents_cli.session.agent.effort import set_effort
 from deepagents_cli.session.threads.driver import open_saver
 from deepagents_cli.session.threads.record import Record
@@ -63,6 +64,8 @@ from deepagents_cli.session.workplace.servers import Servers
 from deepagents_cli.session.workplace.trees import TreeAgents
 
 _NO_MODEL: Final = "no model"
+_PATIENCE: Final = 10.0
+"""Seconds that a task waits at its end for checks, where nobody reads the answer and types on."""
 
 
 class Workplace:
@@ -143,10 +146,25 @@ class Workplace:
         if settings.status_line and not (self._checks_end or self.editor):
             find = partial(find_shell, self.policy)
             self.own_line = OwnLine(settings.status_line, find, self._changed, self.notify)
-        self._edit_checks = make_edit_checks(
-            self.directory, settings, self.policy, self.access, self.notify, waits=self._checks_end
-        )
+        self._edit_checks = self._make_edit_checks()
         self.saver = await open_saver(self.sessions.path)
+
+    def _make_edit_checks(self) -> EditCheckMiddleware | None:
+        """Make what checks files after edits: in a sandbox, as it runs unasked and the agent may write it."""
+        checks, policy = self.setup.settings.checks, self.policy
+        if not checks:
+            return None
+        try:
+            if problem := find_no_sandbox(self.directory):
+                raise ConfigError(problem)
+            shell = make_sandbox(self.directory, read=self.access.read, write=self.access.write)
+        except ConfigError as error:
+            self.notify(f"the checks after edits are off: {error}")
+            return None
+        # Of commands that name nothing: a formatter is given names of files, which the agent chose.
+        shell.access_of = lambda _: policy.access_of("")
+        patience = _PATIENCE if self._checks_end else 0
+        return EditCheckMiddleware(checks, backend=shell, patience=patience, warn=self.notify)
 
     def _find_servers(self) -> Servers:
         given = [server for path in self.options.mcp for server in read_given(Path(path))]

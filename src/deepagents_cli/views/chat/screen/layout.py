@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.filters import Condition
@@ -29,11 +29,10 @@ from prompt_toolkit.layout.processors import (
 
 from deepagents_cli.views.conversation.status import status_line, status_parts
 from deepagents_cli.views.conversation.transcript import Block
-from deepagents_cli.views.rendering.render import Renderer, fit
+from deepagents_cli.views.rendering.render import fit
 
 if TYPE_CHECKING:
-    from deepagents_cli.views.chat.screen.drawing import Drawing
-    from deepagents_cli.views.conversation.chat import Chat
+    from deepagents_cli.views.chat.screen.screen import Screen
 
 Focus: TypeAlias = Literal["input", "picker", "entry"]
 
@@ -51,29 +50,6 @@ class Entry:
     long: bool = False
 
 
-class Shown(Protocol):
-    """What is laid out of a screen."""
-
-    talk: Chat
-    drawing: Drawing
-    renderer: Renderer
-    line: Buffer
-    entry: Entry | None
-    note: str
-
-    @property
-    def input(self) -> Buffer: ...
-
-    @property
-    def mode(self) -> Focus: ...
-
-    @property
-    def is_asked(self) -> bool: ...
-
-    @property
-    def size(self) -> tuple[int, int]: ...
-
-
 class _Hidden(Processor):
     """Shows nothing of a line."""
 
@@ -84,7 +60,7 @@ class _Hidden(Processor):
 class View:
     """The layout of a screen; each part is drawn from what the screen holds at that moment."""
 
-    def __init__(self, screen: Shown) -> None:
+    def __init__(self, screen: Screen) -> None:
         self._screen = screen
         parts: list[Container] = [
             Window(height=1),
