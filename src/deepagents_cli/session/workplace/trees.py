@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from asyncio import CancelledError, create_task, gather, shield, to_thread
+from asyncio import CancelledError, create_task, to_thread, wait
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -354,13 +354,20 @@ class TreeAgents:
 
 
 async def _finish(work: Callable[[], Any]) -> Any:
-    """Run work in a thread, which a stop does not leave half-done: it arrives behind the end."""
+    """Run work in a thread, which no stop leaves half-done: each arrives behind the end."""
     running = create_task(to_thread(work))
-    try:
-        return await shield(running)
-    except CancelledError:
-        await gather(running, return_exceptions=True)
-        raise
+    stopped: CancelledError | None = None
+    while not running.done():
+        try:
+            await wait([running])
+        except CancelledError as stop:
+            # A person who is impatient stops again, while what is removed behind this is still being made.
+            stopped = stop
+    if stopped:
+        # Retrieved, or asyncio logs an exception that nothing waits for.
+        _ = running.exception()
+        raise stopped
+    return running.result()
 
 
 def _list(changes: Sequence[Change]) -> str:
