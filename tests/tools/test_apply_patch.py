@@ -200,6 +200,14 @@ def test_lines_that_were_escaped_into_one_land_as_lines(classes: Bench) -> None:
     assert classes.content("/a.py") == CLASSES.replace("g(self):\n        x = 1", "h(self):\n        x = 2")
 
 
+def test_a_spoilt_line_changes_where_it_stands_whole(bench: Bench) -> None:
+    bench.place("/a.html", "<b> and more\n<b>\n")
+    done = apply(bench, "*** Update File: /a.html", "-&lt;b&gt;", "+&lt;i&gt;")
+
+    assert done.text == "Updated /a.html (matched line 2 apart from HTML entities)"
+    assert bench.content("/a.html") == "<b> and more\n<i>\n"
+
+
 @pytest.mark.parametrize(
     "hunk",
     [

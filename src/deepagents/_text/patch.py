@@ -257,8 +257,9 @@ def _mend(content: str, lines: Sequence[str], hunk: Hunk) -> tuple[int, Hunk, st
         mended = mend(content, old.removesuffix("\n"), new.removesuffix("\n"))
     if mended is None:
         return None
-    text, there = f"\n{to_lf(content)}", f"\n{mended.old.removesuffix(chr(10))}"
-    if f"{there}\n" not in f"{text}\n":
+    # Whole lines: a longer line may begin with the same text.
+    text, there = f"\n{to_lf(content)}\n", "\n{}\n".format(mended.old.removesuffix("\n"))
+    if there not in text:
         return None
     at = text.count("\n", 0, text.index(there))
     made = Hunk(lines=[f"-{line}" for line in split_lines(mended.old)])
