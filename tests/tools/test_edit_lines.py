@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +177,16 @@ def test_looks_that_are_meant_land(bench: Bench, old: str, new: str) -> None:
     change(bench, {"op": "replace", "anchor": at[2], "to": at[-2], "text": new})
 
     assert bench.content("/a.py") == f"first\n{new}\nlast\n"
+
+
+def test_lines_that_are_hard_to_compare_are_changed_soon(bench: Bench) -> None:
+    old, new = ("a" * 9 + "b") * 200, ("b" + "a" * 7) * 250
+    bench.place("/a.py", f"{old}\n")
+    at, began = anchors(bench), time.monotonic()
+    change(bench, {"op": "replace", "anchor": at[1], "text": new})
+
+    assert bench.content("/a.py") == f"{new}\n"
+    assert time.monotonic() - began < 20
 
 
 def test_a_block_is_put_around_lines_by_edits_beside_each_other(bench: Bench, at: list[str]) -> None:
