@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain.agents.middleware import AgentMiddleware
+from langchain_core.messages import AIMessage
 
 from deepagents.testing import call
 from deepagents.undo import FileHistory, UndoError
@@ -86,19 +88,41 @@ def test_what_was_missed_last_is_said_by_the_next_process(shop: Workshop) -> Non
         assert sum("could not be recorded" in each for each in plan.uncovered) == 1
 
 
-def test_a_step_whose_end_was_not_recorded_goes_back_later(shop: Workshop, told: list[str | None]) -> None:
-    neighbours: list[Neighbour] = []
+class Locking(AgentMiddleware):
+    """Lets another process hold the file of a history behind each call of a tool."""
 
-    def work() -> str:
-        """Work."""
-        neighbours.append(Neighbour(shop.history.directory))
-        (shop.root / "mine.txt").write_text("agent\n")
-        return "ok"
+    def __init__(self, history: Path) -> None:
+        super().__init__()
+        self._history = history
+        self.neighbours: list[Neighbour] = []
 
-    agent = shop.make_agent(tools=[work])
-    start = shop.do(call("work"), agent=agent)
+    def wrap_tool_call(self, request: Any, handler: Any) -> Any:
+        result = handler(request)
+        self.neighbours.append(Neighbour(self._history))
+        return result
+
+    async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
+        result = await handler(request)
+        self.neighbours.append(Neighbour(self._history))
+        return result
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        pytest.param(call("execute", command="echo agent > mine.txt"), id="command"),
+        pytest.param(call("write_file", file_path="/mine.txt", content="agent\n"), id="file tool"),
+    ],
+)
+def test_a_step_whose_end_was_not_recorded_goes_back_later(
+    shop: Workshop, told: list[str | None], reply: AIMessage
+) -> None:
+    locking = Locking(shop.history.directory)
+    agent = shop.make_agent(middleware=[locking])
+    start = shop.do(reply, agent=agent)
     assert len(told) == 1
-    neighbours[0].let_go()
+    locking.neighbours[0].let_go()
+    agent = shop.agent
     plan = shop.plan(start, agent)
     assert names(plan.restored, shop.root) == ["mine.txt"]
     assert any("recorded late (database is locked)" in each for each in plan.uncovered)

@@ -145,7 +145,8 @@ class FileHistory:
 
     def missed_of(self, thread: str) -> Missed | None:
         """Return which steps of a thread could not be recorded yet."""
-        return self._recorder.missed.get(thread)
+        missed = self._recorder.missed.get(thread)
+        return missed[0] if missed else None
 
     def has_made_up(self, thread: str) -> bool:
         """Return whether something was recorded late that the state of a thread does not know."""

@@ -141,7 +141,8 @@ class Looker:
                 self._merge(database, walk, found)
 
     def _walk(self, tree: Tree, bounds: Bounds) -> IndexWalk:
-        turns = [rules for rules in self._turns.values() if tree.root in rules]
+        # Other threads begin turns meanwhile.
+        turns = [rules for rules in [*self._turns.values()] if tree.root in rules]
         walk = IndexWalk(tree, bounds, earlier=[rules[tree.root] for rules in turns])
         try:
             walk.go()
@@ -304,7 +305,7 @@ class Looker:
 
     def _was_looked_at(self, path: str) -> bool:
         """Return whether a path would be in the index if it had been there at the last look."""
-        for root, tree in self._trees.items():
+        for root, tree in [*self._trees.items()]:
             if is_below(path, root) and tree.generation is not None:
                 return tree.ignores.covers(path, stat.S_ISDIR(mode_at(Path(path))))
         return False

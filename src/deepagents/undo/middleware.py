@@ -85,8 +85,8 @@ class FileHistoryMiddleware(BaseMiddleware):
         if kind is None or thread is None or not self._files.places.roots:
             result = await inner(handler, request)
             if thread is not None and self._files.tells_of_others(request.tool):
-                last = self._history.attempt(partial(Recorder.last_of, thread=thread))
-                self._note(thread, last)
+                find_last = partial(Recorder.last_of, thread=thread)
+                self._note(thread, await in_thread(lambda: self._find_mark(thread, find_last)))
             return result
         arguments = request.tool_call["args"]
         begin: Callable[[Recorder], RecordedStep | None]
@@ -107,7 +107,7 @@ class FileHistoryMiddleware(BaseMiddleware):
             if command := _started_command(result):
                 self._follow(step, command, cast(Any, request).runtime)
             else:
-                await self._end(step, thread)
+                await self._end(step)
         return result
 
     @asynccontextmanager
@@ -123,7 +123,7 @@ class FileHistoryMiddleware(BaseMiddleware):
             yield
         finally:
             if step:
-                await arun(self._end(step, thread))
+                await arun(self._end(step))
 
     async def _begin(
         self, begin: Callable[[Recorder], RecordedStep | None], thread: str
@@ -134,21 +134,31 @@ class FileHistoryMiddleware(BaseMiddleware):
             self._note(thread, None)
         return step
 
-    async def _end(self, step: RecordedStep, thread: str) -> None:
-        seen = await finish_first(in_thread(lambda: self._close(step)))
-        self._note(thread, seen)
+    async def _end(self, step: RecordedStep) -> None:
+        mark = await finish_first(in_thread(lambda: self._close(step)))
+        self._note(step.thread, mark)
 
-    def _close(self, step: RecordedStep) -> int | None:
+    def _close(self, step: RecordedStep) -> FileMark | None:
         close = partial(Recorder.close, step=step, places=self._files.places)
-        return self._history.attempt(close, partial(Recorder.note_late, step=step, places=self._files.places))
+        late = partial(Recorder.note_late, step=step, places=self._files.places)
+        return self._find_mark(step.thread, close, late)
 
-    def _note(self, thread: str, seen: int | None) -> None:
+    def _find_mark(
+        self, thread: str, find: Callable[[Recorder], int | None], missed: Callable[..., None] | None = None
+    ) -> FileMark | None:
+        """Attempt what finds the last change of a thread, and return the mark that names it."""
+
+        def make(recorder: Recorder) -> FileMark | None:
+            seen = find(recorder)
+            return FileMark(store=recorder.store.name, thread=thread, seen=seen) if seen else None
+
+        return self._history.attempt(make, missed)
+
+    def _note(self, thread: str, mark: FileMark | None) -> None:
         """Let the state of the thread name the last change; what works for it has a state of its own."""
         missed = self._history.missed_of(thread)
-        if (seen or missed) and self.is_main and place_of_agent()[0] == thread:
-            name = self._history.attempt(lambda recorder: recorder.store.name) if seen else None
-            mark = FileMark(store=name or "", thread=thread, seen=seen or 0)
-            write_channel(KEY, with_missed(mark, missed))
+        if (mark or missed) and self.is_main and place_of_agent()[0] == thread:
+            write_channel(KEY, with_missed(mark or FileMark(store="", thread=thread, seen=0), missed))
 
     def _follow(self, step: RecordedStep, command_id: str, runtime: Any) -> None:
         """Let a step go on until a command in the background has ended."""
@@ -231,12 +241,9 @@ class MainFileHistoryMiddleware(FileHistoryMiddleware):
                     )
                 )
             )
-        if thread is not None and (
-            seen := await in_thread(
-                lambda: self._history.attempt(partial(Recorder.take_made_up, thread=thread))
-            )
-        ):
-            self._note(thread, seen)
+        if thread is not None and self._history.has_made_up(thread):
+            take = partial(Recorder.take_made_up, thread=thread)
+            self._note(thread, await in_thread(lambda: self._find_mark(thread, take)))
         if not rows:
             return await inner(handler, request)
         with writes_undone_on_failure():

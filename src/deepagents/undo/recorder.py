@@ -35,9 +35,8 @@ class Recorder(Looker):
 
     def __init__(self, store: Store, bounds: Bounds) -> None:
         super().__init__(store, bounds)
-        self.missed: dict[str, Missed] = {}
-        """The threads of which steps could not be recorded."""
-        self._places: dict[str, Directories] = {}
+        self.missed: dict[str, tuple[Missed, Directories]] = {}
+        """The threads of which steps could not be recorded, and where these may have changed something."""
         self._late: dict[int, tuple[RecordedStep, Directories, str]] = {}
         self.made_up: set[str] = set()
         """The threads of which something was recorded late, and whose state does not know that yet."""
@@ -45,8 +44,7 @@ class Recorder(Looker):
 
     def note_missed(self, thread: str, places: Directories, why: str) -> None:
         """Note that a step of a thread is not recorded."""
-        self._places[thread] = places
-        self.missed.setdefault(thread, Missed(name=uuid4().hex, why=why))
+        self.missed.setdefault(thread, (Missed(name=uuid4().hex, why=why), places))
 
     def note_late(self, step: RecordedStep, places: Directories, why: str) -> None:
         """Note that the end of a step could not be recorded."""
@@ -60,9 +58,9 @@ class Recorder(Looker):
         if not (self.missed or self._late):
             return
         with self._making_up:
-            for thread, missed in [*self.missed.items()]:
-                self._note_gap(thread, self._places[thread], missed)
-                del self.missed[thread], self._places[thread]
+            for thread, (missed, places) in [*self.missed.items()]:
+                self._note_gap(thread, places, missed)
+                del self.missed[thread]
             for step, places, why in [*self._late.values()]:
                 self.close(step, places, "" if step.kind == "missed" else _LATE.format(why=why))
                 self.made_up.add(step.thread)
@@ -103,8 +101,8 @@ class Recorder(Looker):
         for root in places.roots:
             if root not in rules and (tree := self._trees.get(root)):
                 rules[root] = tree.ignores.copy()
-        while len(self._turns) > _MOST_TURNS:
-            del self._turns[next(iter(self._turns))]
+        for oldest in [*self._turns][:-_MOST_TURNS]:
+            self._turns.pop(oldest, None)
 
     def begin(self, thread: str, places: Directories, kind: StepKind = "all") -> RecordedStep:
         """Look at all there is, and note that a step is under way which may change any of it."""
@@ -121,7 +119,7 @@ class Recorder(Looker):
 
     def close(self, step: RecordedStep, places: Directories, note: str = "") -> int:
         """End a step of any kind. Return the number up to which changes are known."""
-        return self.end_files(step) if step.kind == "files" else self.end(step, places, note)
+        return self.end_files(step, note) if step.kind == "files" else self.end(step, places, note)
 
     def end(self, step: RecordedStep, places: Directories, note: str = "") -> int:
         """Look again: what differs is the step's. Return the number up to which changes are known."""
@@ -153,19 +151,20 @@ class Recorder(Looker):
                 self._write(changes)
                 return self._note(thread, "files", below, [GIT_IS_GONE.format(top=top) for top in tops])
 
-    def end_files(self, step: RecordedStep) -> int:
+    def end_files(self, step: RecordedStep, note: str = "") -> int:
         """Record what has become of the paths of a file tool. Return the number of the last change."""
         below, *_ = list_whole(step.places, self.bounds)
         with self._comparing([*{*step.places, *below}]) as (changes, found):
             self._bring_up_to_date(changes, found)
             self._write(changes)
-            return self._close_files(changes.database, step)
+            return self._close_files(changes.database, step, note)
 
-    def _close_files(self, database: Connection, step: RecordedStep) -> int:
-        """End a step of a file tool, with a note only where it removed what git had."""
+    def _close_files(self, database: Connection, step: RecordedStep, note: str) -> int:
+        """End a step of a file tool, which is kept only where there is something to say of it."""
         notes: list[str] = json.loads(read_notes(database, step))
         gone = {each for each in step.places if notes and not mode_at(Path(each, GIT))}
         kept, last = [*{*notes} & {GIT_IS_GONE.format(top=each) for each in gone}], last_seen(database)
+        kept += [note] * bool(note)
         if kept:
             values = [last, json.dumps(kept), step.number]
             database.execute("UPDATE steps SET ended = ?, notes = ? WHERE id = ?", values)

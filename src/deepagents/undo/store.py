@@ -380,7 +380,8 @@ class Store:
         sources = database.execute("SELECT source FROM lines WHERE thread = ?", [thread]).fetchall()
         for table in ("seen", "steps", "checkpoints", "lines", "news", "dropped"):
             database.execute(f"DELETE FROM {table} WHERE thread = ?", [thread])
-        database.execute("DELETE FROM about WHERE name = ?", [_FORGOTTEN + thread])
+        forgotten = [_FORGOTTEN + thread, thread]
+        database.execute("DELETE FROM about WHERE name = ? OR (name LIKE 'missed %' AND value = ?)", forgotten)
         for (source,) in sources:
             self._forget(database, source)
 
