@@ -170,6 +170,22 @@ def test_a_result_that_is_large_for_its_schema_is_not_checked(call_mode: Any) ->
             call_mode.invoke(tool_of_it, {"all": [1000]})
 
 
+@pytest.mark.parametrize(
+    "promise",
+    [
+        {"patternProperties": {"^a": {}}, "additionalProperties": False},
+        {"properties": {"a": {"oneOf": [{"pattern": "^b"}, {"pattern": "^c"}]}}},
+        {"properties": {"a": {"not": {"pattern": "^c"}}}},
+        {"if": {"properties": {"a": {"pattern": "^c"}}}, "then": {"required": ["c"]}},
+    ],
+)
+def test_what_keeps_a_promise_in_patterns_is_taken(call_mode: Any, promise: Any) -> None:
+    """No pattern is checked: it could keep the program busy."""
+    keep = {**tool("keep"), "outputSchema": {"type": "object", **promise}}
+    with MCPServers({"one": crooked(keep, call="promise")}) as servers:
+        assert call_mode.invoke(call_mode.call(servers, "tools")[0], {"a": "b"}) == "done"
+
+
 def test_unfit_tools_without_end_are_named_up_to_a_thousand() -> None:
     unfit = {"name": "bad", "inputSchema": {"type": "array"}, "repeat": 3000}
     with MCPServers({"one": crooked("good", unfit, page={"nextCursor": "on"})}) as servers:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from time import monotonic, sleep
+from time import sleep
 from typing import Any
 
 import pytest
@@ -15,6 +15,7 @@ from deepagents import create_deep_agent
 from deepagents.mcp import MCPServers
 from deepagents.testing import ScriptedModel, call
 from tests.mcp.servers import agent_that_calls, crooked, results
+from tests.waiting import until
 
 THREAD: Any = {"configurable": {"thread_id": "one"}}
 SURE = {"action": "accept", "content": {"sure": True}}
@@ -124,10 +125,7 @@ def test_a_call_ends_at_its_server_when_the_thread_goes_on_without_an_answer(
 
     call_mode.invoke(agent, {"messages": "Never mind."}, THREAD)
 
-    deadline = monotonic() + 30
-    while not told.exists():
-        assert monotonic() < deadline, "the server was not told"
-        sleep(0.02)
+    until(told.exists)
 
 
 @pytest.mark.parametrize("given", ["yes", {"responses": {"q0": "yes"}}, {"responses": 7}])

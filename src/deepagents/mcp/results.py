@@ -24,6 +24,8 @@ _MOST_CHECKS: Final = 200_000
 _ENDLESS: Final = frozenset(
     {"pattern", "patternProperties", "uniqueItems", "$schema", "$id", "$dynamicRef", "$recursiveRef"}
 )
+_TURNED: Final = frozenset({"not", "oneOf", "if"})
+_RESTS: Final = frozenset({"additionalProperties", "unevaluatedProperties"})
 _MEDIA_TYPE: Final = re.compile(r"[\w.+-]+/[\w.+-]+")
 NOTHING: Final = "The tool returned nothing."
 
@@ -96,12 +98,17 @@ def _without_endless(value: Any) -> Any:
         return [_without_endless(each) for each in cast("list[Any]", value)]
     if not isinstance(value, dict):
         return value
-    return {
-        key: _without_endless(each)
-        for key, each in cast("dict[str, Any]", value).items()
+    given = cast("dict[str, Any]", value)
+    kept: dict[str, Any] = {}
+    for key, each in given.items():
+        plain = _without_endless(each)
         # What is an object is a property of that name.
-        if key not in _ENDLESS or (key != "patternProperties" and isinstance(each, dict))
-    }
+        is_endless = key in _ENDLESS and (key == "patternProperties" or not isinstance(each, dict))
+        # Where less is asked for inside of these or beside them, they refuse more.
+        refuses_more = (key in _TURNED and plain != each) or (key in _RESTS and "patternProperties" in given)
+        if not (is_endless or refuses_more):
+            kept[key] = plain
+    return kept
 
 
 def read_content(content: Sequence[Any], structured: Any) -> str | list[dict[str, Any]]:
