@@ -206,7 +206,11 @@ def test_lines_that_would_stand_there_twice_are_refused(bench: Bench, at: list[s
     assert "text repeats what stands behind" in refused.text
     assert f"{at[7]}|    x = 2" in refused.text
     assert bench.content("/a.py") == TEXT
-    change(bench, {**edit, "to": at[7]})
+    twice = {"op": "insert", "anchor": at[6], "text": "    x = 2"}
+    change(bench, {**edit, "text": "def two():  # more"}, twice)
+    assert bench.content("/a.py") == TEXT.replace("two():", "two():  # more\n    x = 2")
+    at = anchors(bench)
+    change(bench, {**edit, "anchor": at[6], "to": at[8]})
     assert bench.content("/a.py") == TEXT.replace("two", "three")
 
 

@@ -151,7 +151,7 @@ def _refuse_unlike(lines: Sequence[str], span: Span, spans: Sequence[Span]) -> N
     if repeated:
         raise _misuse(
             "text repeats what stands behind the lines it replaces. Name the last line in 'to', or leave it "
-            f"out of text:\n{_excerpt(lines, span.start, max(repeated))}"
+            f"out of text, or insert it if it is meant:\n{_excerpt(lines, span.start, max(repeated))}"
         )
     # A block may be put around lines in one edit, and the lines indented in another.
     is_alone = all(each is span or each.end < span.start or each.start > span.end for each in spans)
