@@ -86,6 +86,10 @@ def test_what_was_missed_last_is_said_by_the_next_process(shop: Workshop) -> Non
         assert names(plan.removed, shop.root) == ["first.txt"]
         assert names(plan.conflicts, shop.root) == ["missed.txt"]
         assert sum("could not be recorded" in each for each in plan.uncovered) == 1
+    shop.history.forget("1")
+    shop.history.close()
+    with closing(sqlite3.connect(shop.history.directory / "files.db")) as database:
+        assert "'1'" not in "".join(database.iterdump())
 
 
 class Locking(AgentMiddleware):

@@ -380,8 +380,8 @@ class Store:
         sources = database.execute("SELECT source FROM lines WHERE thread = ?", [thread]).fetchall()
         for table in ("seen", "steps", "checkpoints", "lines", "news", "dropped"):
             database.execute(f"DELETE FROM {table} WHERE thread = ?", [thread])
-        forgotten = [_FORGOTTEN + thread, thread]
-        database.execute("DELETE FROM about WHERE name = ? OR (name LIKE 'missed %' AND value = ?)", forgotten)
+        names = "DELETE FROM about WHERE name = ? OR (name LIKE 'missed %' AND value = ?)"
+        database.execute(names, [_FORGOTTEN + thread, thread])
         for (source,) in sources:
             self._forget(database, source)
 
