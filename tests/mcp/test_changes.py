@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,17 @@ def test_a_pin_holds_before_the_next_request(call_mode: Any) -> None:
 
         with pytest.raises(ToolFailure, match="held back by its pin"):
             call_mode.invoke(recall, {})
+
+
+def test_a_pin_holds_for_calls_at_the_same_time() -> None:
+    entry = {**crooked("change", "recall", later=LATER), "pin": True}
+
+    with MCPServers({"one": entry}) as servers, ThreadPoolExecutor(8) as pool:
+        change, recall = servers.tools()
+        change.invoke({})
+        calls = [pool.submit(recall.invoke, {}) for _ in range(8)]
+
+        assert all("held back by its pin" in str(each.exception()) for each in calls)
 
 
 def test_the_list_is_the_same_object_while_nothing_changes(call_mode: Any) -> None:

@@ -58,6 +58,7 @@ class Connection:
         self._why = ""
         self._listing = Listing(entry, self.state)
         self._restarts: deque[float] = deque(maxlen=_RESTARTS)
+        self._refreshing = asyncio.Lock()
         self._running: set[Call] = set()
 
     @property
@@ -204,6 +205,10 @@ class Connection:
 
     async def refresh(self) -> None:
         """List the tools again; a server that does not answer in time keeps those that it had."""
+        async with self._refreshing:
+            await self._refresh()
+
+    async def _refresh(self) -> None:
         client, self.state.is_stale = self._client, False
         if client is None:
             return
@@ -247,8 +252,11 @@ class Connection:
         self._running.add(call)
         try:
             client = await self.ready()
-            if self.entry.pin and self.state.is_stale:
-                await self.refresh()
+            if self.entry.pin:
+                # A call at the same time may have begun to list, and does not know the new tools yet.
+                async with self._refreshing:
+                    if self.state.is_stale:
+                        await self._refresh()
             # Only now: a server that was started again, or says that its list changed, may have another tool.
             if tool in self.state.held:
                 raise ToolFailure("not_supported", describe_held(self.entry.name, tool))
