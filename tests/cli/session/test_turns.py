@@ -220,6 +220,20 @@ async def test_a_stop_that_was_swallowed_comes_again_by_itself(tmp_path: Path, r
         assert thread.notices == []
 
 
+async def test_what_is_sent_behind_a_stop_that_was_swallowed_is_worked_on(
+    tmp_path: Path, record: Record
+) -> None:
+    stubborn = Stubborn(ends_at=2)
+    async with digging(tmp_path, record, stubborn, patience=0.1) as thread:
+        await thread.inbox.put("Go on.", "Go on.")
+        thread.turns.stop()
+        thread.turns.begin()
+
+        assert (await thread.wait_for_end()).end == "stopped"
+        assert (await thread.wait_for_end()).end == "done"
+        assert thread.notices == []
+
+
 async def test_what_ignores_every_stop_is_left_behind_and_says_nothing_more(
     tmp_path: Path, record: Record
 ) -> None:

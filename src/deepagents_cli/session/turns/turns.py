@@ -122,8 +122,12 @@ class Turns:
             self._again = self._stopping
 
     def stop(self) -> None:
-        """Cancel the present step; again, its calls, of which one may have swallowed the cancellation."""
+        """Cancel the present step, and begin nothing that was sent behind an earlier stop."""
         self._again = False
+        self._cancel()
+
+    def _cancel(self) -> None:
+        """Cancel the present step; again, its calls, of which one may have swallowed the cancellation."""
         if self._stopped is None:
             return
         if self._stopped.done() and self._calls.running:
@@ -198,7 +202,7 @@ class Turns:
         assert self._stopped is not None, "a turn is under way"
         await asyncio.wait([step, self._stopped], return_when=asyncio.FIRST_COMPLETED)
         if not (await asyncio.wait([step], timeout=self._patience))[0]:
-            self.stop()
+            self._cancel()
         if not (await asyncio.wait([step], timeout=self._patience))[0]:
             # LangGraph then waits no longer for what it has cancelled.
             step.cancel()
