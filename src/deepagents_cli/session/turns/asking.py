@@ -78,10 +78,7 @@ class Asking:
 
             async def ask(text: str, choices: Sequence[protocol.Choice]) -> str:
                 question = protocol.Question(self._number(), who, clean(text), choices, can_cancel=True)
-                answer: protocol.Answer = await self._ask(question)
-                if answer.cancelled:
-                    raise NotAnswered("cancel")
-                return answer.text
+                return await self._ask_for_text(question)
 
             return await answer_server(plan, ask)
         text = question if isinstance(question, str) else json.dumps(question, default=str, indent=2)
@@ -162,6 +159,8 @@ class Asking:
 
     async def _ask_for_text(self, question: protocol.Question) -> str:
         answer: protocol.Answer = await self._ask(question)
+        if answer.cancelled:
+            raise NotAnswered("cancel")
         return answer.text
 
     async def _ask_about_no_call(

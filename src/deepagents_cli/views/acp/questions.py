@@ -65,9 +65,9 @@ async def ask_in_form(client: Client, session: str, asked: protocol.Question) ->
         return None
     except ConnectionError:
         return protocol.Stop()
-    if not isinstance(response, schema.AcceptElicitationResponse):
-        return protocol.Stop()
-    return protocol.Answer(asked.id, str((response.content or {}).get(_FIELD, "")))
+    if isinstance(response, schema.AcceptElicitationResponse):
+        return protocol.Answer(asked.id, str((response.content or {}).get(_FIELD, "")))
+    return protocol.Answer(asked.id, "", cancelled=True) if asked.can_cancel else protocol.Stop()
 
 
 _Answers: TypeAlias = dict[str, tuple[schema.PermissionOption, protocol.Decide | protocol.Answer]]
