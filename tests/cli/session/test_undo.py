@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sqlite3
-import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from deepagents_cli.protocol import Ask, Happened, Idle, Invoke, Notice, Queued,
 from tests.cli.approval.test_sandbox import needs_sandbox
 from tests.cli.openai_server import OpenAIServer, call
 from tests.cli.session.conftest import StartWorker, Worker
+from tests.waiting import until
 
 
 def test_a_call_shows_what_it_changed_and_no_secret(
@@ -185,9 +185,7 @@ def test_what_was_taken_back_when_the_process_was_killed_goes_forth_again(
         worker.turn(f"Write {text}.")
     order = worker.command("undo").choices[0].value
     worker.send(Invoke(1_000, "undo", order))
-    until = time.monotonic() + 60
-    while (directory / "a.md").read_text() != "one\n":
-        assert time.monotonic() < until
+    until((directory / "a.md").read_text, lambda text: text == "one\n")
     worker.kill()
 
     again = start()
@@ -240,6 +238,20 @@ def test_a_plan_can_be_refused_and_only_what_was_shown_is_done(
     assert "Stays as it is (changed by others since): `a.md`" in shown.text
     assert "Stays as it was: `a.md`." in worker.command("undo", shown.choices[0].value).text
     assert (directory / "a.md").read_text() == "by hand\n"
+
+
+def test_a_plan_that_is_older_than_the_thread_is_refused_and_leaves_nothing_to_redo(
+    worker: Worker, server: OpenAIServer
+) -> None:
+    worker.open(mode="full")
+    server.then("Hello.", "Yes.")
+    worker.turn("Hi.")
+    shown = worker.command("undo")
+    worker.turn("Are you there?")
+
+    assert "has gone on since the plan was made" in _refused(worker, "rewind", shown.choices[0].value)
+    assert _refused(worker, "redo") == "This session did not go back, so there is nothing to take back."
+    assert [row.label for row in worker.command("rewind").choices] == ["3. Are you there?", "1. Hi."]
 
 
 def test_one_goes_back_to_before_a_text_that_the_agent_read_in_the_middle_of_its_work(

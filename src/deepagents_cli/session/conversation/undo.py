@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeAlias
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END
 
-from deepagents.undo import FileHistory, Plan, RewindResult, UndoError
+from deepagents.undo import FileHistory, Plan, PlanOutdated, RewindResult, UndoError
 from deepagents_cli.diffs import name_in
 from deepagents_cli.errors import CommandError
 from deepagents_cli.session.conversation.own_commands import OWN_COMMAND, read_past
@@ -133,6 +133,10 @@ class Undo:
             done = await self._history.arewind(
                 self._driver.agent, plan, files=files, conversation=conversation
             )
+        except PlanOutdated:
+            # Nothing has happened, though the thread may have gone on.
+            await self._end(begun, is_forth=is_forth, happened=False)
+            raise
         except UndoError:
             await self.settle()
             raise
