@@ -161,6 +161,9 @@ class Talk:
         self._stop_asking()
         await self._worker.close()
         self._end_prompt("cancelled")
+        for waiting in self._results.values():
+            if not waiting.done():
+                waiting.set_exception(RequestError(FAILED, "The session was closed."))
         await self._outbox.close()
         self._scratch.cleanup()
 

@@ -106,6 +106,21 @@ def test_an_editor_begins_anew_in_the_middle_of_a_turn(start: Start, server: Ope
     assert second.said().endswith("I was stopped.")
 
 
+def test_a_session_is_loaded_again_before_the_first_load_is_answered(
+    editor: RawEditor, server: OpenAIServer
+) -> None:
+    server.then("Hello.")
+    session = editor.new()
+    editor.prompt(session, "Hi.")
+    where = {"cwd": str(editor.directory), "mcpServers": []}
+    first = editor.begin("session/load", sessionId=session, **where)
+    second = editor.begin("session/load", sessionId=session, **where)
+
+    editor.wait_for_answer(second)
+    while not any(each.get("id") == first for each in editor.seen):
+        editor.take()
+
+
 def test_a_session_is_loaded_again_in_the_middle_of_a_turn(start: Start, server: OpenAIServer) -> None:
     editor = start("--mode", "auto")
     editor.initialize()
