@@ -297,6 +297,7 @@ class Status(Value):
 
     model: str
     mode: Mode
+    effort: str | None = None
     branch: str | None = None
     context: float | None = None
     in_context: int | None = None

@@ -83,7 +83,7 @@ def test_an_effort_reaches_the_model_and_stays_with_the_session(
     assert "reasoning_effort" not in server.requests[-1].body
     assert [each.value for each in worker.command("effort").choices] == ["default", "low", "medium", "high"]
     worker.command("effort", "high")
-    worker.status(model="local-server:scripted (high)")
+    worker.status(model="local-server:scripted", effort="high")
     worker.turn("Go.")
     assert server.requests[-1].body["reasoning_effort"] == "high"
     worker.send(Close())
@@ -91,7 +91,7 @@ def test_an_effort_reaches_the_model_and_stays_with_the_session(
 
     again = start()
     again.open(thread=ready.thread)
-    assert again.wait(Status).model == "local-server:scripted (high)"
+    assert again.wait(Status).effort == "high"
     again.turn("Go on.")
     assert server.requests[-1].body["reasoning_effort"] == "high"
     again.command("effort", "default")

@@ -229,8 +229,9 @@ class Conversation:
         window = input_window(place.model)
         in_context = place.usage.in_context
         status = protocol.Status(
-            model=f"{place.label} ({place.effort})" if place.effort else place.label,
+            model=place.label,
             mode=self.mode,
+            effort=place.effort,
             branch=place.project.branch(),
             context=min(in_context / window, 1.0) if window and in_context else None,
             in_context=in_context,
@@ -253,7 +254,7 @@ class Conversation:
             "cwd": directory,
             "workspace": {"current_dir": directory, "project_dir": str(place.project.root)},
             "model": {"id": model_identifier(place.model) or place.label, "display_name": place.label},
-            "effort": {"level": place.effort},
+            "effort": {"level": status.effort},
             "mode": status.mode,
             "branch": status.branch,
             "version": __version__,

@@ -209,7 +209,8 @@ class EditorAgent:
 
 
 async def _choices(talk: Talk) -> dict[str, Any]:
-    return {"modes": talk.options.modes, "config_options": await talk.options.read()}
+    offered = await talk.options.read()
+    return {"modes": talk.options.modes, "config_options": offered}
 
 
 def _directory(cwd: str) -> Path:

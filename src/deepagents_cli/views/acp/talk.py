@@ -327,11 +327,11 @@ class Talk:
             self._tell(f"From now on this works in another session: {message.thread}")
 
     def _status(self, status: protocol.Status) -> None:
-        self.options.model = status.model
-        if status.mode != self.options.mode:
-            self.options.mode = status.mode
+        before, self.options.status = self.options.status, status
+        if status.mode != before.mode:
             self._outbox.put(updates.mode(status.mode))
-            self._outbox.put(updates.offered(self.options.offered))
+            if offered := self.options.offered:
+                self._outbox.put(updates.offered(offered))
         if used := updates.usage(status):
             self._outbox.put(used)
 

@@ -28,7 +28,7 @@ def status_parts(status: Status | None, seconds: float) -> list[tuple[int, str]]
     # A server of one's own need not say how much it takes.
     filled = f"{short_number(status.in_context)} in context" if status.in_context else ""
     parts = [
-        (1, one_line(status.model)),
+        (1, one_line(f"{status.model} ({status.effort})" if status.effort else status.model)),
         (2, filled if status.context is None else f"{status.context:.0%} of context"),
         (4, f"{short_number(used)} tokens" if used else ""),
         (3, "" if cost is None else "< $0.01" if 0 < cost < 0.01 else f"${cost:.2f}"),

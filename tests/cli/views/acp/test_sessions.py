@@ -258,7 +258,7 @@ def test_model_and_effort_are_chosen_from_what_is_offered(start: Start, server: 
     assert {"mode": "auto", "model": "local-server:scripted"}.items() <= told[-2].items()
     assert told[-1]["mode"] == "plan"
 
-    for option, value, why in (("dance", "x", "not an option"), ("model", "x:y", "not a value of model")):
+    for option, value, why in (("dance", "x", "not an option"), ("effort", "x", "not an effort of")):
         with pytest.raises(Failure, match=why):
             choose(option, value)
     number = editor.begin_prompt(session, "Write.")
