@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any, Final, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
 
 T = TypeVar("T")
 SECONDS: Final = 10.0
@@ -25,17 +25,18 @@ class Answering:
         self.is_over = False
         """Whether a request was not answered."""
 
-    async def wait(self, asked: Coroutine[Any, Any, T]) -> T:
+    async def wait(self, asked: Awaitable[T]) -> T:
         """Return the answer to a request.
 
         Raises:
             TimeoutError: when it does not come.
         """
         try:
-            return await asyncio.wait_for(asked, SECONDS)
+            async with asyncio.timeout(SECONDS):
+                return await asked
         except TimeoutError as error:
+            late = f"did not answer within {SECONDS:.0f} seconds"
             if not self.is_over:
-                late = f"The editor did not answer within {SECONDS:.0f} seconds."
-                self._say(f"{late} {self._without}, until the session is opened again.")
+                self._say(f"The editor {late}. {self._without}, until the session is opened again.")
             self.is_over = True
-            raise TimeoutError(f"it did not answer within {SECONDS:.0f} seconds") from error
+            raise TimeoutError(f"it {late}") from error

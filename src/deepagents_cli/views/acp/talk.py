@@ -308,9 +308,6 @@ class Talk:
             case protocol.Queued(texts=texts):
                 if self._text in ("sent", "waits"):
                     self._text = "waits" if texts else "read" if self._text == "waits" else "sent"
-            case protocol.Working():
-                if self._is_cancelled and self._turn is not None:
-                    self._worker.take(protocol.Stop())
             case protocol.Refused():
                 # Why it was not taken is said right behind this.
                 asyncio.get_running_loop().call_soon(self._end_prompt, "end_turn")
@@ -407,9 +404,10 @@ class Talk:
         if isinstance(answer, protocol.Stop):
             self._reject_apart(asked)
             self.cancel()
+        else:
+            self._worker.take(answer)
         if self._asked is asked:
             self._asked = None
-        self._worker.take(answer)
 
     async def _ask_client(self, asked: protocol.Ask | protocol.Question) -> Pending | None:
         await self._outbox.flush()
