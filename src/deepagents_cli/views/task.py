@@ -118,7 +118,7 @@ class TaskView(Lines):
         heard = [each for each, handler in before.items() if handler != signal.SIG_IGN]
         for number in heard:
             # Of the loop, which a signal wakes even in the moment before it begins to wait.
-            loop.add_signal_handler(number, self._stop)
+            loop.add_signal_handler(number, self._stop, number == signal.SIGINT)
         loop.set_exception_handler(self._failed)
         if self._region is None:
             self.name_long_calls()
@@ -296,14 +296,17 @@ class TaskView(Lines):
             case _:
                 pass
 
-    def _stop(self) -> None:
+    def _stop(self, by_key: bool = False) -> None:
+        if by_key and self.talk.cancel_question():
+            self.show()
+            return
         if self.stopped:
             signal.raise_signal(signal.SIGINT)
         self.stopped = True
         # Closing may wait for a request; a person who presses again wants to leave now.
         exit_at_next_interrupt()
         if self.talk.working:
-            self.talk.stop()
+            self.talk.stop_step()
             self.show()
         else:
             self._end()

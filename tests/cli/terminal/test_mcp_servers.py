@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -92,3 +95,43 @@ def test_esc_cancels_a_server_s_question_and_the_next_esc_stops_the_step(newcome
     newcomer.sees("^The MCP server hotel asks:\n *Sure, the 2. time")
     newcomer.presses("Escape")
     newcomer.sees("^Stopped. What is done is kept.")
+
+
+def book(place: Path, server: OpenAIServer, way: str) -> AbstractContextManager[Person]:
+    """Sit down at a task, or at a conversation in lines, in which a server will ask."""
+    home = Home(place, server, {"notes.md": "one\n"})
+    servers = home.home / "servers.json"
+    servers.write_text(json.dumps({"mcpServers": {"hotel": crooked("book", call="ask")}}))
+    server.then(call("mcp__hotel__book", times=3))
+    return home.sit_down(way, "--mode", "full", "--mcp", str(servers))
+
+
+@pytest.mark.parametrize("way", ["--plain", "Book."])
+def test_ctrl_c_cancels_a_question_in_lines_and_the_next_one_stops_the_step(
+    tmp_path: Path, server: OpenAIServer, way: str
+) -> None:
+    with book(tmp_path, server, way) as person:
+        if way == "--plain":
+            person.sees("^Ready.")
+            person.enters("Book.")
+        person.sees("^The MCP server hotel asks:\n *Sure, the 1. time")
+        person.presses("C-c")
+        person.sees("Cancelled. Ctrl-C again stops the step.")
+        shown = person.sees("^The MCP server hotel asks:\n *Sure, the 2. time")
+        assert "Ctrl-C again leaves" not in shown
+        person.presses("C-c")
+        if way == "--plain":
+            person.sees("^Stopped. What is done is kept.")
+        else:
+            person.sees("^deepagents: stopped")
+            assert person.terminal.wait_for_end() == 130
+
+
+def test_a_task_that_is_terminated_at_a_question_of_a_server_ends(
+    tmp_path: Path, server: OpenAIServer
+) -> None:
+    with book(tmp_path, server, "Book.") as person:
+        person.sees("^The MCP server hotel asks:\n *Sure, the 1. time")
+        os.kill(person.terminal.pid, signal.SIGTERM)
+        person.sees("^deepagents: stopped")
+        assert person.terminal.wait_for_end() == 130

@@ -128,7 +128,8 @@ class _Plain(Lines):
             self.print("Ready.")
 
     def _interrupt(self) -> None:
-        if self.talk.stop_run():
+        if self.talk.stop_run() or self.talk.cancel_question():
+            self.show()
             return
         now = time.monotonic()
         if now - self._interrupted_at < _AGAIN:

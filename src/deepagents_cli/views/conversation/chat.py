@@ -253,9 +253,12 @@ class Chat:
         self.ready = None
 
     def stop(self) -> None:
-        """Stop the command of the person, else the present step, by which what waits is answered."""
-        if self.stop_run() or self._cancel_question():
-            return
+        """Stop the command of the person, or cancel a server's question; else stop the present step."""
+        if not (self.stop_run() or self.cancel_question()):
+            self.stop_step()
+
+    def stop_step(self) -> None:
+        """Stop the present step, by which what waits is answered."""
         self.clock.count()
         # At a question, it is the answer that is meant.
         begins = self._begins and not self.questions
@@ -270,8 +273,11 @@ class Chat:
             self.is_stopping = True
             self._send(protocol.Stop())
 
-    def _cancel_question(self) -> bool:
-        """Leave a question of a server unanswered, once: one that asks again cannot keep the step going."""
+    def cancel_question(self) -> bool:
+        """Leave a server's question unanswered, once in a row; return whether there was one.
+
+        A server that asks again cannot keep the step going.
+        """
         question = self.question
         if question is None or not question.can_cancel or self._cancelled:
             return False
