@@ -208,6 +208,12 @@ class Connection:
         async with self._refreshing:
             await self._refresh()
 
+    async def _catch_up(self) -> None:
+        # A call at the same time may have begun to list, and does not know the new tools yet.
+        async with self._refreshing:
+            if self.state.is_stale:
+                await self._refresh()
+
     async def _refresh(self) -> None:
         client, self.state.is_stale = self._client, False
         if client is None:
@@ -253,10 +259,7 @@ class Connection:
         try:
             client = await self.ready()
             if self.entry.pin:
-                # A call at the same time may have begun to list, and does not know the new tools yet.
-                async with self._refreshing:
-                    if self.state.is_stale:
-                        await self._refresh()
+                await self._catch_up()
             # Only now: a server that was started again, or says that its list changed, may have another tool.
             if tool in self.state.held:
                 raise ToolFailure("not_supported", describe_held(self.entry.name, tool))
