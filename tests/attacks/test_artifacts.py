@@ -13,7 +13,8 @@ from deepagents.middleware.summarization import SummarizationMiddleware
 from deepagents.testing import ScriptedModel, call
 from tests.conftest import CallMode
 
-SECRET = "the launch code is 4711"
+CODE = "xylophone"
+SECRET = f"the launch code is {CODE}"
 NO_SECRETS = [FilesystemPermission(["read", "write"], ["/secrets/**"], "deny")]
 NO_PLANS = [FilesystemPermission(["read"], ["/plans/**"], "deny")]
 THREAD: Any = {"configurable": {"thread_id": "1"}}
@@ -84,8 +85,8 @@ def test_a_stricter_subagent_does_not_find_what_its_parent_read(
     model, helper = run(call_mode, disk, [], NO_SECRETS, [[*READ, "helper"], SEARCH])
 
     assert (disk.cwd / "conversation_history/1.md").exists()
-    assert "4711" in "".join(each.text for asked in model.asked for each in asked.messages)
-    assert "4711" not in results(helper)
+    assert CODE in "".join(each.text for asked in model.asked for each in asked.messages)
+    assert CODE not in results(helper)
     assert "permission_denied" in results(helper)
 
 
@@ -95,8 +96,8 @@ def test_a_stricter_parent_does_not_find_what_its_subagent_read(
     model, helper = run(call_mode, disk, NO_SECRETS, NO_PLANS, [["helper", *SEARCH], READ])
 
     assert list(disk.cwd.glob("conversation_history/rules-*/large_tool_results/*"))
-    assert "4711" in "".join(each.text for asked in helper.asked for each in asked.messages)
-    assert "4711" not in results(model)
+    assert CODE in "".join(each.text for asked in helper.asked for each in asked.messages)
+    assert CODE not in results(model)
 
 
 def test_agents_under_the_same_rules_share_what_moved_to_files(
