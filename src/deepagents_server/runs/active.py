@@ -17,6 +17,7 @@ class Active:
 
     def __init__(self, attempt: Attempt) -> None:
         self.driver: asyncio.Task[None] | None = None
+        self._again: asyncio.TimerHandle | None = None
         self.begin(attempt)
 
     def begin(self, attempt: Attempt) -> None:
@@ -29,11 +30,13 @@ class Active:
         if why == STEER:
             self.attempt.steered = True
         elif why:
-            _cancel(self.work)
+            self._cancel(self.work)
 
-
-def _cancel(work: asyncio.Task[Any]) -> None:
-    """Cancel work until it ends: a node may swallow this, and LangGraph waits for it only once."""
-    if not work.done():
-        work.cancel()
-        asyncio.get_running_loop().call_later(_PATIENCE, _cancel, work)
+    def _cancel(self, work: asyncio.Task[Any]) -> None:
+        """Cancel work until it ends: a node may swallow this, and LangGraph waits for it only once."""
+        if self._again:
+            # Whoever asks once more begins no second chain.
+            self._again.cancel()
+        if not work.done():
+            work.cancel()
+            self._again = asyncio.get_running_loop().call_later(_PATIENCE, self._cancel, work)
