@@ -16,13 +16,18 @@ ROOT = Path(__file__).resolve().parents[1]
 OURS, BARE, REFERENCE = "deepagents", "create_agent", "reference"
 REFERENCE_RELEASE = "deepagents==0.7.32"
 REFERENCE_HOME = ROOT / ".venv-reference"
-REFERENCE_SAVERS = (
+REFERENCE_STANDS_ON = (
+    # A newer one than ours may be faster or slower to import, and that would be taken for the harness.
+    "langchain",
+    "langchain-core",
+    "langgraph",
+    "pydantic",
     "langgraph-checkpoint-sqlite",
     "langgraph-checkpoint-postgres",
     "psycopg",
     "psycopg-binary",
 )
-"""What the reference keeps threads with, in the versions that are used here."""
+"""What the reference stands on and keeps threads with, in the versions that are used here."""
 SHOWN_PACKAGES = ("deepagents", "langchain", "langchain-core", "langgraph", "pydantic")
 _DROPPED = ("PYTHON", "DEEPAGENTS_", "LANGCHAIN_", "LANGGRAPH_", "LANGSMITH_", "COV_", "COVERAGE_")
 
@@ -39,7 +44,7 @@ def python_of(contender: str) -> str:
 
 def install_reference() -> None:
     """Make the environment of the reference implementation, once; it is run as a black box."""
-    wanted = [REFERENCE_RELEASE, *_pinned_as_here(REFERENCE_SAVERS)]
+    wanted = [REFERENCE_RELEASE, *_pinned_as_here(REFERENCE_STANDS_ON)]
     ready = REFERENCE_HOME / f".{'+'.join(wanted)}"
     if ready.exists():
         return
