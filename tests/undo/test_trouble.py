@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
+import subprocess
 from collections.abc import Generator
 from contextlib import closing
 from pathlib import Path
@@ -160,6 +162,41 @@ def test_a_full_disk_that_gets_room_again_costs_what_was_done_meanwhile(
     assert names(plan.conflicts, shop.root) == [f"missed{number}.txt" for number in range(3)]
     assert any("could not be recorded" in each for each in plan.uncovered)
     shop.history.close()
+
+
+def make_disk(image: Path) -> None:
+    """Make a file system in a file."""
+    if not (shutil.which("mkfs.ext4") and shutil.which("debugfs")):
+        pytest.skip("there is no program that makes a file system, or none that breaks one")
+    image.write_bytes(b"\0" * 4_000_000)
+    subprocess.run(["mkfs.ext4", "-q", image], check=True)
+
+
+def test_a_broken_part_of_a_disk_takes_nothing_else_out_of_the_history(
+    call_mode: CallMode, tmp_path: Path, told: list[str | None]
+) -> None:
+    image = tmp_path / "image"
+    make_disk(image)
+    with mounted(tmp_path / "project", "-o", "loop", source=image):
+        shop = Workshop(call_mode, tmp_path, report=told.append)
+        start = shop.run("mkdir part; echo 1 > part/kept.txt; echo 1 > part.txt; echo 1 > whole.txt")
+    # A directory and a file of which the disk says no more than that there is something.
+    for name in ("part", "part.txt"):
+        subprocess.run(["debugfs", "-w", "-R", f"sif /{name} mode 0", image], check=True, capture_output=True)
+    with mounted(tmp_path / "project", "-o", "loop", source=image):
+        with pytest.raises(OSError, match="clean"):
+            (shop.root / "part").stat()
+        later = shop.run("echo 2 > whole.txt")
+        shop.run("echo 1 > new.txt")
+        assert told == []
+        plan = shop.plan(later)
+        assert names(plan.removed, shop.root) == ["new.txt"]
+        assert names(plan.restored, shop.root) == ["whole.txt"]
+        assert not plan.conflicts
+        shop.rewind(later)
+        assert (shop.root / "whole.txt").read_text() == "1\n"
+        assert names(shop.plan(start).not_kept, shop.root) == ["part", "part.txt", "part/kept.txt"]
+        shop.history.close()
 
 
 def fill(path: Path) -> None:

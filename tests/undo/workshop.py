@@ -138,10 +138,10 @@ def read_tree(root: Path, *, passes: Callable[[str], bool] = lambda name: False)
 
 
 @contextmanager
-def mounted(place: Path, *options: str) -> Generator[Path]:
-    """Mount a file system of the kernel's."""
-    place.mkdir()
-    command = ["mount", *options, "none", str(place)]
+def mounted(place: Path, *options: str, source: str | Path = "none") -> Generator[Path]:
+    """Mount a file system: one of the kernel's, or what a file holds."""
+    place.mkdir(exist_ok=True)
+    command = ["mount", *options, str(source), str(place)]
     if os.geteuid() != 0 or subprocess.run(command, check=False, capture_output=True).returncode:
         pytest.skip("only root may mount a file system")
     try:

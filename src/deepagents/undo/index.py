@@ -133,7 +133,7 @@ class IndexWalk:
             except (FileNotFoundError, NotADirectoryError):
                 pass
             except OSError:
-                self._closed.append(f"{self.tree.root}/")
+                self._close(self.tree.root)
         # Only known paths are seen, so as many are the same ones: most looks need no comparison.
         is_whole = len(self._seen) == len(self.tree.entries)
         gone = () if is_whole else self.tree.entries.keys() - self._seen
@@ -152,16 +152,21 @@ class IndexWalk:
         except OSError:
             directory = None
         if directory is None:
-            self._closed.append(f"{path}/")
+            self._close(path)
             return
         try:
             for below in self._list(directory, f"{path}/"):
                 self._enter(directory, below, f"{path}/{below}", depth + 1)
-        except PermissionError:
-            # What it held is not gone, only out of sight.
-            self._closed.append(f"{path}/")
+        except OSError:
+            self._close(path)
         finally:
             directory.close()
+
+    def _close(self, path: str) -> None:
+        """Note that a path and what is below it is not gone, only out of sight."""
+        self._closed.append(f"{path}/")
+        if path in self.tree.entries:
+            self._seen.add(path)
 
     def _list(self, directory: Directory, prefix: str) -> list[str]:
         """Go through one directory, and return those in it to enter."""
@@ -199,6 +204,10 @@ class IndexWalk:
                 try:
                     about = entry.stat(follow_symlinks=False)
                 except FileNotFoundError:
+                    continue
+                except OSError:
+                    # As where a disk is broken, or a server that is mounted there does not answer.
+                    self._close(path)
                     continue
                 mode, size = about.st_mode, about.st_size
                 is_directory = mode & _TYPE == directories
