@@ -130,10 +130,8 @@ class IndexWalk:
             try:
                 above, name = reach.entry(self.tree.root[1:])
                 self._enter(above, name, self.tree.root, 0)
-            except (FileNotFoundError, NotADirectoryError):
-                pass
-            except OSError:
-                self._close(self.tree.root)
+            except OSError as error:
+                self._close(self.tree.root, error)
         # Only known paths are seen, so as many are the same ones: most looks need no comparison.
         is_whole = len(self._seen) == len(self.tree.entries)
         gone = () if is_whole else self.tree.entries.keys() - self._seen
@@ -147,23 +145,27 @@ class IndexWalk:
     def _enter(self, above: Directory, name: str, path: str, depth: int) -> None:
         try:
             directory = above.child(name) if depth < _DEEPEST else None
-        except (FileNotFoundError, NotADirectoryError):
+        except OSError as error:
+            self._close(path, error)
             return
-        except OSError:
-            directory = None
         if directory is None:
             self._close(path)
             return
         try:
             for below in self._list(directory, f"{path}/"):
                 self._enter(directory, below, f"{path}/{below}", depth + 1)
-        except OSError:
-            self._close(path)
+        except OSError as error:
+            self._close(path, error)
         finally:
             directory.close()
 
-    def _close(self, path: str) -> None:
-        """Note that a path and what is below it is not gone, only out of sight."""
+    def _close(self, path: str, error: OSError | None = None) -> None:
+        """Note that a path and what is below it is out of sight, unless the error says that it is gone.
+
+        A disk may be broken, and a server that is mounted there may not answer.
+        """
+        if isinstance(error, FileNotFoundError | NotADirectoryError):
+            return
         self._closed.append(f"{path}/")
         if path in self.tree.entries:
             self._seen.add(path)
@@ -203,11 +205,8 @@ class IndexWalk:
                     continue
                 try:
                     about = entry.stat(follow_symlinks=False)
-                except FileNotFoundError:
-                    continue
-                except OSError:
-                    # As where a disk is broken, or a server that is mounted there does not answer.
-                    self._close(path)
+                except OSError as error:
+                    self._close(path, error)
                     continue
                 mode, size = about.st_mode, about.st_size
                 is_directory = mode & _TYPE == directories
