@@ -13,7 +13,16 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from benchmarks.contenders import BARE, OURS, REFERENCE, REFERENCE_RELEASE, ROOT, install_reference, versions
+from benchmarks.contenders import (
+    BARE,
+    OURS,
+    REFERENCE,
+    REFERENCE_RELEASE,
+    ROOT,
+    install_plain,
+    install_reference,
+    versions,
+)
 from benchmarks.parts import (
     Part,
     Size,
@@ -61,6 +70,7 @@ def main(arguments: Sequence[str] | None = None, run: Run = in_a_process) -> int
     size = _size(options)
     if REFERENCE in size.contenders:
         install_reference()
+        install_plain()
     # Else the first round would measure the compiler.
     compileall.compile_dir(ROOT / "src", quiet=2)
     machine = _machine(size, options.rounds)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
 
@@ -16,11 +17,17 @@ ROOT = Path(__file__).resolve().parents[1]
 OURS, BARE, REFERENCE = "deepagents", "create_agent", "reference"
 REFERENCE_RELEASE = "deepagents==0.7.32"
 REFERENCE_HOME = ROOT / ".venv-reference"
+PLAIN_HOME = ROOT / ".venv-plain"
+COMMAND_HOME = ROOT / ".venv-command"
 REFERENCE_STANDS_ON = (
     # A newer one than ours may be faster or slower to import, and that would be taken for the harness.
+    "anthropic",
     "langchain",
+    "langchain-anthropic",
     "langchain-core",
     "langgraph",
+    "langgraph-prebuilt",
+    "langsmith",
     "pydantic",
     "langgraph-checkpoint-sqlite",
     "langgraph-checkpoint-postgres",
@@ -42,15 +49,33 @@ def python_of(contender: str) -> str:
     return str(REFERENCE_HOME / "bin" / "python") if contender == REFERENCE else sys.executable
 
 
+def plain_python_of(contender: str) -> str:
+    """Name an interpreter that has the contender's own packages alone.
+
+    Packages look for others at import: beside tools for development they import a hundred modules more.
+    """
+    return python_of(contender) if contender == REFERENCE else str(PLAIN_HOME / "bin" / "python")
+
+
 def install_reference() -> None:
     """Make the environment of the reference implementation, once; it is run as a black box."""
-    wanted = [REFERENCE_RELEASE, *_pinned_as_here(REFERENCE_STANDS_ON)]
-    ready = REFERENCE_HOME / f".{'+'.join(wanted)}"
+    _install(REFERENCE_HOME, REFERENCE_RELEASE)
+
+
+def install_plain() -> None:
+    """Make the environments of people who install this package without extras, and the command, once."""
+    _install(PLAIN_HOME, "--editable", str(ROOT))
+    _install(COMMAND_HOME, "--editable", f"{ROOT}[cli,openai]")
+
+
+def _install(home: Path, *package: str) -> None:
+    wanted = [*package, *_pinned_as_here(REFERENCE_STANDS_ON)]
+    ready = home / f".{sha256(' '.join(wanted).encode()).hexdigest()}"
     if ready.exists():
         return
-    print(f"Installing {REFERENCE_RELEASE} into {REFERENCE_HOME.name}, once", file=sys.stderr)
-    subprocess.run([sys.executable, "-m", "venv", "--clear", str(REFERENCE_HOME)], check=True)
-    pip = [python_of(REFERENCE), "-m", "pip", "--disable-pip-version-check", "-qq", "install"]
+    print(f"Installing {Path(package[-1]).name} into {home.name}, once", file=sys.stderr)
+    subprocess.run([sys.executable, "-m", "venv", "--clear", str(home)], check=True)
+    pip = [str(home / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "-qq", "install"]
     subprocess.run([*pip, *wanted], check=True)
     ready.touch()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks.contenders import BARE, OURS, REFERENCE, python_of
+from benchmarks.contenders import BARE, OURS, REFERENCE, plain_python_of, python_of
 from benchmarks.parts import Part, Size, module
 from benchmarks.report import Row, Table, Target
 from benchmarks.rounds import Job
@@ -14,7 +14,9 @@ HELP, LANGCHAIN = "deepagents --help", "import langchain.agents"
 
 def plan(size: Size) -> Part:
     """Import the factory in each environment; ask for help beside an import of langchain."""
-    jobs = [Job("import", each, module(python_of(each), "imports", each)) for each in size.contenders]
+    # What is compared is imported where nothing lies beside it.
+    python = plain_python_of if REFERENCE in size.contenders else python_of
+    jobs = [Job("import", each, module(python(each), "imports", each)) for each in size.contenders]
     jobs += [
         Job("help", HELP, [sys.executable, "-m", "deepagents_cli", "--help"], timed=True),
         Job("help", LANGCHAIN, [sys.executable, "-c", "import langchain.agents"], timed=True),

@@ -20,7 +20,7 @@ IMPORTS = ("-c", "import langchain.agents, langchain_openai")
 COMMANDS = {"run": RUN, "imports": IMPORTS}
 
 
-def measure(what: str) -> float:
+def measure(what: str, python: str) -> float:
     """Run it in a directory of its own, and return its CPU milliseconds."""
     calls = [
         call("write_file", file_path="notes.md", content="one\ntwo\n"),
@@ -39,7 +39,7 @@ def measure(what: str) -> float:
         }
         before = _spent()
         subprocess.run(
-            [sys.executable, "-P", *COMMANDS[what]],
+            [python, "-P", *COMMANDS[what]],
             cwd=work,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -58,4 +58,4 @@ def _spent() -> float:
 
 
 if __name__ == "__main__":
-    print(json.dumps({"cpu": measure(sys.argv[1])}))
+    print(json.dumps({"cpu": measure(*sys.argv[1:])}))

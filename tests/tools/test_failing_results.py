@@ -176,6 +176,21 @@ def test_a_repeated_look_and_a_repeated_failure_are_told(bench: Bench) -> None:
     assert [note in each.text for each in bench.run(look, other, look)] == [False] * 3
 
 
+def test_a_repeated_command_is_told_unless_it_did_something_else(bench: Bench, tmp_path: Path) -> None:
+    backend = LocalShellBackend(tmp_path)
+    failing, counting = (
+        call("execute", command="echo no; exit 3"),
+        call("execute", command="echo >> a; wc -l a"),
+    )
+    note = "\n[Same command and same output as just before. Unless it waits for something, go on with what is"
+
+    told = [each.text for each in bench.run(failing, failing, failing, backend=backend)]
+    assert [note in each for each in told] == [False, True, True]
+    assert told[1] == told[2]
+    assert told[1].startswith(told[0])
+    assert [note in each.text for each in bench.run(counting, counting, backend=backend)] == [False, False]
+
+
 def test_a_repeated_failure_keeps_its_picture(call_mode: CallMode) -> None:
     blocks: list[str | dict[str, Any]] = [
         {"type": "text", "text": "Failed."},

@@ -50,6 +50,10 @@ _MOST_CHARACTERS: Final = 4_000
 _MOST_OF_FAILURE: Final = 10_100
 _ON: Final = "Again it will be the same: go on with what is known, or do something else."
 _REPEATED: Final = f"\n[Same call and same result as just before. {_ON}]"
+_REPEATED_COMMAND: Final = (
+    "\n[Same command and same output as just before. Unless it waits for something, go on with what is "
+    "known, or do something else.]"
+)
 _REPEATED_PAIR: Final = f"\n[Same two calls as just before, and the same result. {_ON}]"
 _log = logging.getLogger(__name__)
 
@@ -199,18 +203,19 @@ def _explain_result(result: ToolResult, request: ToolCallRequest) -> ToolResult:
 
 
 def _note_repeat(result: ToolResult, request: ToolCallRequest) -> ToolResult:
-    """Say that a call which only looks, or failed, repeats the one before it and brought the same."""
-    if is_call_of_program(request.tool_call["id"]):
+    """Say that a call which only looks, runs a command, or failed, repeats the one before and its result."""
+    if is_call_of_program(request.tool_call["id"]) or not isinstance(result, ToolMessage):
         return result
-    looks = isinstance(request.tool, SpecTool) and request.tool.spec.effect in ("read", "search")
-    if not isinstance(result, ToolMessage) or not (looks or result.status == "error"):
+    effect = request.tool.spec.effect if isinstance(request.tool, SpecTool) else None
+    has_run = effect == "run" and "exit_code" in (result.artifact or ())
+    if not (effect in ("read", "search") or has_run or result.status == "error"):
         return result
     # Blocks may hold more than text, which a note must not replace.
     if not result.content or not isinstance(result.content, str):
         return result
     turns = _last_turns(request)
     asked = [_calls_of(turn) for turn in turns]
-    notes = {2: _REPEATED}
+    notes = {2: _REPEATED_COMMAND if has_run else _REPEATED}
     if len(turns) == 4 and asked[0] == asked[2]:
         notes[3] = _REPEATED_PAIR
     for back, note in notes.items():

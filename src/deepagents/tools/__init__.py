@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+from deepagents._lazy import lazy
 from deepagents.tools._tool import SpecTool, ToolSpec, names_of_tools
 from deepagents.tools._video import video_dependencies_available
 from deepagents.tools.apply_patch import APPLY_PATCH
@@ -14,8 +15,10 @@ from deepagents.tools.edit_lines import EDIT_LINES
 from deepagents.tools.execute import EXECUTE, EXECUTE_IN_BACKGROUND
 from deepagents.tools.read_file import READ_FILE, READ_VIDEO_FILE, with_anchors
 from deepagents.tools.search import GLOB, GREP, LS
-from deepagents.tools.web import web_fetch
 from deepagents.tools.web_search import web_search
+
+if TYPE_CHECKING:
+    from deepagents.tools.web import web_fetch
 
 FsToolName: TypeAlias = Literal[
     "ls", "read_file", "write_file", "edit_file", "delete", "glob", "grep", "execute",
@@ -59,6 +62,9 @@ __all__ = [
     "web_search",
     "with_edit_tool",
 ]
+
+# Few agents fetch pages, and every agent would wait for the modules that do.
+__getattr__ = lazy(__name__, {"web_fetch": "deepagents.tools.web"})
 
 
 def file_tools(*, background: bool = False) -> tuple[ToolSpec, ...]:

@@ -38,6 +38,7 @@ _NOT_TEXT: Final = "It holds what is not text, so read_file cannot show it in pa
 Runtime: TypeAlias = ToolRuntime[Any, Any]
 Content: TypeAlias = str | list[str | dict[Any, Any]]
 Answer: TypeAlias = ToolMessage | Command[Any]
+_Given: TypeAlias = Runtime | None
 Part: TypeAlias = "tuple[ToolSpec, Mapping[str, Any]]"
 Effect: TypeAlias = Literal["read", "search", "write", "delete", "run"]
 
@@ -262,10 +263,10 @@ def _is_injected(field: FieldInfo) -> bool:
 def make_tool(spec: ToolSpec, open_context: Callable[[Any], Any], description: str | None = None) -> SpecTool:
     """Build the LangChain tool of a spec; `open_context` makes what its code works with during one call."""
 
-    def blocking(runtime: Runtime | None = None, **arguments: Any) -> Answer:
+    def blocking(runtime: _Given = None, **arguments: Any) -> Answer:
         return run(_answer(spec, open_context, runtime, arguments))
 
-    async def awaiting(runtime: Runtime | None = None, **arguments: Any) -> Answer:
+    async def awaiting(runtime: _Given = None, **arguments: Any) -> Answer:
         return await arun(_answer(spec, open_context, runtime, arguments))
 
     for made in (blocking, awaiting):
