@@ -11,8 +11,8 @@ PYTHONS := $(or $(NAMED),python3.11 python3.12 python3.13 python3 python)
 VENV ?= .venv$(if $(NAMED),-python$(VERSION))
 THIRD_PARTY ?= $(VENV)-third-party
 DOCS ?= $(VENV)-docs
-# One more than small machines have cores: a third of their time, tests wait for other programs.
-JOBS ?= 3
+# More than small machines have cores: for a good half of their time, tests wait for other programs.
+JOBS ?= 5
 QUICK ?= tests/kernel tests/tools tests/agents/test_create_deep_agent.py tests/agents/test_tool_errors.py
 DRILLS := $(addprefix tests/,agents/test_chaos.py agents/test_context_crashes.py agents/test_context_histories.py agents/test_long_runs.py \
   backends/test_against_a_dict.py cli/session/test_crash_drill.py mcp/test_processes.py server/test_clocks.py undo/test_drill.py)

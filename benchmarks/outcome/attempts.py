@@ -150,6 +150,9 @@ def _run(arm: str, key: str, seed: int, laid: Laid, work: Path, bench: Bench) ->
             "PATH": f"{SHELL_PYTHON.parent}:/usr/bin:/bin",
             "PYTHONDONTWRITEBYTECODE": "1",
             "LANGSMITH_TRACING": "false",
+            # There is no network: what asks for it again and again only takes time.
+            "npm_config_fetch_retries": "0",
+            "PIP_RETRIES": "0",
         },
     )
     try:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import operator
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
@@ -106,5 +109,32 @@ async def test_a_session_goes_on_after_the_clock_was_set_back(tmp_path: Path) ->
         await graph.ainvoke({"said": ["last"]}, THREAD)
 
         assert (await graph.aget_state(THREAD)).values["said"] == ["first", "last"]
+    finally:
+        await saver.conn.close()
+
+
+def is_locked(path: Path, patience: float) -> bool:
+    with closing(sqlite3.connect(path, timeout=patience, isolation_level=None)) as database:
+        try:
+            database.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return True
+        return False
+
+
+async def test_a_change_that_is_cancelled_while_it_is_saved_locks_nobody_out(tmp_path: Path) -> None:
+    path = tmp_path / "threads.sqlite"
+    saver = await open_saver(path)
+    try:
+        graph = make(saver)
+        for number in range(30):
+            config: Any = {"configurable": {"thread_id": str(number)}}
+            change = asyncio.create_task(graph.aupdate_state(config, {"said": ["first"]}))
+            while not (change.done() or is_locked(path, 0)):
+                await asyncio.sleep(0)
+            change.cancel()
+            await asyncio.wait([change])
+
+            assert not await asyncio.to_thread(is_locked, path, 5)
     finally:
         await saver.conn.close()

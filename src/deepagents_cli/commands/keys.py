@@ -122,9 +122,7 @@ def _describe(row: Mapping[str, Any]) -> str:
 def _describe_quota(quota: Mapping[str, Any]) -> str:
     """Show what an owner may use and has used."""
     bounds = quotas.describe_bounds(quota)
-    used = [f"{each} per {_window(quota['seconds'])}" for each in quotas.describe_used(quota)]
+    seconds = quota["seconds"]
+    window = next((name for name, value in _WINDOWS.items() if value == seconds), f"{seconds} s")
+    used = [f"{each} per {window}" for each in quotas.describe_used(quota)]
     return f"{one_line(quota['owner'])} may use: {', '.join([*bounds, *used]) or 'any amount'}"
-
-
-def _window(seconds: int) -> str:
-    return next((name for name, value in _WINDOWS.items() if value == seconds), f"{seconds} s")

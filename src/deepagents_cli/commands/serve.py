@@ -218,15 +218,11 @@ def _check(arguments: argparse.Namespace) -> None:
         )
     if arguments.command == "worker":
         return
-    given = [name for name in (*_WITHOUT_EFFECT, *_REFUSED) if vars(arguments)[_dest(name)]]
+    given = [name for name in (*_WITHOUT_EFFECT, *_REFUSED) if vars(arguments)[name[2:].replace("-", "_")]]
     for name in given:
         if name in _REFUSED:
             raise CommandError(f"{name} is not done here; {_REFUSED[name]}", Exit.USAGE)
         _log.warning("%s has no effect: %s", name, _WITHOUT_EFFECT[name])
-
-
-def _dest(option: str) -> str:
-    return option.removeprefix("--").replace("-", "_")
 
 
 def _run(arguments: argparse.Namespace) -> None:

@@ -120,10 +120,7 @@ def make_worktree(directory: Path, name: str) -> tuple[Path, str]:
         raise CommandError(f"git makes no worktree: {_reason(done)}")
     left = _count_changes(top)
     stay = f"; {left} of {top} are not in it" if left else ""
-    return (
-        _inside(path, prefix),
-        f"worktree {path}, branch {name}, from commit {begun.strip()}{stay}",
-    )
+    return _inside(path, prefix), f"worktree {path}, branch {name}, from commit {begun.strip()}{stay}"
 
 
 def _is_there(path: Path, main: Path, name: str) -> bool:

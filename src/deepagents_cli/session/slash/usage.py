@@ -6,7 +6,7 @@ import json
 from asyncio import create_task, to_thread
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.messages.utils import count_tokens_approximately
@@ -137,7 +137,9 @@ async def _count_parts(talk: Conversation) -> dict[str, int]:
     project, request = talk.workplace.project, talk.steering.request
     memory = sum(_tokens(each.read_text("utf-8", "replace")) for each in project.memory())
     skills = sum(_tokens(each) for each in await to_thread(describe_skills, project))
-    tools = [json.dumps(_as_sent(each), default=str) for each in request.tools] if request else []
+    given = request.tools if request else ()
+    sent = [convert_to_openai_tool(each) if isinstance(each, BaseTool) else each for each in given]
+    tools = [json.dumps(each, default=str) for each in sent]
     system = request.system_message if request else None
     prompt = max(_tokens(system.text) - memory - skills, 0) if system else 0
     kinds: Counter[str] = Counter()
@@ -159,10 +161,6 @@ def _count(message: BaseMessage) -> dict[str, int]:
             return {"results": count}
         case _:
             return {"other messages": count}
-
-
-def _as_sent(tool: Any) -> Any:
-    return convert_to_openai_tool(tool) if isinstance(tool, BaseTool) else tool
 
 
 def _line(name: str, count: int, most: int, style: str) -> str:

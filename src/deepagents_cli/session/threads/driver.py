@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from asyncio import shield
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
+from functools import wraps
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -24,8 +26,21 @@ Waiting: TypeAlias = ApprovalNeeded | QuestionAsked
 """What a person is waited for."""
 
 
+def _finishing(change: Any) -> Any:
+    """Let a change of a saver go on to its commit where it is cancelled: else the file stays locked."""
+
+    @wraps(change)
+    async def whole(*given: Any, **named: Any) -> Any:
+        return await shield(change(*given, **named))
+
+    return whole
+
+
 class _Saver(OrderedCheckpoints, AsyncSqliteSaver):
-    """Finds what was written last also after the clock was set back."""
+    """Finds what was written last also after the clock was set back, and ends each change that it begins."""
+
+    aput = _finishing(AsyncSqliteSaver.aput)
+    aput_writes = _finishing(AsyncSqliteSaver.aput_writes)
 
 
 async def open_saver(path: Path) -> AsyncSqliteSaver:

@@ -197,9 +197,11 @@ class Workplace:
         await self.repository.close()
         if self.own_line is not None:
             await self.own_line.close()
-        self._resources.close()
         if self.saver is not None:
-            await self.saver.conn.close()
+            # What waits behind a change of the saver's could not end while nothing else runs.
+            async with self.saver.lock:
+                await self.saver.conn.close()
+        self._resources.close()
 
     @property
     def label(self) -> str:

@@ -64,7 +64,7 @@ class View:
         self._screen = screen
         parts: list[Container] = [
             Window(height=1),
-            self._shown(self._live, lambda: bool(screen.drawing.live)),
+            self._shown(lambda: screen.drawing.live, lambda: bool(screen.drawing.live)),
             self._shown(self._question, lambda: self._is_asked),
             self._shown(self._picker, lambda: screen.mode == "picker"),
             self._shown(self._label, lambda: screen.mode == "entry"),
@@ -103,9 +103,6 @@ class View:
             dont_extend_height=True,
             get_line_prefix=prefix,
         )
-
-    def _live(self) -> AnyFormattedText:
-        return self._screen.drawing.live
 
     @property
     def _is_asked(self) -> bool:
