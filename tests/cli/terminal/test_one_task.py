@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import signal
+import sqlite3
 import termios
 import time
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from threading import Event
 from typing import Any
 
@@ -106,6 +108,20 @@ def test_ctrl_c_leaves_what_was_written_and_nothing_that_moved(home: Home) -> No
 
     assert "working" not in shown
     assert re.search(r"^Half\n", shown, re.MULTILINE)
+
+
+def test_a_second_ctrl_c_ends_a_task_that_cannot_save_as_it_says(home: Home) -> None:
+    home.server.then(Reply("Half of it", hold=(never := Event())))
+    with sit_down(home, "write") as person:
+        person.sees(f"^Half\n\n{WORKS}")
+        with closing(sqlite3.connect(home.home / "state" / "threads.sqlite", timeout=60)) as sessions:
+            sessions.execute("BEGIN IMMEDIATE")
+            person.presses("C-c")
+            person.sees("^. stopping · Ctrl-C ends at once$")
+            person.presses("C-c")
+            # A signal ended it, and it could not say by which.
+            assert person.terminal.wait_for_end() == 128 + signal.SIGKILL
+        never.set()
 
 
 def test_a_task_goes_on_behind_what_was_written_before_ctrl_c(home: Home) -> None:
