@@ -19,7 +19,7 @@ REFERENCE_RELEASE = "deepagents==0.7.32"
 REFERENCE_HOME = ROOT / ".venv-reference"
 PLAIN_HOME = ROOT / ".venv-plain"
 COMMAND_HOME = ROOT / ".venv-command"
-REFERENCE_STANDS_ON = (
+STANDS_ON = (
     # A newer one than ours may be faster or slower to import, and that would be taken for the harness.
     "anthropic",
     "langchain",
@@ -29,12 +29,15 @@ REFERENCE_STANDS_ON = (
     "langgraph-prebuilt",
     "langsmith",
     "pydantic",
+)
+"""What we and the reference stand on, in the versions that are used here."""
+_KEEPERS = (
     "langgraph-checkpoint-sqlite",
     "langgraph-checkpoint-postgres",
     "psycopg",
     "psycopg-binary",
 )
-"""What the reference stands on and keeps threads with, in the versions that are used here."""
+"""What the reference keeps threads with."""
 SHOWN_PACKAGES = ("deepagents", "langchain", "langchain-core", "langgraph", "pydantic")
 _DROPPED = ("PYTHON", "DEEPAGENTS_", "LANGCHAIN_", "LANGGRAPH_", "LANGSMITH_", "COV_", "COVERAGE_")
 
@@ -50,30 +53,31 @@ def python_of(contender: str) -> str:
 
 
 def plain_python_of(contender: str) -> str:
-    """Name an interpreter that has the contender's own packages alone.
+    """Name an interpreter without what people who install the contender do not have.
 
-    Packages look for others at import: beside tools for development they import a hundred modules more.
+    Packages look for others at import: here they would find a hundred modules more.
     """
     return python_of(contender) if contender == REFERENCE else str(PLAIN_HOME / "bin" / "python")
 
 
 def install_reference() -> None:
     """Make the environment of the reference implementation, once; it is run as a black box."""
-    _install(REFERENCE_HOME, REFERENCE_RELEASE)
+    _install(REFERENCE_HOME, REFERENCE_RELEASE, *_pinned_as_here(_KEEPERS))
 
 
 def install_plain() -> None:
     """Make the environments of people who install this package without extras, and the command, once."""
-    _install(PLAIN_HOME, "--editable", str(ROOT))
-    _install(COMMAND_HOME, "--editable", f"{ROOT}[cli,openai]")
+    _install(PLAIN_HOME, f"--editable={ROOT}")
+    _install(COMMAND_HOME, f"--editable={ROOT}[cli,openai]")
 
 
 def _install(home: Path, *package: str) -> None:
-    wanted = [*package, *_pinned_as_here(REFERENCE_STANDS_ON)]
-    ready = home / f".{sha256(' '.join(wanted).encode()).hexdigest()}"
+    wanted = [*package, *_pinned_as_here(STANDS_ON)]
+    made_of = [sys.version, (ROOT / "pyproject.toml").read_text(), *wanted]
+    ready = home / f".{sha256(' '.join(made_of).encode()).hexdigest()}"
     if ready.exists():
         return
-    print(f"Installing {Path(package[-1]).name} into {home.name}, once", file=sys.stderr)
+    print(f"Installing {Path(package[0]).name} into {home.name}, once", file=sys.stderr)
     subprocess.run([sys.executable, "-m", "venv", "--clear", str(home)], check=True)
     pip = [str(home / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "-qq", "install"]
     subprocess.run([*pip, *wanted], check=True)

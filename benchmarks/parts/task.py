@@ -15,7 +15,8 @@ MOST = 1_000
 
 def plan(size: Size) -> Part:
     """Run a task with three calls, and the imports alone."""
-    python = str(COMMAND_HOME / "bin" / "python") if REFERENCE in size.contenders else sys.executable
+    alone = REFERENCE in size.contenders
+    python = str(COMMAND_HOME / "bin" / "python") if alone else sys.executable
     jobs = [
         Job("task", contender, module(sys.executable, "task", what, python))
         for contender, what in ((RUN, "run"), (IMPORTS, "imports"))
@@ -28,8 +29,8 @@ def plan(size: Size) -> Part:
         ratios=[(RUN, IMPORTS)],
         targets=[Target("CPU of a task with three calls", ("task cpu", RUN), None, MOST)],
         notes=[
-            "The model is a server on this machine, whose own time is not counted. The command lives in an "
-            "environment of its own, as people install it."
+            "The model is a server on this machine, whose own time is not counted."
+            + " The command lives in an environment of its own, as people install it." * alone
         ],
     )
     return Part(jobs, [table])

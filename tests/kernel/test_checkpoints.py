@@ -1,4 +1,4 @@
-"""What is newest in a thread does not follow from the clocks of those who wrote it."""
+"""What is newest in a thread follows from no clock, and what is saved is saved whole."""
 
 from __future__ import annotations
 
@@ -122,9 +122,16 @@ def is_locked(path: Path, patience: float) -> bool:
         return False
 
 
+def count_rows(path: Path) -> int:
+    with closing(sqlite3.connect(path)) as database:
+        tables = ("checkpoints", "writes")
+        return sum(database.execute(f"SELECT count(*) FROM {each}").fetchone()[0] for each in tables)
+
+
 async def test_a_change_that_is_cancelled_while_it_is_saved_locks_nobody_out(tmp_path: Path) -> None:
     path = tmp_path / "threads.sqlite"
     saver = await open_saver(path)
+    caught = 0
     try:
         graph = make(saver)
         for number in range(30):
@@ -132,9 +139,55 @@ async def test_a_change_that_is_cancelled_while_it_is_saved_locks_nobody_out(tmp
             change = asyncio.create_task(graph.aupdate_state(config, {"said": ["first"]}))
             while not (change.done() or is_locked(path, 0)):
                 await asyncio.sleep(0)
-            change.cancel()
+            caught += change.cancel()
             await asyncio.wait([change])
 
             assert not await asyncio.to_thread(is_locked, path, 5)
+        assert caught
+    finally:
+        await saver.conn.close()
+
+
+async def test_a_change_that_fails_is_not_in_the_way_of_the_next(tmp_path: Path) -> None:
+    path = tmp_path / "threads.sqlite"
+    saver = await open_saver(path)
+    await saver.conn.execute("PRAGMA busy_timeout = 0")
+    try:
+        graph = make(saver)
+        await graph.ainvoke({"said": ["first"]}, THREAD)
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(sqlite3.OperationalError, match="locked"):
+                await graph.aupdate_state(THREAD, {"said": ["lost"]})
+            assert (await graph.aget_state(THREAD)).values["said"] == ["first"]
+            other.execute("CREATE TABLE of_others (number)")
+            other.execute("COMMIT")
+
+        await graph.aupdate_state(THREAD, {"said": ["last"]})
+        assert (await graph.aget_state(THREAD)).values["said"] == ["first", "last"]
+    finally:
+        await saver.conn.close()
+
+
+async def test_changes_that_were_cancelled_are_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "threads.sqlite"
+    saver = await open_saver(path)
+    try:
+        graph = make(saver)
+        await graph.ainvoke({"said": ["first"]}, THREAD)
+        kept = count_rows(path)
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            change = asyncio.create_task(graph.aupdate_state(THREAD, {"said": ["last"]}))
+            while not saver.conn.in_transaction:
+                await asyncio.sleep(0)
+            change.cancel()
+            await asyncio.wait([change])
+            waiting = asyncio.create_task(saver.wait_for_changes())
+            await asyncio.sleep(0)
+            assert not waiting.done()
+            other.execute("COMMIT")
+        await waiting
+        assert count_rows(path) > kept
     finally:
         await saver.conn.close()

@@ -176,19 +176,24 @@ def test_a_repeated_look_and_a_repeated_failure_are_told(bench: Bench) -> None:
     assert [note in each.text for each in bench.run(look, other, look)] == [False] * 3
 
 
-def test_a_repeated_command_is_told_unless_it_did_something_else(bench: Bench, tmp_path: Path) -> None:
+def test_a_command_is_told_that_it_brought_the_same_and_may_still_wait(bench: Bench, tmp_path: Path) -> None:
     backend = LocalShellBackend(tmp_path)
     failing, counting = (
         call("execute", command="echo no; exit 3"),
         call("execute", command="echo >> a; wc -l a"),
     )
-    note = "\n[Same command and same output as just before. Unless it waits for something, go on with what is"
+    note = (
+        "\n[Same call and same result as just before. Unless it waits for something, go on with what is known"
+    )
 
     told = [each.text for each in bench.run(failing, failing, failing, backend=backend)]
     assert [note in each for each in told] == [False, True, True]
     assert told[1] == told[2]
     assert told[1].startswith(told[0])
     assert [note in each.text for each in bench.run(counting, counting, backend=backend)] == [False, False]
+    waiting = [call("execute", command="true"), failing] * 2
+    *_, last = bench.run(*waiting, backend=backend)
+    assert "Same two calls as just before, and the same result. Unless it waits for something" in last.text
 
 
 def test_a_repeated_failure_keeps_its_picture(call_mode: CallMode) -> None:

@@ -179,18 +179,19 @@ def test_a_broken_part_of_a_disk_takes_nothing_else_out_of_the_history(
     make_disk(image)
     with mounted(tmp_path / "project", "-o", "loop", source=image):
         shop = Workshop(call_mode, tmp_path, report=told.append)
+        (shop.root / ".gitignore").write_text("*.log\n")
         start = shop.run("mkdir part; echo 1 > part/kept.txt; echo 1 > part.txt; echo 1 > whole.txt")
-    # A directory and a file of which the disk says no more than that there is something.
-    for name in ("part", "part.txt"):
+    # A directory and files of which the disk says no more than that there is something.
+    for name in ("part", "part.txt", ".gitignore"):
         subprocess.run(["debugfs", "-w", "-R", f"sif /{name} mode 0", image], check=True, capture_output=True)
     with mounted(tmp_path / "project", "-o", "loop", source=image):
         with pytest.raises(OSError, match="clean"):
             (shop.root / "part").stat()
         later = shop.run("echo 2 > whole.txt")
-        shop.run("echo 1 > new.txt")
+        shop.run("echo 1 > new.txt; echo 1 > new.log; mkdir folder; echo 1 > folder/new.txt")
         assert told == []
         plan = shop.plan(later)
-        assert names(plan.removed, shop.root) == ["new.txt"]
+        assert names(plan.removed, shop.root) == ["folder", "folder/new.txt", "new.txt"]
         assert names(plan.restored, shop.root) == ["whole.txt"]
         assert not plan.conflicts
         shop.rewind(later)

@@ -48,13 +48,9 @@ from deepagents.tools._tool import (
 _ORIGIN: Final = "raised_by_tool"
 _MOST_CHARACTERS: Final = 4_000
 _MOST_OF_FAILURE: Final = 10_100
-_ON: Final = "Again it will be the same: go on with what is known, or do something else."
-_REPEATED: Final = f"\n[Same call and same result as just before. {_ON}]"
-_REPEATED_COMMAND: Final = (
-    "\n[Same command and same output as just before. Unless it waits for something, go on with what is "
-    "known, or do something else.]"
-)
-_REPEATED_PAIR: Final = f"\n[Same two calls as just before, and the same result. {_ON}]"
+_ON: Final = "go on with what is known, or do something else."
+_AGAIN: Final = f"Again it will be the same: {_ON}"
+_COMMAND_AGAIN: Final = f"Unless it waits for something, {_ON}"
 _log = logging.getLogger(__name__)
 
 
@@ -207,7 +203,8 @@ def _note_repeat(result: ToolResult, request: ToolCallRequest) -> ToolResult:
     if is_call_of_program(request.tool_call["id"]) or not isinstance(result, ToolMessage):
         return result
     effect = request.tool.spec.effect if isinstance(request.tool, SpecTool) else None
-    has_run = effect == "run" and "exit_code" in (result.artifact or ())
+    artifact: object = result.artifact
+    has_run = effect == "run" and isinstance(artifact, Mapping) and "exit_code" in artifact
     if not (effect in ("read", "search") or has_run or result.status == "error"):
         return result
     # Blocks may hold more than text, which a note must not replace.
@@ -215,9 +212,10 @@ def _note_repeat(result: ToolResult, request: ToolCallRequest) -> ToolResult:
         return result
     turns = _last_turns(request)
     asked = [_calls_of(turn) for turn in turns]
-    notes = {2: _REPEATED_COMMAND if has_run else _REPEATED}
+    go_on = _COMMAND_AGAIN if has_run else _AGAIN
+    notes = {2: f"\n[Same call and same result as just before. {go_on}]"}
     if len(turns) == 4 and asked[0] == asked[2]:
-        notes[3] = _REPEATED_PAIR
+        notes[3] = f"\n[Same two calls as just before, and the same result. {go_on}]"
     for back, note in notes.items():
         before = _result_in(turns[-back], request.tool_call) if len(turns) >= back else None
         # Its own note apart: a third call is the same again.

@@ -38,7 +38,8 @@ _NOT_TEXT: Final = "It holds what is not text, so read_file cannot show it in pa
 Runtime: TypeAlias = ToolRuntime[Any, Any]
 Content: TypeAlias = str | list[str | dict[Any, Any]]
 Answer: TypeAlias = ToolMessage | Command[Any]
-_Given: TypeAlias = Runtime | None
+_Runtime: TypeAlias = Runtime | None
+"""Made once: annotations of the functions of a tool are worked out whenever an agent is built."""
 Part: TypeAlias = "tuple[ToolSpec, Mapping[str, Any]]"
 Effect: TypeAlias = Literal["read", "search", "write", "delete", "run"]
 
@@ -263,10 +264,10 @@ def _is_injected(field: FieldInfo) -> bool:
 def make_tool(spec: ToolSpec, open_context: Callable[[Any], Any], description: str | None = None) -> SpecTool:
     """Build the LangChain tool of a spec; `open_context` makes what its code works with during one call."""
 
-    def blocking(runtime: _Given = None, **arguments: Any) -> Answer:
+    def blocking(runtime: _Runtime = None, **arguments: Any) -> Answer:
         return run(_answer(spec, open_context, runtime, arguments))
 
-    async def awaiting(runtime: _Given = None, **arguments: Any) -> Answer:
+    async def awaiting(runtime: _Runtime = None, **arguments: Any) -> Answer:
         return await arun(_answer(spec, open_context, runtime, arguments))
 
     for made in (blocking, awaiting):

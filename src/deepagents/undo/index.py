@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,6 +27,8 @@ from deepagents.undo.states import (
 # Deeper trees are known to exist; each level holds a frame and a descriptor.
 _DEEPEST: Final = 100
 _TYPE: Final = 0o170000
+_OUT_OF_MEANS: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+"""Errors that say nothing about what is looked at."""
 _BLIND_TO_CASE: Final = sys.platform == "darwin"
 
 
@@ -163,9 +166,14 @@ class IndexWalk:
         """Note that a path and what is below it is out of sight, unless the error says that it is gone.
 
         A disk may be broken, and a server that is mounted there may not answer.
+
+        Raises:
+            OSError: the error, where it is this process that can do no more.
         """
         if isinstance(error, FileNotFoundError | NotADirectoryError):
             return
+        if error is not None and error.errno in _OUT_OF_MEANS:
+            raise error
         self._closed.append(f"{path}/")
         if path in self.tree.entries:
             self._seen.add(path)
@@ -207,6 +215,7 @@ class IndexWalk:
                     about = entry.stat(follow_symlinks=False)
                 except OSError as error:
                     self._close(path, error)
+                    unknown += [(name, False, 0)] * (known is None)
                     continue
                 mode, size = about.st_mode, about.st_size
                 is_directory = mode & _TYPE == directories
@@ -244,7 +253,12 @@ class IndexWalk:
         """Read the rules of a directory if they are not those that are known."""
         tree = self.tree
         tree.has_git = tree.has_git or is_top
-        now = (signature_of(Path(rules).lstat()) if rules else None, is_top) if rules or is_top else None
+        try:
+            signature = signature_of(Path(rules).lstat()) if rules else None
+        except OSError:
+            # What cannot be read now leaves the rules as they are known.
+            return
+        now = (signature, is_top) if signature or is_top else None
         if tree.rules.get(directory) == now:
             return
         tree.rules[directory] = now

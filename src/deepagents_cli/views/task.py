@@ -84,6 +84,7 @@ class TaskView(Lines):
                 set_theme=lambda theme: None,
                 leave=lambda code: None,
                 stop_key="Ctrl-C",
+                stops_again="ends at once",
                 streams=True,
                 raw=not draws,
                 thinking=Thinking(settings.reasoning),

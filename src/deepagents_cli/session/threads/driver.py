@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from asyncio import shield
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
-from functools import wraps
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -15,7 +13,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END
 
-from deepagents.checkpoints import OrderedCheckpoints
+from deepagents.checkpoints import OrderedCheckpoints, WholeChanges
 from deepagents.events import ApprovalGiven, ApprovalNeeded, ApprovalRequest, Event, QuestionAsked
 from deepagents.observe import Observer, aobserve, resume_with
 from deepagents_cli.approval.questions import Decision
@@ -26,29 +24,16 @@ Waiting: TypeAlias = ApprovalNeeded | QuestionAsked
 """What a person is waited for."""
 
 
-def _finishing(change: Any) -> Any:
-    """Let a change of a saver go on to its commit where it is cancelled: else the file stays locked."""
-
-    @wraps(change)
-    async def whole(*given: Any, **named: Any) -> Any:
-        return await shield(change(*given, **named))
-
-    return whole
+class Saver(OrderedCheckpoints, WholeChanges, AsyncSqliteSaver):
+    """Finds what was written last also after the clock was set back, and leaves no change half made."""
 
 
-class _Saver(OrderedCheckpoints, AsyncSqliteSaver):
-    """Finds what was written last also after the clock was set back, and ends each change that it begins."""
-
-    aput = _finishing(AsyncSqliteSaver.aput)
-    aput_writes = _finishing(AsyncSqliteSaver.aput_writes)
-
-
-async def open_saver(path: Path) -> AsyncSqliteSaver:
+async def open_saver(path: Path) -> Saver:
     """Open the file that keeps the checkpoints; the caller closes its connection."""
     connection = await aiosqlite.connect(path, timeout=BUSY_SECONDS)
     # With WAL this loses at most the last steps at a power cut, and never the file.
     await connection.execute("PRAGMA synchronous=NORMAL")
-    return _Saver(connection)
+    return Saver(connection)
 
 
 def messages_in(state: Any) -> Sequence[BaseMessage]:

@@ -16,7 +16,6 @@ from langchain.agents.middleware import AgentMiddleware
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatResult
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from deepagents.backends.filesystem import FilesystemBackend
 from deepagents.errors import ConfigError, UnknownModel
@@ -51,7 +50,7 @@ from deepagents_cli.session.agent.agents import (
     refuse_options,
 )
 from deepagents_cli.session.agent.effort import set_effort
-from deepagents_cli.session.threads.driver import open_saver
+from deepagents_cli.session.threads.driver import Saver, open_saver
 from deepagents_cli.session.threads.record import Record
 from deepagents_cli.session.threads.sessions import Sessions
 from deepagents_cli.session.threads.usage import UsageCounter
@@ -104,7 +103,7 @@ class Workplace:
         """The files that were shown before they are written."""
         self.notices: list[str] = []
         self.servers = Servers({}, notify)
-        self.saver: AsyncSqliteSaver | None = None
+        self.saver: Saver | None = None
         self._checks_end = False
         self._edit_checks: EditCheckMiddleware | None = None
         self._looking: Task[None] | None = None
@@ -197,11 +196,13 @@ class Workplace:
         await self.repository.close()
         if self.own_line is not None:
             await self.own_line.close()
-        if self.saver is not None:
-            # What waits behind a change of the saver's could not end while nothing else runs.
-            async with self.saver.lock:
+        try:
+            if self.saver is not None:
+                # Closing the record blocks, and may wait for a change that ends only if something else runs.
+                await self.saver.wait_for_changes()
                 await self.saver.conn.close()
-        self._resources.close()
+        finally:
+            self._resources.close()
 
     @property
     def label(self) -> str:

@@ -44,6 +44,7 @@ class Chat:
         leave: Callable[[int], None],
         clear: Callable[[], None] = lambda: None,
         stop_key: str = "Esc",
+        stops_again: str = "stops again",
         clock: Callable[[], float] = time.monotonic,
         streams: bool = False,
         raw: bool = False,
@@ -67,7 +68,7 @@ class Chat:
         self._set_theme = set_theme
         self._leave = leave
         self._clear = clear
-        self.stop_key = stop_key
+        self.stop_key, self.stops_again = stop_key, stops_again
         self._held: list[tuple[str, Callable[[], bool]]] = []
         """What was typed while nothing is open yet, and what takes it then."""
         self._stops_run = self._cancelled = False

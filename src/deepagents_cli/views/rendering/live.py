@@ -51,8 +51,7 @@ def _spinner_line(talk: Chat, renderer: Renderer, mark: str) -> str:
         return renderer.line(f"{mark} starting", "dim")
     dot = renderer.look.dot
     if talk.is_stopping:
-        again = "stops again" if talk.stop_key == "Esc" else "ends at once"
-        return renderer.line(f"{mark} stopping {dot} {talk.stop_key} {again}", "dim")
+        return renderer.line(f"{mark} stopping {dot} {talk.stop_key} {talk.stops_again}", "dim")
     doing = "waiting for you" if talk.questions else describe_work(talk.clock.turn, talk.silence, dot)
     return renderer.line(f"{mark} {doing} {dot} {talk.stop_key} stops", "dim")
 
