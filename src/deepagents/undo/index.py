@@ -6,6 +6,7 @@ import errno
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -146,21 +147,15 @@ class IndexWalk:
         self.lost = tops - self.tree.ignores.tops
 
     def _enter(self, above: Directory, name: str, path: str, depth: int) -> None:
-        try:
-            directory = above.child(name) if depth < _DEEPEST else None
-        except OSError as error:
-            self._close(path, error)
-            return
-        if directory is None:
+        if depth >= _DEEPEST:
             self._close(path)
             return
         try:
-            for below in self._list(directory, f"{path}/"):
-                self._enter(directory, below, f"{path}/{below}", depth + 1)
+            with closing(above.child(name)) as directory:
+                for below in self._list(directory, f"{path}/"):
+                    self._enter(directory, below, f"{path}/{below}", depth + 1)
         except OSError as error:
             self._close(path, error)
-        finally:
-            directory.close()
 
     def _close(self, path: str, error: OSError | None = None) -> None:
         """Note that a path and what is below it is out of sight, unless the error says that it is gone.
