@@ -83,6 +83,8 @@ class Adapted:
             raise ContextOverflowError(str(error)) from error
         answer = read_reply("".join(event.text for event in events if isinstance(event, Delta)))
         finish = next(event for event in events if isinstance(event, Finish))
+        # As providers do: one that reached the most tokens of an answer says so.
+        answer.response_metadata["finish_reason"] = finish.reason
         answer.usage_metadata = UsageMetadata(
             input_tokens=finish.prompt_tokens,
             output_tokens=finish.completion_tokens,

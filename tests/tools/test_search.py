@@ -67,3 +67,13 @@ def test_a_name_cannot_forge_an_entry(bench: Bench, odd: str) -> None:
         assert lines[0].startswith("/d/a.txt")
         assert len(lines) <= 2
         assert odd not in "".join(lines)
+
+
+def test_a_file_that_is_searched_by_its_name_says_how_to_see_its_lines(bench: Bench) -> None:
+    bench.place("/a.txt", "needle\nhay\nneedle")
+    bench.place("/b.txt", "hay")
+
+    found = bench.use("grep", pattern="needle", path="/a.txt").text
+    assert found == '/a.txt\n\nLines of it that match: 2. output_mode="content" shows them.'
+    assert bench.use("grep", pattern="needle", path="/").text == "/a.txt"
+    assert "output_mode" not in bench.use("grep", pattern="needle", path="/a.txt", output_mode="count").text

@@ -160,11 +160,27 @@ async def _grep(
     ]
     lines = format_grep_matches(matches, output_mode).split("\n")
     more = f"{'lines' if output_mode == 'content' else 'files'}. Narrow the search by path or glob."
-    nowhere = None if matches or found.truncated else await _explain_nothing(tool_context, root)
-    hint = nowhere or (None if matches or regex else regex_literal_hint(pattern))
-    return _render_listing(
-        tool_context, lines, more, found, GREP_TRUNCATION_NOTE if found.truncated else hint
-    )
+    if found.truncated:
+        hint = _describe_most(max_count, len(matches))
+    elif matches:
+        hint = _point_to_lines(matches, _show_path(tool_context, root) if root else "", output_mode)
+    else:
+        hint = await _explain_nothing(tool_context, root) or (None if regex else regex_literal_hint(pattern))
+    return _render_listing(tool_context, lines, more, found, hint)
+
+
+def _describe_most(max_count: int | None, found: int) -> str:
+    """Say why there may be more matches."""
+    if max_count is None or found < max_count:
+        return GREP_TRUNCATION_NOTE
+    return f"There may be more: max_count={max_count} is the most that is shown."
+
+
+def _point_to_lines(matches: Sequence[GrepMatch], path: str, output_mode: OutputMode) -> str | None:
+    """Say how to see the lines of a file that was searched by its own name, which was known before."""
+    if output_mode != "files_with_matches" or any(match["path"] != path for match in matches):
+        return None
+    return f'Lines of it that match: {len(matches):,}. output_mode="content" shows them.'
 
 
 GREP = ToolSpec(
