@@ -12,6 +12,7 @@ from langchain_core.utils.json_schema import dereference_refs
 TOOL = "tool"
 ANSWER = "final_answer"
 DESCRIPTION_LIMIT = 90
+_LARGEST = 10**9
 
 _FENCE = "```"
 _BELOW = f"\n{_FENCE}\n"
@@ -160,11 +161,14 @@ def _slim(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     found = cast("dict[str, Any]", schema)
-    return {
+    slim = {
         key: {name: _slim(inner) for name, inner in value.items()} if key == "properties" else _slim(value)
         for key, value in found.items()
         if key not in _NOT_FOR_GRAMMARS
     }
+    # A small model that has begun a number may go on with noughts to the end of its answer.
+    bounds = {"minimum": -_LARGEST, "maximum": _LARGEST} if slim.get("type") == "integer" else {}
+    return bounds | slim
 
 
 def _parameter(name: str, schema: Mapping[str, Any], required: bool) -> str:

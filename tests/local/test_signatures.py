@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -62,6 +62,17 @@ def test_nested_arguments_keep_their_shape_and_lose_their_words() -> None:
     assert inner["properties"]["title"] == {"type": "string"}
     assert inner["properties"]["colours"]["items"]["enum"] == ["red", "blue"]
     assert "$ref" not in str(form)
+
+
+def test_whole_numbers_have_an_end() -> None:
+    def read(limit: Annotated[int, Field(ge=1)], offset: int | None = None) -> str:
+        """Read."""
+        return ""
+
+    properties = call_form(convert_to_openai_tool(read))["properties"]
+
+    assert properties["limit"] == {"type": "integer", "minimum": 1, "maximum": 10**9}
+    assert properties["offset"]["anyOf"][0] == {"type": "integer", "minimum": -(10**9), "maximum": 10**9}
 
 
 @given(names, st.dictionaries(names, values))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import MemorySaver
 from langgraph.types import Command
 
@@ -199,6 +199,23 @@ def test_what_cannot_be_kept_is_named(call_mode: CallMode, tmp_path: Path) -> No
     assert reasons == {"large": "too_large", "made": "too_large", "pipe": "special"}
     shop.rewind(start)
     assert listed(shop.root) == ["large", "made", "pipe"]
+
+
+def test_a_first_look_right_before_a_command_knows_what_is_ignored(shop: Workshop) -> None:
+    (shop.root / ".git").mkdir()
+    (shop.root / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (shop.root / ".gitignore").write_text("*.log\n")
+    (shop.root / "mine.log").write_text("mine\n")
+    asked = call("execute", command="echo x > a.log; echo x > a.txt")
+    # The model has answered before this process began, so that no look was made while it thought.
+    shop.mode.call(
+        shop.agent, "update_state", shop.thread, {"messages": [HumanMessage("Go on"), asked]}, as_node="model"
+    )
+    start = shop.head
+    shop.model.then("Done.")
+    shop.mode.invoke(shop.agent, None, shop.thread)
+
+    assert names(shop.plan(start).removed, shop.root) == ["a.txt"]
 
 
 def test_git_is_never_touched(shop: Workshop) -> None:

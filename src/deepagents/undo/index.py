@@ -127,7 +127,7 @@ class IndexWalk:
         """
         self.tree.has_git = self.tree.has_ignored = False
         if self.tree.generation is None:
-            self.tree.ignores = read_above(self.tree.root)
+            self.tree.ignores, self.tree.rules = read_above(self.tree.root), {}
         tops = set(self.tree.ignores.tops)
         with reaching() as reach:
             # The name of the root itself is not part of the tree: whoever removes it removes what is in it.

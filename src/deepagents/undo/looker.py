@@ -265,7 +265,8 @@ class Looker:
             for path, state, size, modified, changed, inode, mode, racy in rows
         }
         found = database.execute("SELECT generation, ignores FROM roots WHERE path = ?", [below]).fetchone()
-        tree.load(entries, found[0] if found else None, Ignores.load(found[1]) if found else Ignores())
+        # Before a look was kept, the rules are those that the present one has read.
+        tree.load(entries, found[0] if found else None, Ignores.load(found[1]) if found else tree.ignores)
 
     def _generation(self, database: Connection | None, root: str) -> int | None:
         query, value = "SELECT generation FROM roots WHERE path = ?", os.fsencode(root)
