@@ -50,8 +50,8 @@ def run(arguments: Namespace, *, model: Any = None) -> int:
         raise missing_package(error, "acp") from error
     # Programs that the agent starts find neither.
     with os.fdopen(os.dup(0), "rb") as given, os.fdopen(os.dup(1), "wb") as out:
+        os.dup2(2, 1)
         with Path(os.devnull).open("rb") as nothing:
             os.dup2(nothing.fileno(), 0)
-        os.dup2(2, 1)
         asyncio.run(agent.serve(opening_of(arguments), given, out))
     return Exit.DONE
