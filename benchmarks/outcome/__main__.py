@@ -23,8 +23,6 @@ HERE = Path(__file__).parent
 PLAN: dict[str, Any] = tomllib.loads((HERE / "plan.toml").read_text("utf-8"))
 KEPT = HERE / "kept"
 PAGE = ROOT / "docs" / "outcomes.md"
-TOGETHER = 5
-"""Tasks that an arm takes in a row: the model reads what all requests of an arm begin with once for them."""
 ARMS = ("bare", "reference", "ours", "ours-without:NAME", "ours-as:PROVIDER")
 
 
@@ -46,13 +44,11 @@ def _measure(chosen: Namespace, kept: Path) -> None:
         [*public_tasks(), *local_tasks()] if chosen.sets == "all" else local_tasks(), PLAN["order"]
     )
     done = {each.key for each in results.read(kept)}
-    tasks = tasks[: chosen.tasks]
     jobs = [
         (task, arm, seed)
-        for first in range(0, len(tasks), TOGETHER)
-        for arm in chosen.arms
-        for task in tasks[first : first + TOGETHER]
+        for task in tasks[: chosen.tasks]
         for seed in range(chosen.seeds)
+        for arm in chosen.arms
         if (task.id, arm, seed) not in done
     ]
     print(f"{len(jobs)} attempts to make; kept in {kept}", flush=True)
