@@ -182,8 +182,7 @@ def test_a_broken_part_of_a_disk_takes_nothing_else_out_of_the_history(
         (shop.root / ".gitignore").write_text("*.log\n")
         start = shop.run("mkdir part; echo 1 > part/kept.txt; echo 1 > part.txt; echo 1 > whole.txt")
     # A directory and files of which the disk says no more than that there is something.
-    for name in ("part", "part.txt", ".gitignore"):
-        subprocess.run(["debugfs", "-w", "-R", f"sif /{name} mode 0", image], check=True, capture_output=True)
+    set_mode(image, "0", "part", "part.txt", ".gitignore")
     with mounted(tmp_path / "project", "-o", "loop", source=image):
         with pytest.raises(OSError, match="clean"):
             (shop.root / "part").stat()
@@ -197,6 +196,31 @@ def test_a_broken_part_of_a_disk_takes_nothing_else_out_of_the_history(
         shop.rewind(later)
         assert (shop.root / "whole.txt").read_text() == "1\n"
         assert names(shop.plan(start).not_kept, shop.root) == ["part", "part.txt", "part/kept.txt"]
+        shop.history.close()
+
+
+def set_mode(image: Path, mode: str, *names: str) -> None:
+    """Write into a file system what it says of files; what has no mode cannot be read."""
+    for name in names:
+        command = ["debugfs", "-w", "-R", f"sif /{name} mode {mode}", image]
+        subprocess.run(command, check=True, capture_output=True)
+
+
+def test_a_file_that_could_not_be_read_at_first_is_taken_for_nobody_s_work(
+    call_mode: CallMode, tmp_path: Path
+) -> None:
+    image = tmp_path / "image"
+    make_disk(image)
+    with mounted(tmp_path / "project", "-o", "loop", source=image) as root:
+        (root / "mine.txt").write_text("mine\n")
+    set_mode(image, "0", "mine.txt")
+    with mounted(tmp_path / "project", "-o", "loop", source=image) as root:
+        shop = Workshop(call_mode, tmp_path)
+        start = shop.run("echo 1 > new.txt")
+        repair = f"debugfs -w -R 'sif /mine.txt mode 0100644' {image} && mount -o loop {image} {root}"
+        shop.run(f"cd / && umount {root} && {repair} && echo 2 > {root}/new.txt")
+        assert (root / "mine.txt").read_text() == "mine\n"
+        assert names(shop.plan(start).removed, shop.root) == ["new.txt"]
         shop.history.close()
 
 

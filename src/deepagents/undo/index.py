@@ -210,7 +210,7 @@ class IndexWalk:
                     about = entry.stat(follow_symlinks=False)
                 except OSError as error:
                     self._close(path, error)
-                    # Noted as there: what is in it when it can be read again was made by nobody's step.
+                    # Noted as there: a file that can be read later was not made by the step before that.
                     unknown += [(name, False, 0)] * (known is None)
                     continue
                 mode, size = about.st_mode, about.st_size
