@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import subprocess
+import sys
 from collections.abc import Generator
 from contextlib import closing
 from pathlib import Path
@@ -258,3 +259,18 @@ def test_a_broken_history_stays_off_and_says_the_way_out(
     agent = renewed(shop)
     start = shop.write("d.txt", "1\n", agent=agent)
     assert names(shop.plan(start, agent).removed, shop.root) == ["d.txt"]
+
+
+def test_a_second_history_of_a_process_leaves_the_file_locked_for_the_first(shop: Workshop) -> None:
+    shop.run("echo 1 > first.txt")
+    second = FileHistory(shop.history.directory)
+    shop.mode.call(second, "coverage", shop.make_agent(file_history=second))
+    alone = (
+        "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0).execute('PRAGMA journal_mode = DELETE')"
+    )
+    taken = [sys.executable, "-c", alone, str(shop.history.directory / "files.db")]
+    done = subprocess.run(taken, capture_output=True, text=True, check=False)
+    second.close()
+
+    # Who believes to be alone with the file would take its log away from the others.
+    assert "database is locked" in done.stderr

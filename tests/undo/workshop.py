@@ -41,8 +41,7 @@ class Workshop:
             self.model,
             backend=backend or LocalShellBackend(self.root),
             checkpointer=self.saver,
-            file_history=self.history,
-            **options,
+            **{"file_history": self.history, **options},
         )
 
     def do(self, *replies: AIMessage, thread: Any = None, agent: Any = None) -> Any:

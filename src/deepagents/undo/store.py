@@ -179,7 +179,11 @@ class Store:
         self._lock, self._depth, self._settled = RLock(), 0, sys.maxsize
 
     def _connect(self) -> sqlite3.Connection:
-        os.close(os.open(self.directory / _FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        # Only where there is none: to close a file drops the locks of all connections of this process to it.
+        with contextlib.suppress(FileExistsError):
+            os.close(
+                os.open(self.directory / _FILE, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            )
         database = sqlite3.connect(
             self.directory / _FILE, self._patience, isolation_level=None, check_same_thread=False
         )
