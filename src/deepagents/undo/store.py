@@ -173,17 +173,13 @@ class Store:
     def begin_anew(self) -> None:
         """Leave to its parent, in a forked child, what this process has inherited."""
         self._processes.leave_to_parent()
-        # Not closed: that would roll back what the parent is writing.
+        # Not closed: that would roll back what the parent writes. Who held the lock is not in the child.
         self._of_parent, self._database = self._database, None
-        # Whoever held it is not in the child.
         self._lock, self._depth, self._settled = RLock(), 0, sys.maxsize
 
     def _connect(self) -> sqlite3.Connection:
-        # Only where there is none: to close a file drops the locks of all connections of this process to it.
-        with contextlib.suppress(FileExistsError):
-            os.close(
-                os.open(self.directory / _FILE, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            )
+        # This opens no file that is there: to close it would drop all locks of this process on it.
+        (self.directory / _FILE).touch(0o600)
         database = sqlite3.connect(
             self.directory / _FILE, self._patience, isolation_level=None, check_same_thread=False
         )

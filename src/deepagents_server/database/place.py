@@ -90,8 +90,9 @@ def prepare_file(path: Path) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     elif not path.parent.is_dir():
         raise ServeError(f"There is no directory {str(path.parent)!r}; make it, or name another file.")
-    # What SQLite writes beside it gets the same mode.
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    # What SQLite writes beside it gets the same mode. One that is there is not opened: to close it would drop
+    # all locks of this process on it.
+    path.touch(0o600)
     for each in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))):
         with suppress(FileNotFoundError):
             if each.stat().st_mode & _OF_OTHERS:
