@@ -41,7 +41,8 @@ class Workshop:
             self.model,
             backend=backend or LocalShellBackend(self.root),
             checkpointer=self.saver,
-            **{"file_history": self.history, **options},
+            file_history=options.pop("file_history", self.history),
+            **options,
         )
 
     def do(self, *replies: AIMessage, thread: Any = None, agent: Any = None) -> Any:
