@@ -31,7 +31,7 @@ export PATH NO_COLOR
 exec 5>&1
 code=$( { { (
 %s
-) 2>&1 4>&- 5>&- </dev/null; echo "$?" >&4; } | head -c %d >&5; } 4>&1 )
+) 4>&- 5>&- </dev/null; echo "$?" >&4; } 2>&1 | head -c %d >&5; } 4>&1 )
 exit "$code"
 """
 
