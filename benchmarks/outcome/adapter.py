@@ -18,6 +18,10 @@ from deepagents_local.signatures import closed, grammar
 Tools = Sequence[Mapping[str, Any]]
 Turn = dict[str, str]
 
+_LARGEST = 10**9
+_DEEPEST = 3
+"""How many lists and objects an argument may have in each other."""
+
 _GUIDE = """\
 Tools, each with the JSON schema of its arguments:
 {tools}
@@ -41,8 +45,18 @@ def write_grammar(tools: Tools) -> str | None:
     if not tools:
         return None
     names = [tool["function"]["name"] for tool in tools]
-    call = closed({"tool": {"enum": names}, "arguments": {"type": "object"}})
+    call = closed({"tool": {"enum": names}, "arguments": _object(_DEEPEST)})
     return grammar([call, closed({"answer": {"type": "string"}})])
+
+
+def _object(depth: int) -> dict[str, Any]:
+    """Describe any object whose numbers have an end: a small model may write noughts to the end of its answer."""
+    number = {"type": "number", "minimum": -_LARGEST, "maximum": _LARGEST}
+    kinds: list[dict[str, Any]] = [{"type": ["string", "boolean", "null"]}, number]
+    if depth:
+        inner = _object(depth - 1)
+        kinds += [{"type": "array", "items": inner["additionalProperties"]}, inner]
+    return {"type": "object", "additionalProperties": {"anyOf": kinds}}
 
 
 def read_reply(text: str) -> AIMessage:
