@@ -50,7 +50,7 @@ def write_grammar(tools: Tools) -> str | None:
 
 
 def _object(depth: int) -> dict[str, Any]:
-    """Describe any object whose numbers have an end: a small model may write noughts to the end of its answer."""
+    """Describe any object whose numbers have an end: a small model may write noughts without one."""
     number = {"type": "number", "minimum": -_LARGEST, "maximum": _LARGEST}
     kinds: list[dict[str, Any]] = [{"type": ["string", "boolean", "null"]}, number]
     if depth:
