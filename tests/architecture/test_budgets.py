@@ -20,6 +20,7 @@ LIBRARY = sources("src/deepagents")
 TESTS = sources("tests", "typing_tests")
 
 LONG_FILES: dict[str, str] = {
+    "src/deepagents/_agent/factories.py": "each row of the stack of middleware, and how it is made",
     "src/deepagents/middleware/summarization/compaction.py": "what is tried, in order, to make a context fit",
     "src/deepagents/_text/mend.py": "each way in which a quote differs, and what that says of the new text",
     "src/deepagents/backends/operations.py": "each operation on files, as a value",

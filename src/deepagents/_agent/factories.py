@@ -32,6 +32,7 @@ from deepagents.middleware.edit_checks import EditCheckMiddleware
 from deepagents.middleware.fallback import passing
 from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.filesystem.choice import describe_files
+from deepagents.middleware.finish_check import FinishCheckMiddleware
 from deepagents.middleware.limits import LimitsMiddleware
 from deepagents.middleware.mcp import MCPMiddleware
 from deepagents.middleware.memory import MemoryMiddleware
@@ -98,6 +99,11 @@ def forked_context(build: Build, given: Given) -> Middleware | None:
 def ask_again(build: Build, given: Given) -> Middleware | None:
     others = (*build.extras, *build.plan.middleware)
     return given or (AskAgainMiddleware() if any(map(has_hook_after_model, others)) else None)
+
+
+def finish_check(build: Build, given: Given) -> Middleware:
+    made = given or FinishCheckMiddleware({"missing_file"})
+    return made.in_agent(build.plan.backend, build.rules) if isinstance(made, FinishCheckMiddleware) else made
 
 
 def todos(build: Build, given: Given) -> Middleware:

@@ -109,9 +109,15 @@ STACK: Final[tuple[Slot | Position, ...]] = (
         "the history is valid before the first model call",
     ),
     Slot(
+        "FinishCheckMiddleware",
+        factories.finish_check,
+        "asks once where an answer does not look like the end; a caller's middleware has seen that answer",
+    ),
+    Slot(
         "AskAgainMiddleware",
         factories.ask_again,
-        "where further middleware has a hook after the model, which would end a run after malformed calls",
+        "where further middleware has a hook after the model, which would end a run after malformed calls "
+        "or a question of ours",
     ),
     Position("CALLER", "sees requests with the library's parts in them, and results before they are moved"),
     Position("PROFILE", "a profile's extras are closer to the model than the caller's"),
