@@ -26,6 +26,14 @@ def test_a_plan_is_kept_and_read_back(call_mode: CallMode) -> None:
     assert result["messages"][-2].text == "[x] look\n[>] act\n[ ] check"
 
 
+def test_the_same_plan_once_more_is_told_apart_from_work() -> None:
+    plan = call("write_todos", todos=PLAN)
+    with ScriptedModel(plan, plan, "Done.") as model:
+        result = create_deep_agent(model).invoke({"messages": "Go"})
+
+    assert result["messages"][-2].text.startswith("The to-do list was the same before: nothing was changed.")
+
+
 def test_an_empty_plan_says_so() -> None:
     with ScriptedModel(call("read_todos"), "Done.") as model:
         result = create_deep_agent(model).invoke({"messages": "Go"})

@@ -168,12 +168,28 @@ def test_a_repeated_look_and_a_repeated_failure_are_told(bench: Bench) -> None:
     look, other = call("read_file", file_path="/a.txt"), call("ls", path="/")
 
     first, second, third = bench.run(look, look, look)
-    assert "Same call" not in first.text
-    note = "Same call and same result as just before. Again it will be the same: go on with what is known"
-    assert second.text == third.text == f"{first.text}\n[{note}, or do something else.]"
+    note = "\n\nNothing new. The same call was made before, and its result stands above. Use other arguments"
+    assert second.text == third.text == f"{first.text}{note}, or another tool: write_file, edit_file."
     failed = call("read_file", file_path="/b.txt")
     assert [note in each.text for each in bench.run(failed, failed)] == [False, True]
-    assert [note in each.text for each in bench.run(look, other, look)] == [False] * 3
+    assert [note in each.text for each in bench.run(look, other, look)] == [False, False, True]
+
+
+def test_a_look_after_a_change_is_no_repetition(bench: Bench) -> None:
+    bench.place("/a.txt", "x")
+    look, change = call("read_file", file_path="/a.txt"), call("write_file", file_path="/b.txt", content="y")
+
+    assert ["Nothing new" in each.text for each in bench.run(look, change, look)] == [False] * 3
+
+
+def test_a_circle_of_looks_is_noticed(bench: Bench) -> None:
+    for each in "abcde":
+        bench.place(f"/{each}.txt", each)
+    looks = [call("read_file", file_path=f"/{each}.txt") for each in "abcde"]
+
+    told = ["Nothing new" in each.text for each in bench.run(*looks, *looks)]
+
+    assert told == [False] * 5 + [True] * 5
 
 
 def test_a_command_is_told_that_it_brought_the_same_and_may_still_wait(bench: Bench, tmp_path: Path) -> None:
@@ -182,10 +198,7 @@ def test_a_command_is_told_that_it_brought_the_same_and_may_still_wait(bench: Be
         call("execute", command="echo no; exit 3"),
         call("execute", command="echo >> a; wc -l a"),
     )
-    note = (
-        "\n[Same call and same result as just before. Unless it waits for something, go on with what is known"
-    )
-
+    note = "Nothing new. The same call was made before, and its result stands above. Unless it waits for"
     told = [each.text for each in bench.run(failing, failing, failing, backend=backend)]
     assert [note in each for each in told] == [False, True, True]
     assert told[1] == told[2]
@@ -193,7 +206,7 @@ def test_a_command_is_told_that_it_brought_the_same_and_may_still_wait(bench: Be
     assert [note in each.text for each in bench.run(counting, counting, backend=backend)] == [False, False]
     waiting = [call("execute", command="true"), failing] * 2
     *_, last = bench.run(*waiting, backend=backend)
-    assert "Same two calls as just before, and the same result. Unless it waits for something" in last.text
+    assert note in last.text
 
 
 def test_a_repeated_failure_keeps_its_picture(call_mode: CallMode) -> None:
@@ -392,8 +405,7 @@ def test_two_calls_in_turn_are_told_that_they_repeat(bench: Bench) -> None:
     look, other = call("read_file", file_path="/a.txt"), call("ls", path="/")
     told = bench.run(look, other, look, other, look, other)
 
-    note = "[Same two calls as just before, and the same result. Again it will be the same: go on"
-    assert [note in each.text for each in told] == [False] * 3 + [True] * 3
+    assert ["Nothing new" in each.text for each in told] == [False] * 2 + [True] * 4
 
 
 def test_an_archive_is_said_to_be_one(bench: Bench) -> None:

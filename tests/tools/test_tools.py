@@ -87,7 +87,7 @@ def test_grep_says_that_there_is_more_than_its_cap(searched: Bench) -> None:
     found = searched.use("grep", pattern="x", output_mode="content", max_count=1)
 
     assert found.text.startswith("/a.py:\n  2: x = 1\n\n")
-    assert "There may be more: max_count=1" in found.text
+    assert "Only the first match is shown, because of max_count=1: leave it out" in found.text
 
 
 def test_delete_takes_a_file_and_leaves_its_neighbours(bench: Bench) -> None:

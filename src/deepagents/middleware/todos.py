@@ -47,6 +47,10 @@ async def _write_todos(runtime: Runtime, todos: list[Todo]) -> ToolOutput:
     # A program may write many lists, one after the other; but none beside a call of the model.
     if others > (0 if is_call_of_program(runtime.tool_call_id) else 1):
         raise ToolFailure("parallel_mutation", "write_todos replaces the whole list: call it once a turn")
+    if todos == runtime.state.get("todos"):
+        return ToolOutput(
+            "The to-do list was the same before: nothing was changed. Do the next step with another tool."
+        )
     return ToolOutput(f"Updated todo list to {todos}", update={"todos": todos})
 
 

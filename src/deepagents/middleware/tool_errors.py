@@ -9,17 +9,16 @@ the caller as well.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from functools import partial
-from itertools import pairwise
 from traceback import walk_tb
 from types import CodeType
 from typing import Annotated, Any, Final, NoReturn, NotRequired, cast
 
 from langchain.agents import AgentState
 from langchain.agents.middleware.types import PrivateStateAttr, ToolCallRequest
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.channels import UntrackedValue
@@ -28,12 +27,12 @@ from pydantic import BaseModel, PydanticInvalidForJsonSchema, ValidationError
 from typing_extensions import TypeIs
 
 from deepagents._async import IOCall
-from deepagents._state.programs import is_call_of_program
 from deepagents._state.runtime import emit
 from deepagents._state.schema import NOT_SHARED
 from deepagents._text import describe_exception, truncate
 from deepagents.errors import AwaitableOnly, CodedError, ConfigError, ErrorCode, RunConfigError
 from deepagents.middleware._base import BaseMiddleware, inner
+from deepagents.middleware._repeats import note_repeat
 from deepagents.middleware._requests import Request, Response, ToolResult, keeping
 from deepagents.tools._arguments import describe_misfit, describe_unknown
 from deepagents.tools._offered import OFFERED_CHANNEL
@@ -48,9 +47,6 @@ from deepagents.tools._tool import (
 _ORIGIN: Final = "raised_by_tool"
 _MOST_CHARACTERS: Final = 4_000
 _MOST_OF_FAILURE: Final = 10_100
-_ON: Final = "go on with what is known, or do something else."
-_AGAIN: Final = f"Again it will be the same: {_ON}"
-_COMMAND_AGAIN: Final = f"Unless it waits for something, {_ON}"
 _log = logging.getLogger(__name__)
 
 
@@ -76,7 +72,7 @@ class ToolErrorMiddleware(BaseMiddleware):
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]
     ) -> ToolResult:
         try:
-            return _note_repeat(_explain_result(await inner(handler, request), request), request)
+            return note_repeat(_explain_result(await inner(handler, request), request), request)
         except (GraphBubbleUp, RunConfigError):
             raise
         except Exception as error:
@@ -196,56 +192,6 @@ def _explain_result(result: ToolResult, request: ToolCallRequest) -> ToolResult:
     content = result.content if request.tool else _describe_tools(request)
     kwargs = {**result.additional_kwargs, "error_code": code}
     return result.model_copy(update={"content": content, "additional_kwargs": kwargs})
-
-
-def _note_repeat(result: ToolResult, request: ToolCallRequest) -> ToolResult:
-    """Say that a call which only looks, runs a command, or failed, repeats the one before and its result."""
-    if is_call_of_program(request.tool_call["id"]) or not isinstance(result, ToolMessage):
-        return result
-    effect = request.tool.spec.effect if isinstance(request.tool, SpecTool) else None
-    artifact: object = result.artifact
-    has_run = effect == "run" and isinstance(artifact, Mapping) and "exit_code" in artifact
-    if not (effect in ("read", "search") or has_run or result.status == "error"):
-        return result
-    # Blocks may hold more than text, which a note must not replace.
-    if not result.content or not isinstance(result.content, str):
-        return result
-    turns = _last_turns(request)
-    asked = [_calls_of(turn) for turn in turns]
-    go_on = _COMMAND_AGAIN if has_run else _AGAIN
-    notes = {2: f"\n[Same call and same result as just before. {go_on}]"}
-    if len(turns) == 4 and asked[0] == asked[2]:
-        notes[3] = f"\n[Same two calls as just before, and the same result. {go_on}]"
-    for back, note in notes.items():
-        before = _result_in(turns[-back], request.tool_call) if len(turns) >= back else None
-        # Its own note apart: a third call is the same again.
-        if before is not None and before.removesuffix(note) == result.content:
-            return result.model_copy(update={"content": f"{result.content}{note}"})
-    return result
-
-
-def _last_turns(request: ToolCallRequest) -> Sequence[Sequence[BaseMessage]]:
-    """Return the last four turns, the newest last: the answer of the model, and the results behind it."""
-    state = cast("Mapping[str, Any]", request.state)
-    messages: Sequence[BaseMessage] = state.get("messages", ())
-    starts = [at for at, each in enumerate(messages) if isinstance(each, AIMessage)][-4:]
-    return [messages[at:end] for at, end in pairwise([*starts, len(messages)])]
-
-
-def _calls_of(turn: Sequence[BaseMessage]) -> Sequence[Any]:
-    answer = turn[0]
-    return (
-        [(each["name"], each["args"]) for each in answer.tool_calls] if isinstance(answer, AIMessage) else ()
-    )
-
-
-def _result_in(turn: Sequence[BaseMessage], call: Mapping[str, Any]) -> str | None:
-    """Return the result that the same call had in a turn; `None` where there was none."""
-    answer = turn[0]
-    made = answer.tool_calls if isinstance(answer, AIMessage) else ()
-    same = {each["id"] for each in made if (each["name"], each["args"]) == (call["name"], call["args"])}
-    results = (each for each in turn if isinstance(each, ToolMessage) and each.tool_call_id in same)
-    return next((each.text for each in results), None)
 
 
 def _describe_tools(request: ToolCallRequest) -> str:

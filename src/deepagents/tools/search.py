@@ -173,7 +173,11 @@ def _describe_most(max_count: int | None, found: int) -> str:
     """Say why there may be more matches."""
     if max_count is None or found < max_count:
         return GREP_TRUNCATION_NOTE
-    return f"There may be more: max_count={max_count} is the most that is shown."
+    shown = "match is" if max_count == 1 else f"{max_count} matches are"
+    return (
+        f"Only the first {shown} shown, because of max_count={max_count}: leave it out to see more, or set "
+        "output_mode='count' to count them."
+    )
 
 
 def _point_to_lines(matches: Sequence[GrepMatch], path: str, output_mode: OutputMode) -> str | None:
