@@ -101,9 +101,10 @@ def ask_again(build: Build, given: Given) -> Middleware | None:
     return given or (AskAgainMiddleware() if any(map(has_hook_after_model, others)) else None)
 
 
-def finish_check(build: Build, given: Given) -> Middleware:
-    made = given or FinishCheckMiddleware({"missing_file"})
-    return made.in_agent(build.plan.backend, build.rules) if isinstance(made, FinishCheckMiddleware) else made
+def finish_check(build: Build, given: Given) -> Middleware | None:
+    """Connect the caller's or the profile's check with the agent."""
+    plan = build.plan
+    return given.in_agent(plan.backend, build.rules) if isinstance(given, FinishCheckMiddleware) else given
 
 
 def todos(build: Build, given: Given) -> Middleware:
