@@ -168,8 +168,9 @@ def test_a_repeated_look_and_a_repeated_failure_are_told(bench: Bench) -> None:
     look, other = call("read_file", file_path="/a.txt"), call("ls", path="/")
 
     first, second, third = bench.run(look, look, look)
-    note = "\n\nNothing new. The same call was made before, and its result stands above. Use other arguments"
-    assert second.text == third.text == f"{first.text}{note}, or another tool: write_file, edit_file."
+    note = "\n\nNothing new. The same call was made before, and its result stands above. Answer with"
+    told = f"{note} what is known, or use other arguments, or another tool: write_file, edit_file."
+    assert second.text == third.text == f"{first.text}{told}"
     failed = call("read_file", file_path="/b.txt")
     assert [note in each.text for each in bench.run(failed, failed)] == [False, True]
     assert [note in each.text for each in bench.run(look, other, look)] == [False, False, True]

@@ -17,15 +17,16 @@ from deepagents.tools._tool import SpecTool, offered_tools
 
 _MOST_TURNS: Final = 12
 """How far back a call is looked for: a small model goes round in circles of a few."""
-# Measured with a small model: named tools get it out of a circle, "do something else" does not.
+# Measured with a small model: the names of tools, as the last words, get it out of a circle. Without them, or
+# with the answer as the last words, it goes on as before.
 _NOTE: Final = (
-    "\n\nNothing new. The same call was made before, and its result stands above. {unless} other arguments, "
-    "or another tool{names}."
+    "\n\nNothing new. The same call was made before, and its result stands above. {unless}nswer with what is "
+    "known, or use other arguments, or another tool{names}."
 )
 _ANY_NOTE: Final = re.compile(re.escape(_NOTE.partition("{")[0]) + r".*\Z", re.DOTALL)
-_GOING_ON: Final = ("run", "write")
-"""Effects of the tools that are named, which get the work on."""
-_MOST_NAMED: Final = 3
+_EFFECTS: Final = ("run", "write")
+"""What the tools do that are named, which get the work on, in order."""
+_MOST_TOOLS: Final = 3
 
 
 def note_repeat(result: ToolResult, request: ToolCallRequest) -> ToolResult:
@@ -42,7 +43,7 @@ def note_repeat(result: ToolResult, request: ToolCallRequest) -> ToolResult:
         return result
     if not _has_same_before(result.content, request):
         return result
-    unless = "Unless it waits for something, use" if has_run else "Use"
+    unless = "Unless it waits for something, a" if has_run else "A"
     note = _NOTE.format(unless=unless, names=_name_others(request))
     return result.model_copy(update={"content": f"{result.content}{note}"})
 
@@ -51,8 +52,8 @@ def _name_others(request: ToolCallRequest) -> str:
     """Name the first tools of the model that get work on, without the one that it called."""
     offered = offered_tools(cast(Any, request).runtime)
     specs = [each.spec for each in offered if isinstance(each, SpecTool) and not each.spec.about_background]
-    names = [spec.name for effect in _GOING_ON for spec in specs if spec.effect == effect]
-    others = [name for name in names if name != request.tool_call["name"]][:_MOST_NAMED]
+    names = [spec.name for effect in _EFFECTS for spec in specs if spec.effect == effect]
+    others = [name for name in names if name != request.tool_call["name"]][:_MOST_TOOLS]
     return f": {', '.join(others)}" if others else ""
 
 
@@ -61,13 +62,13 @@ def _has_same_before(content: str, request: ToolCallRequest) -> bool:
     turns, specs = _last_turns(request), specs_of_call(request)
     asked = [_calls_of(turn) for turn in turns]
     # Two calls in turn, each the same again, change nothing either.
-    takes_turns = len(turns) > 3 and asked[-1] == asked[-3] and asked[-2] == asked[-4]
+    alternates = len(turns) > 3 and asked[-1] == asked[-3] and asked[-2] == asked[-4]
     for back, turn in enumerate(turns[-2::-1], 1):
         before = _result_in(turn, request.tool_call)
         if before is not None:
             # Its own note apart: a third call is the same again.
             return _ANY_NOTE.sub("", before) == content
-        if not (_only_looks(turn, specs) or (takes_turns and back == 1)):
+        if not (_only_looks(turn, specs) or (alternates and back == 1)):
             return False
     return False
 
