@@ -7,14 +7,12 @@ from time import process_time
 from typing import Any
 
 import pytest
-from langchain.agents.middleware import AgentMiddleware
+from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage
 
 from deepagents import FilesystemPermission, create_deep_agent
-from deepagents.backends import FilesystemBackend, LocalShellBackend
-from deepagents.errors import ConfigError
-from deepagents.middleware import FinishCheckMiddleware
-from deepagents.profiles import HarnessProfile, register_harness_profile
+from deepagents.backends import FilesystemBackend, LocalShellBackend, StoreBackend
+from deepagents.middleware import FilesystemMiddleware, FinishCheckMiddleware
 from deepagents.testing import ScriptedModel, call
 from tests.conftest import CallMode
 
@@ -110,22 +108,20 @@ LOOKS = call("ls", path="/")
 def total(
     *script: Any, call_mode: CallMode, text: str = "Write the sum to out/total.txt.", **options: Any
 ) -> Any:
-    """Run an agent that has no check of its own through a script that must be used up."""
+    """Run an agent with the check on a request that names files; the script must be used up."""
+    brought = [FinishCheckMiddleware(), *options.pop("middleware", ())]
     with ScriptedModel(*script) as model:
-        agent = create_deep_agent(model, **options)
+        agent = create_deep_agent(model, middleware=brought, **options)
         return call_mode.invoke(agent, {"messages": text})["messages"]
 
 
-def test_every_agent_is_asked_about_a_file_that_the_request_names_and_that_is_not_there(
-    call_mode: CallMode,
-) -> None:
+def test_a_file_that_the_request_names_and_that_is_not_there_is_asked_about(call_mode: CallMode) -> None:
     writes = call("write_file", file_path="/out/total.txt", content="6\n")
 
     messages = total(LOOKS, "The sum is 6.", writes, "The sum is 6, in out/total.txt.", call_mode=call_mode)
 
-    assert [
-        "out/total.txt, which the request names, does not exist" in each for each in questions(messages)
-    ] == [True]
+    (question,) = questions(messages)
+    assert "out/total.txt, which the request names, does not exist" in question
     assert messages[-1].text == "The sum is 6, in out/total.txt."
 
 
@@ -146,6 +142,7 @@ def test_files_are_found_where_commands_work(tmp_path: Path, call_mode: CallMode
         "Delete old.txt.",
         "Rename old.txt to new.txt.",
         "In the directory out, write a.md.",
+        "Call console.log(x) and requests.patch(y).",
         "Use asyncio.run and json.loads, as on https://example.com/page.html, in *.md and {id}.csv.",
         "Look at these: " + ", ".join(f"{each}.txt" for each in range(21)),
         "Write neu.md?",
@@ -175,36 +172,25 @@ def test_who_did_nothing_or_was_refused_is_not_asked(call_mode: CallMode) -> Non
     assert questions(total(writes, "I may not.", call_mode=call_mode, permissions=rules)) == []
 
 
-def test_an_answer_stands_where_asking_fails(call_mode: CallMode) -> None:
-    def fails(_: Any) -> AIMessage:
-        raise ConnectionError("no route")
+def test_files_are_looked_for_where_the_file_tools_have_them(tmp_path: Path, call_mode: CallMode) -> None:
+    (tmp_path / "a.txt").write_text("text")
+    tools = FilesystemMiddleware(backend=FilesystemBackend(tmp_path, virtual_mode=True))
 
-    messages = total(LOOKS, "The sum is 6.", fails, call_mode=call_mode)
+    assert questions(total(LOOKS, "Read.", call_mode=call_mode, text="Read a.txt.", middleware=[tools])) == []
+
+
+def test_a_request_that_names_a_file_ends_no_run(call_mode: CallMode) -> None:
+    assert questions(total("Hello.", call_mode=call_mode, backend=StoreBackend())) == []
+
+
+def test_a_plain_agent_is_asked_too(tmp_path: Path, call_mode: CallMode) -> None:
+    def look() -> str:
+        """Look."""
+        return "Nothing."
+
+    check = FinishCheckMiddleware(backend=FilesystemBackend(tmp_path, virtual_mode=True))
+    with ScriptedModel(call("look"), "6.", "6, not written.") as model:
+        agent = create_agent(model, [look], middleware=[check])
+        messages = call_mode.invoke(agent, {"messages": [("user", "Write total.txt.")]})["messages"]
 
     assert len(questions(messages)) == 1
-    assert [each.text for each in messages if each.type == "ai"][1:] == ["The sum is 6."] * 2
-    assert len({each.id for each in messages}) == len(messages)
-
-
-def test_it_is_asked_beside_middleware_that_follows_the_model(call_mode: CallMode) -> None:
-    class Follower(AgentMiddleware[Any, Any, Any]):
-        def after_model(self, state: Any, runtime: Any) -> None:
-            return None
-
-    messages = total(LOOKS, "6.", "6, not written.", call_mode=call_mode, middleware=[Follower()])
-
-    assert messages[-1].text == "6, not written."
-
-
-def test_a_profile_leaves_it_out(call_mode: CallMode) -> None:
-    profile = HarnessProfile(excluded_middleware=frozenset({"FinishCheckMiddleware"}))
-    register_harness_profile("unasked", profile)
-    with ScriptedModel(LOOKS, "6.", provider="unasked") as model:
-        messages = call_mode.invoke(create_deep_agent(model), {"messages": "Write a.txt."})["messages"]
-
-    assert questions(messages) == []
-
-
-def test_a_doubt_of_another_name_is_refused() -> None:
-    with pytest.raises(ConfigError, match="there is no doubt 'typo'; choose from"):
-        FinishCheckMiddleware(["typo"])  # type: ignore[list-item]

@@ -102,9 +102,10 @@ def ask_again(build: Build, given: Given) -> Middleware | None:
 
 
 def finish_check(build: Build, given: Given) -> Middleware | None:
-    """Connect the caller's or the profile's check with the agent."""
-    plan = build.plan
-    return given.in_agent(plan.backend, build.rules) if isinstance(given, FinishCheckMiddleware) else given
+    """Connect the caller's or the profile's check with the files of the agent."""
+    files = build.overrides.get(FILES)
+    backend = files.backend if isinstance(files, FilesystemMiddleware) else build.plan.backend
+    return given.in_agent(backend, build.rules) if isinstance(given, FinishCheckMiddleware) else given
 
 
 def todos(build: Build, given: Given) -> Middleware:

@@ -111,13 +111,12 @@ STACK: Final[tuple[Slot | Position, ...]] = (
     Slot(
         "FinishCheckMiddleware",
         factories.finish_check,
-        "asks once where an answer does not look like the end; a caller's middleware has seen that answer",
+        "where it was given; asks whether an answer is the end, behind the hooks of the caller's middleware",
     ),
     Slot(
         "AskAgainMiddleware",
         factories.ask_again,
-        "where further middleware has a hook after the model, which would end a run after malformed calls "
-        "or a question of ours",
+        "where further middleware has a hook after the model, which would end a run after malformed calls",
     ),
     Position("CALLER", "sees requests with the library's parts in them, and results before they are moved"),
     Position("PROFILE", "a profile's extras are closer to the model than the caller's"),

@@ -12,8 +12,6 @@ from deepagents._paths import BLOBS
 
 BLOB_KEY: Final = "deepagents_blob"
 """Where a block holds a digest instead of the bytes."""
-FINISH_CHECK: Final = "finish_check"
-"""The source of the question whether the work is done, as `lc_source` names it."""
 LIMIT_REACHED: Final = "limit_reached"
 """Where an answer of ours holds, in `additional_kwargs`, which limit was reached and what was spent."""
 NOTIFICATION: Final = "deepagents_notification"
@@ -51,11 +49,6 @@ def is_from_person(message: AnyMessage) -> bool:
     """Return whether a person wrote this, as opposed to what middleware adds in the role of one."""
     marks = message.additional_kwargs
     return isinstance(message, HumanMessage) and not any(marks.get(mark) for mark in _ADDED_BY_US)
-
-
-def asks_whether_done(message: AnyMessage) -> bool:
-    """Return whether this is the question of the library whether the work is done."""
-    return message.additional_kwargs.get("lc_source") == FINISH_CHECK
 
 
 def ends_at_limit(messages: Sequence[AnyMessage]) -> bool:

@@ -63,6 +63,17 @@ def test_without_a_fitting_answer_the_run_fails(cli: Command, tmp_path: Path) ->
     assert "the model gave no answer that fits" in ended.err
 
 
+def test_a_model_that_only_announces_an_answer_is_not_asked_for_ever(cli: Command, tmp_path: Path) -> None:
+    model = ScriptedModel(*["Let me look:"] * 20)
+
+    ended = run(cli, tmp_path, model, "-q")
+
+    assert ended.code == 1
+    assert "the model gave no answer that fits" in ended.err
+    # The first, three for the schema, and one for the question whether that was all.
+    assert len(model.asked) == 5
+
+
 @pytest.mark.parametrize(
     ("schema", "said"),
     [

@@ -19,7 +19,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from deepagents._state.channels import moves_what_is_removed
 from deepagents.middleware._base import BaseMiddleware, inner
-from deepagents.middleware._history import asks_whether_done, open_turn
+from deepagents.middleware._history import open_turn
 from deepagents.middleware._requests import Request, Response, ToolResult, keeping
 from deepagents.middleware.approval import HELD
 from deepagents.middleware.patch_tool_calls.repair import (
@@ -84,18 +84,17 @@ class PatchToolCallsMiddleware(BaseMiddleware):
 
 
 class AskAgainMiddleware(BaseMiddleware):
-    """Let the model read what its own node added behind its answer, where other middleware follows the model.
+    """Let the model read that its calls were malformed, where other middleware has a hook after the model.
 
     LangGraph clears the jump back to the model, which the model's own node asked for, once such a hook runs.
     """
 
     @hook_config(can_jump_to=["model"])
     def after_model(self, state: Mapping[str, Any], runtime: Any) -> dict[str, Any] | None:
-        """Go back to the model after a turn in which nothing could be run, or after our question to it."""
+        """Go back to the model after a turn in which nothing could be run."""
         messages: Sequence[AnyMessage] = state["messages"]
         turn = messages[-len(open_turn(messages)) - 1 :]
-        goes_back = _has_nothing_to_run(turn) or asks_whether_done(messages[-1])
-        return {"jump_to": "model"} if goes_back else None
+        return {"jump_to": "model"} if _has_nothing_to_run(turn) else None
 
 
 def _asks_before_it_runs(raised: GraphInterrupt, call_id: str | None) -> bool:

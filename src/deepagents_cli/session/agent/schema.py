@@ -68,7 +68,11 @@ class FitAnswer(AgentMiddleware[Any, Any, Any]):
         ):
             return None
         jump: Literal["model"] = "model"
-        return {"messages": [HumanMessage(problem, name=_BY_SCHEMA)], "jump_to": jump}
+        marks = {"lc_source": _BY_SCHEMA}
+        return {
+            "messages": [HumanMessage(problem, name=_BY_SCHEMA, additional_kwargs=marks)],
+            "jump_to": jump,
+        }
 
     def _problem(self, answer: Any) -> str | None:
         if answer is None:
@@ -82,7 +86,10 @@ class FitAnswer(AgentMiddleware[Any, Any, Any]):
 
 def _since_task(messages: list[Any]) -> list[Any]:
     asked = [
-        at for at, each in enumerate(messages) if isinstance(each, HumanMessage) and each.name != _BY_SCHEMA
+        at
+        for at, each in enumerate(messages)
+        # What the library adds, such as a question whether this is the end, begins no task.
+        if isinstance(each, HumanMessage) and "lc_source" not in each.additional_kwargs
     ]
     return messages[asked[-1] :] if asked else messages
 
