@@ -32,6 +32,7 @@ class Work:
     def __init__(self, directory: Path, call_mode: CallMode, **checks: str | EditCheck) -> None:
         self.directory = directory
         self.backend: Any = LocalShellBackend(directory, env={"HOME": str(directory)})
+        self.gives_backend = True
         self.call_mode = call_mode
         self.warned: list[str] = []
         self.patience = 0.0
@@ -69,7 +70,7 @@ class Work:
         agent = create_deep_agent(
             model,
             middleware=[self.middleware, *self.beside],
-            backend=self.backend,
+            backend=self.backend if self.gives_backend else None,
             checkpointer=self.saver,
             **options,
         )

@@ -248,6 +248,15 @@ def test_an_agent_of_langchain_is_checked_too(work: Work) -> None:
         work.call_mode.invoke(lost, {"messages": "Go on."})
 
 
+def test_checks_run_where_the_file_tools_have_their_files(work: Work) -> None:
+    work.beside = [FilesystemMiddleware(backend=work.backend)]
+    work.gives_backend = False
+
+    shown = work.turn(LOOK, write("/a.txt", "bad\n"), LOOK, "Done.")
+
+    assert "./a.txt:1: error: bad" in shown[0]
+
+
 @pytest.mark.parametrize(
     ("before", "after", "new"),
     [

@@ -163,6 +163,18 @@ def test_misnamed_tools_and_arguments_are_told_apart(
     assert told in bench.use(tool, **arguments).text
 
 
+def test_an_argument_of_another_tool_that_asks_for_nothing_is_passed_over(bench: Bench) -> None:
+    written = bench.use("write_file", file_path="/a.txt", content="x", replace_all=False, encoding=None)
+    refused = bench.use("write_file", file_path="/b.txt", content="x", append=True)
+
+    assert written.text == "Created file /a.txt"
+    assert "write_file takes no 'append'; it takes file_path, content. Nothing was done." in refused.text
+
+
+def test_arguments_that_are_injected_are_not_named(bench: Bench) -> None:
+    assert "[read_todos takes no 'all'; it takes nothing]" in bench.use("read_todos", all=True).text
+
+
 def test_a_repeated_look_and_a_repeated_failure_are_told(bench: Bench) -> None:
     bench.place("/a.txt", "x")
     look, other = call("read_file", file_path="/a.txt"), call("ls", path="/")
@@ -399,6 +411,7 @@ def test_an_edit_that_changes_nothing_says_so(bench: Bench) -> None:
 
     assert told.status == "error"
     assert "nothing would change" in told.text
+    assert "read_file shows it" in told.text
 
 
 def test_two_calls_in_turn_are_told_that_they_repeat(bench: Bench) -> None:

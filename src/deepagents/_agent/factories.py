@@ -22,6 +22,7 @@ from deepagents._agent.plan import AgentPlan
 from deepagents._agent.validation import validate
 from deepagents._deprecation import already_warned
 from deepagents.backends.handle import BACKEND_SECONDS
+from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.errors import LimitExceeded, StackError, ToolFailure
 from deepagents.middleware._base import Middleware, has_hook_after_model
 from deepagents.middleware.approval import ApprovalMiddleware, wrap_langchain
@@ -103,9 +104,8 @@ def ask_again(build: Build, given: Given) -> Middleware | None:
 
 def finish_check(build: Build, given: Given) -> Middleware | None:
     """Connect the caller's or the profile's check with the files of the agent."""
-    files = build.overrides.get(FILES)
-    backend = files.backend if isinstance(files, FilesystemMiddleware) else build.plan.backend
-    return given.in_agent(backend, build.rules) if isinstance(given, FinishCheckMiddleware) else given
+    is_ours = isinstance(given, FinishCheckMiddleware)
+    return given.in_agent(_file_backend(build), build.rules) if is_ours else given
 
 
 def todos(build: Build, given: Given) -> Middleware:
@@ -171,6 +171,12 @@ def _backend_timeout(build: Build) -> float | None:
     """Return the timeout of the agent's file tools, which holds for memory, skills and archives too."""
     files = build.overrides.get(FILES)
     return files.backend_timeout if isinstance(files, FilesystemMiddleware) else BACKEND_SECONDS
+
+
+def _file_backend(build: Build) -> BACKEND_TYPES:
+    """Return where the agent's file tools have their files, which the caller may have brought."""
+    files = build.overrides.get(FILES)
+    return files.backend if isinstance(files, FilesystemMiddleware) else build.plan.backend
 
 
 def filesystem(build: Build, given: Given) -> Middleware:
@@ -241,10 +247,10 @@ def subagents(build: Build, given: Given) -> Middleware | None:
 
 def edit_checks(build: Build, given: Given) -> Middleware | None:
     """Connect the caller's checks with the agent; what agents below it change is checked in its own turn."""
-    plan = build.plan
-    if plan.role in ("general-purpose", "forked"):
+    if build.plan.role in ("general-purpose", "forked"):
         return None
-    return given.in_agent(plan.backend, build.rules) if isinstance(given, EditCheckMiddleware) else given
+    is_ours = isinstance(given, EditCheckMiddleware)
+    return given.in_agent(_file_backend(build), build.rules) if is_ours else given
 
 
 def _task_tool(build: Build, workers: Sequence[Worker]) -> SubAgentMiddleware:

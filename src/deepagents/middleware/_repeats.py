@@ -44,16 +44,18 @@ def note_repeat(result: ToolResult, request: ToolCallRequest) -> ToolResult:
     if not _has_same_before(result.content, request):
         return result
     unless = "Unless it waits for something, a" if has_run else "A"
-    note = _NOTE.format(unless=unless, names=_name_others(request))
+    note = _NOTE.format(
+        unless=unless, names=name_tools(cast(Any, request).runtime, request.tool_call["name"])
+    )
     return result.model_copy(update={"content": f"{result.content}{note}"})
 
 
-def _name_others(request: ToolCallRequest) -> str:
-    """Name the first tools of the model that get work on, without the one that it called."""
-    offered = offered_tools(cast(Any, request).runtime)
+def name_tools(runtime: Any, called: str) -> str:
+    """Name the first tools of the model that get work on, behind a colon, without the one that it called."""
+    offered = offered_tools(runtime)
     specs = [each.spec for each in offered if isinstance(each, SpecTool) and not each.spec.about_background]
     names = [spec.name for effect in _EFFECTS for spec in specs if spec.effect == effect]
-    others = [name for name in names if name != request.tool_call["name"]][:_MOST_TOOLS]
+    others = [name for name in names if name != called][:_MOST_TOOLS]
     return f": {', '.join(others)}" if others else ""
 
 

@@ -16,6 +16,7 @@ from deepagents._async import sync_and_async
 from deepagents._state.programs import is_call_of_program
 from deepagents.errors import ToolFailure
 from deepagents.middleware._base import inner
+from deepagents.middleware._repeats import name_tools
 from deepagents.middleware._requests import Request, Response, add_section
 from deepagents.tools._tool import Runtime, ToolOutput, ToolSpec, make_tool
 
@@ -48,9 +49,9 @@ async def _write_todos(runtime: Runtime, todos: list[Todo]) -> ToolOutput:
     if others > (0 if is_call_of_program(runtime.tool_call_id) else 1):
         raise ToolFailure("parallel_mutation", "write_todos replaces the whole list: call it once a turn")
     if todos == runtime.state.get("todos"):
-        return ToolOutput(
-            "The to-do list was the same before: nothing was changed. Do the next step with another tool."
-        )
+        others = name_tools(runtime, WRITE_TODOS.name)
+        text = "The to-do list was the same before: nothing was changed. Do the next step with another tool"
+        return ToolOutput(f"{text}{others}.")
     return ToolOutput(f"Updated todo list to {todos}", update={"todos": todos})
 
 

@@ -206,11 +206,24 @@ def _describe_tools(request: ToolCallRequest) -> str:
 
 
 def _unknown_arguments(request: ToolCallRequest) -> str:
-    """Name the arguments that one of our tools does not take; `""` where it takes all."""
-    if not isinstance(request.tool, SpecTool):
+    """Name the arguments that one of our tools does not take; `""` where it takes all.
+
+    One that asks for nothing, such as `false`, is not counted: models add it from another tool.
+    """
+    tool = request.tool
+    if not isinstance(tool, SpecTool):
         return ""
-    takes, given = request.tool.spec.args.model_fields, request.tool_call["args"]
-    return "" if given.keys() <= takes.keys() else describe_unknown(request.tool.name, given, takes)
+    takes, given = tool.spec.args.model_fields, request.tool_call["args"]
+    unknown = [name for name, value in given.items() if name not in takes and value]
+    return describe_unknown(tool.name, unknown, takes, _unseen_arguments(tool)) if unknown else ""
+
+
+def _unseen_arguments(tool: BaseTool) -> frozenset[str]:
+    """Return the arguments that LangGraph injects, which are not the model's to give or to mend."""
+    takes, shown = tool.args_schema, tool.tool_call_schema
+    if not (_is_model(takes) and _is_model(shown)):
+        return frozenset()
+    return frozenset(takes.model_fields.keys() - shown.model_fields.keys())
 
 
 def _name_ignored(result: ToolMessage, request: ToolCallRequest) -> ToolMessage:
@@ -228,10 +241,8 @@ def _wrong_arguments(request: ToolCallRequest) -> str:
     try:
         takes.model_validate(request.tool_call["args"])
     except ValidationError as error:
-        shown = tool.tool_call_schema
-        # Arguments that LangGraph injects are not the model's to mend.
-        unseen = takes.model_fields.keys() - shown.model_fields.keys() if _is_model(shown) else set[str]()
-        found = [each for each in error.errors() if not unseen.intersection(each["loc"][:1])]
+        unseen = _unseen_arguments(tool)
+        found = [each for each in error.errors() if unseen.isdisjoint(each["loc"][:1])]
         unknown = describe_unknown(tool.name, request.tool_call["args"], takes.model_fields, unseen)
         text = f"{describe_misfit(tool.name, found)}{'. ' if unknown else ''}{unknown}"
         return truncate(text, _MOST_CHARACTERS) if found else ""

@@ -21,4 +21,4 @@ def describe_unknown(
     known = {*fields, *(each.alias for each in fields.values())}
     unknown = [repr(name) for name in given if name not in known]
     takes = ", ".join(name for name in fields if name not in unseen)
-    return f"{tool} takes no {' and no '.join(unknown)}; it takes {takes}" if unknown else ""
+    return f"{tool} takes no {' and no '.join(unknown)}; it takes {takes or 'nothing'}" if unknown else ""

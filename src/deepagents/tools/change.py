@@ -14,6 +14,7 @@ from deepagents._text import Replacement, cut_line, is_escaped_twice, mend, repl
 from deepagents.backends.handle import FileCalls
 from deepagents.backends.results import EditResult, WriteResult
 from deepagents.errors import BackendError, ToolFailure
+from deepagents.tools._offered import if_offered
 from deepagents.tools._tool import ToolContext, ToolOutput, ToolSpec
 
 _UNREAD_BYTES: Final = 32_768
@@ -153,7 +154,12 @@ async def _edit_file(
 ) -> ToolOutput:
     given = _read_edits(old_string, new_string, replace_all, edits)
     if all(each.old == each.new for each in given):
-        raise ToolFailure("invalid_argument", "nothing would change: old_string and new_string are the same")
+        look = if_offered("read_file", "; read_file shows it")
+        raise ToolFailure(
+            "invalid_argument",
+            "nothing would change: old_string and new_string are the same. old_string is what stands in the "
+            f"file now{look}",
+        )
     path = normalise(file_path)
     real_path = await context.files.real_path(path)
     version = context.versions.recall(real_path)
