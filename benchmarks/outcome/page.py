@@ -1,4 +1,4 @@
-"""What came out, as a page of Markdown: written from the kept results alone."""
+"""What came out, as a page of Markdown: written from the kept results, and what people say of them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ COMPARED = (("ours", "bare"), ("ours", "reference"))
 _HEAD = """\
 # Outcomes, measured
 
-Written by `make outcome`; nothing here is typed by hand. The same model tries the same tasks in several
-harnesses, and programs check the files that are left.
+Written by `make outcome` from the attempts that are kept; only "What it says" is typed by hand. The same
+model tries the same tasks in several harnesses, and programs check the files that are left.
 
 - `bare`: LangChain's `create_agent` with five plain tools (list, read, write, replace, shell).
 - `reference`: the reference implementation, run as a black box.
@@ -59,7 +59,7 @@ def page(kept: Path, plan: Mapping[str, Any]) -> str:
     head = _HEAD.format(
         **{**plan, "hypothesis": plan["hypothesis"].strip(), "waves": ", ".join(plan["waves"])}
     )
-    shown = [_run(name, found, plan) for name, found in runs if found]
+    shown = [f"{_run(name, found, plan)}{_notes(kept / f'{name}.md')}" for name, found in runs if found]
     return "\n\n".join([head, *(shown or [_NOTHING])]) + "\n"
 
 
@@ -75,12 +75,21 @@ def _run(name: str, found: Sequence[Result], plan: Mapping[str, Any]) -> str:
     return "\n\n".join(filter(None, parts))
 
 
+def _notes(path: Path) -> str:
+    """Return what people wrote of a run, where they did."""
+    return f"\n\n### What it says\n\n{path.read_text('utf-8').strip()}" if path.is_file() else ""
+
+
 def _size(found: Sequence[Result], plan: Mapping[str, Any]) -> str:
     tasks, seeds = {each.task for each in found}, {each.seed for each in found}
     code = ", ".join(sorted({f"`{each.code}`" for each in found}))
     text = f"{len(found)} attempts at {len(tasks)} tasks with {len(seeds)} seeds; commits {code}."
-    short = len(tasks) < plan["tasks"] or len(seeds) < plan["seeds"]
-    return f"{text} **This is less than was planned**: it shows a direction at most." if short else text
+    planned = plan["tasks"] * plan["seeds"]
+    made = {arm: sum(each.arm == arm for each in found) for arm in plan["arms"]}
+    short = [f"`{arm}` has {number} of {planned}" for arm, number in made.items() if number < planned]
+    if not short:
+        return text
+    return f"{text} **This is less than was planned**: {', '.join(short)}; its rates are of fewer tasks."
 
 
 def task_rates(found: Iterable[Result], arm: str) -> dict[str, float]:

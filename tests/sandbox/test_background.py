@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
@@ -21,7 +22,7 @@ from deepagents.backends.protocol import CommandStatus, ExecuteResponse, Sandbox
 from deepagents.errors import BackendError
 from deepagents.events import CommandEnded, CommandOutput, Event, Token, ToolCalled, ToolFinished
 from deepagents.middleware.approval import ApprovalConfig
-from deepagents.testing import ScriptedModel, call
+from deepagents.testing import Asked, ScriptedModel, call
 from tests.conftest import CallMode
 
 needs_sandbox = pytest.mark.skipif(LocalSandbox.available() is not None, reason=str(LocalSandbox.available()))
@@ -411,9 +412,18 @@ class TestEvents:
 
     def test_are_bounded(self, backend: Any, call_mode: CallMode) -> None:
         flood = "while :; do seq 9000; sleep 0.005; done"
-        steps = [call("ls", path="/")] * 120
-        with ScriptedModel(start(flood), *steps, "Done.") as model:
-            events = call_mode.observe(create_deep_agent(model, backend=backend), GO)
+        printed, more = [0], iter(range(20))
+
+        def count(event: Event) -> None:
+            printed[0] += len(event.text) if isinstance(event, CommandOutput) else 0
+
+        def look(_: Asked) -> AIMessage:
+            # A busy machine lets it print more slowly than the agent looks.
+            is_done = printed[0] >= 200_000 and next(more, None) is None
+            return AIMessage("Done.") if is_done else call("ls", path="/")
+
+        model = ScriptedModel(start(flood), *[look] * 5_000)
+        events = call_mode.observe(create_deep_agent(model, backend=backend), GO, seen=count)
 
         pieces = [each.text for each in events if isinstance(each, CommandOutput)]
         assert 200_000 <= sum(map(len, pieces)) <= 200_100

@@ -274,7 +274,8 @@ def test_five_stops_in_a_row_end_a_command_and_the_prompt_is_back(
 
     assert worker.wait(Idle).end == "stopped"
     assert worker.all(Notice) == []
-    assert find_processes("sleep 600.25") == []
+    # They were killed, and a busy machine takes its time to end them.
+    until(lambda: find_processes("sleep 600.25") == [])
     assert worker.turn("Go on.").end == "done"
 
 
