@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +95,24 @@ def record(tmp_path: Path) -> Iterator[Record]:
     kept = Record(tmp_path / "sessions.db")
     yield kept
     kept.close()
+
+
+async def test_a_text_is_told_as_waiting_before_it_is_read(record: Record, tmp_path: Path) -> None:
+    told: list[list[str]] = []
+    inbox = Inbox(record, "thread", [], lambda texts: told.append([*texts]), lambda _: None)
+    with closing(sqlite3.connect(tmp_path / "sessions.db", isolation_level=None)) as another:
+        another.execute("BEGIN IMMEDIATE")
+        putting = asyncio.create_task(inbox.put("Hi.", "Hi."))
+        await asyncio.sleep(0)
+
+        # The agent comes to its next step while the text is saved.
+        assert inbox.hand_over() == []
+
+        another.execute("COMMIT")
+        await putting
+    assert told == [["Hi."]]
+    assert [each.text for each in inbox.hand_over()] == ["Hi."]
+    assert told == [["Hi."], []]
 
 
 async def test_esc_while_the_end_of_a_turn_is_saved_leaves_nothing_working(

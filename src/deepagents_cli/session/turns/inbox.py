@@ -50,17 +50,19 @@ class Inbox:
 
     async def put(self, shown: str, content: str | list[Any], command: FileCommand | None = None) -> None:
         """Add a text, which a command from a file may have made; it is saved when this returns."""
-        model = command.model if command else None
-        self._texts.append(self._record.add_text(self._thread, shown, content, model))
-        if command:
-            self._commands[self._texts[-1].id] = command
+        text = self._record.add_text(self._thread, shown, content, command.model if command else None)
+        # Read while it is saved, it would first be told as read and then as waiting.
         await self._record.flush()
+        if command:
+            self._commands[text.id] = command
+        self._texts.append(text)
         self._changed(self.texts)
 
     async def put_output(self, shown: str, content: str, source: str) -> None:
         """Add what a command has printed: the agent reads it at its next step, and does not begin by it."""
-        self._texts.append(self._record.add_text(self._thread, shown, content, source=source))
+        text = self._record.add_text(self._thread, shown, content, source=source)
         await self._record.flush()
+        self._texts.append(text)
 
     async def put_again(self, outputs: Sequence[BaseMessage], source: str) -> None:
         """Add what commands have printed, and the thread does not know any more."""
