@@ -179,6 +179,23 @@ def test_files_are_looked_for_where_the_file_tools_have_them(tmp_path: Path, cal
     assert questions(total(LOOKS, "Read.", call_mode=call_mode, text="Read a.txt.", middleware=[tools])) == []
 
 
+def test_a_tree_is_not_searched_for_files_that_are_there(tmp_path: Path, call_mode: CallMode) -> None:
+    searched: list[str] = []
+
+    class Watched(FilesystemBackend):
+        def glob(self, pattern: str, path: str | None = None) -> Any:
+            searched.append(pattern)
+            return super().glob(pattern, path)
+
+    (tmp_path / "a.txt").write_text("text")
+    backend = Watched(tmp_path, virtual_mode=True)
+
+    assert questions(total(LOOKS, "Read.", call_mode=call_mode, text="Read a.txt.", backend=backend)) == []
+    assert searched == []
+    assert len(questions(total(LOOKS, "6.", "6.", call_mode=call_mode, backend=backend))) == 1
+    assert searched == ["**/total.txt"]
+
+
 def test_a_request_that_names_a_file_ends_no_run(call_mode: CallMode) -> None:
     assert questions(total("Hello.", call_mode=call_mode, backend=StoreBackend())) == []
 

@@ -166,9 +166,12 @@ def test_misnamed_tools_and_arguments_are_told_apart(
 def test_an_argument_of_another_tool_that_asks_for_nothing_is_passed_over(bench: Bench) -> None:
     written = bench.use("write_file", file_path="/a.txt", content="x", replace_all=False, encoding=None)
     refused = bench.use("write_file", file_path="/b.txt", content="x", append=True)
+    # An empty text may be one that is to be written.
+    empty = bench.use("write_file", file_path="/b.txt", content="x", header="")
 
     assert written.text == "Created file /a.txt"
     assert "write_file takes no 'append'; it takes file_path, content. Nothing was done." in refused.text
+    assert "write_file takes no 'header'" in empty.text
 
 
 def test_arguments_that_are_injected_are_not_named(bench: Bench) -> None:

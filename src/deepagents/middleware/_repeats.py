@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final, cast
 
@@ -12,7 +12,6 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from deepagents._state.programs import is_call_of_program
 from deepagents.middleware._requests import ToolResult, specs_of_call
-from deepagents.tools import ToolSpec
 from deepagents.tools._tool import SpecTool, offered_tools
 
 _MOST_TURNS: Final = 12
@@ -61,16 +60,17 @@ def name_tools(runtime: Any, called: str) -> str:
 
 def _has_same_before(content: str, request: ToolCallRequest) -> bool:
     """Return whether the same call had the same result, and nothing was changed since."""
-    turns, specs = _last_turns(request), specs_of_call(request)
-    asked = [_calls_of(turn) for turn in turns]
+    turns = _last_turns(request)
+    looking = [name for name, spec in specs_of_call(request).items() if spec.effect in ("read", "search")]
+    asked = [_calls_of(turn) for turn in turns[-4:]]
     # Two calls in turn, each the same again, change nothing either.
-    alternates = len(turns) > 3 and asked[-1] == asked[-3] and asked[-2] == asked[-4]
+    alternates = len(asked) == 4 and asked[:2] == asked[2:]
     for back, turn in enumerate(turns[-2::-1], 1):
         before = _result_in(turn, request.tool_call)
         if before is not None:
             # Its own note apart: a third call is the same again.
             return _ANY_NOTE.sub("", before) == content
-        if not (_only_looks(turn, specs) or (alternates and back == 1)):
+        if not (_only_looks(turn, looking) or (alternates and back == 1)):
             return False
     return False
 
@@ -88,10 +88,9 @@ def _last_turns(request: ToolCallRequest) -> Sequence[Sequence[BaseMessage]]:
     return [messages[at:end] for at, end in pairwise([*starts, len(messages)])]
 
 
-def _only_looks(turn: Sequence[BaseMessage], specs: Mapping[str, ToolSpec]) -> bool:
+def _only_looks(turn: Sequence[BaseMessage], looking: Collection[str]) -> bool:
     """Return whether all calls of a turn looked at something, or failed."""
     results = [each for each in turn if isinstance(each, ToolMessage)]
-    looking = [name for name, spec in specs.items() if spec.effect in ("read", "search")]
     return len(results) == len(turn) - 1 and all(
         each.status == "error" or each.name in looking for each in results
     )

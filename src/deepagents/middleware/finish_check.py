@@ -21,7 +21,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMes
 from deepagents._paths import normalise
 from deepagents._state.schema import NOT_SHARED
 from deepagents.backends.guard import CallRights
-from deepagents.backends.handle import BACKEND_SECONDS, BackendHandle, FileCalls, open_backend
+from deepagents.backends.handle import BACKEND_SECONDS, FileCalls, open_backend
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.errors import BackendError, ConfigError, ToolFailure
 from deepagents.middleware._base import BaseMiddleware
@@ -86,7 +86,7 @@ class FinishCheckMiddleware(BaseMiddleware):
         self._handle = None if backend is None else open_backend(backend, BACKEND_SECONDS)
         self._rules = Rules()
 
-    def in_agent(self, backend: BACKEND_TYPES | BackendHandle, rules: Rules) -> Self:
+    def in_agent(self, backend: BACKEND_TYPES, rules: Rules) -> Self:
         """Return a copy for an agent with a backend and rules."""
         clone = copy(self)
         vars(clone).update(_handle=self._handle or open_backend(backend, BACKEND_SECONDS), _rules=rules)
@@ -150,18 +150,19 @@ async def _is_there(files: FileCalls, name: str) -> bool:
         directory, _, base = normalise(files.capabilities().command_paths.own(name)).rpartition("/")
     except BackendError:
         return True
-    return await _finds(files, base, directory or "/")
+    try:
+        # Not by a pattern: that goes through the whole tree, before the model is first asked.
+        listed = await files.ls(directory or "/")
+    except ToolFailure as failure:
+        return failure.code not in ("file_not_found", "not_a_directory")
+    return any(each["path"].rstrip("/").rpartition("/")[2] == base for each in listed.entries or ())
 
 
 async def _is_below(files: FileCalls, name: str) -> bool:
-    return await _finds(files, f"**/{name.rpartition('/')[2]}", None)
-
-
-async def _finds(files: FileCalls, pattern: str, path: str | None) -> bool:
     try:
-        found = await files.glob(pattern, path, _SECONDS_TO_FIND)
-    except ToolFailure as failure:
-        return failure.code not in ("file_not_found", "not_a_directory")
+        found = await files.glob(f"**/{name.rpartition('/')[2]}", None, _SECONDS_TO_FIND)
+    except ToolFailure:
+        return True
     return bool(found.matches or found.error)
 
 

@@ -49,9 +49,9 @@ async def _write_todos(runtime: Runtime, todos: list[Todo]) -> ToolOutput:
     if others > (0 if is_call_of_program(runtime.tool_call_id) else 1):
         raise ToolFailure("parallel_mutation", "write_todos replaces the whole list: call it once a turn")
     if todos == runtime.state.get("todos"):
-        others = name_tools(runtime, WRITE_TODOS.name)
+        named = name_tools(runtime, WRITE_TODOS.name)
         text = "The to-do list was the same before: nothing was changed. Do the next step with another tool"
-        return ToolOutput(f"{text}{others}.")
+        return ToolOutput(f"{text}{named}.")
     return ToolOutput(f"Updated todo list to {todos}", update={"todos": todos})
 
 

@@ -214,7 +214,7 @@ def _unknown_arguments(request: ToolCallRequest) -> str:
     if not isinstance(tool, SpecTool):
         return ""
     takes, given = tool.spec.args.model_fields, request.tool_call["args"]
-    unknown = [name for name, value in given.items() if name not in takes and value]
+    unknown = [name for name, value in given.items() if name not in takes and value not in (None, False)]
     return describe_unknown(tool.name, unknown, takes, _unseen_arguments(tool)) if unknown else ""
 
 

@@ -161,7 +161,7 @@ async def _grep(
     lines = format_grep_matches(matches, output_mode).split("\n")
     more = f"{'lines' if output_mode == 'content' else 'files'}. Narrow the search by path or glob."
     if found.truncated:
-        hint = _describe_most(max_count, len(matches))
+        hint = _describe_most(max_count, len(matches), output_mode)
     elif matches:
         hint = _point_to_lines(matches, _show_path(tool_context, root) if root else "", output_mode)
     else:
@@ -169,15 +169,13 @@ async def _grep(
     return _render_listing(tool_context, lines, more, found, hint)
 
 
-def _describe_most(max_count: int | None, found: int) -> str:
+def _describe_most(max_count: int | None, found: int, output_mode: OutputMode) -> str:
     """Say why there may be more matches."""
     if max_count is None or found < max_count:
         return GREP_TRUNCATION_NOTE
     shown = "match is" if max_count == 1 else f"{max_count} matches are"
-    return (
-        f"Only the first {shown} shown, because of max_count={max_count}: leave it out to see more, or set "
-        "output_mode='count' to count them."
-    )
+    count = "" if output_mode == "count" else ", or set output_mode='count' to count them"
+    return f"Only the first {shown} shown, because of max_count={max_count}: leave it out to see more{count}."
 
 
 def _point_to_lines(matches: Sequence[GrepMatch], path: str, output_mode: OutputMode) -> str | None:
