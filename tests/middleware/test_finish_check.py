@@ -12,6 +12,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from deepagents import FilesystemPermission, create_deep_agent
 from deepagents.backends import FilesystemBackend, LocalShellBackend, StoreBackend
+from deepagents.backends.protocol import LsResult
 from deepagents.middleware import FilesystemMiddleware, FinishCheckMiddleware
 from deepagents.testing import ScriptedModel, call
 from tests.conftest import CallMode
@@ -194,6 +195,16 @@ def test_a_tree_is_not_searched_for_files_that_are_there(tmp_path: Path, call_mo
     assert searched == []
     assert len(questions(total(LOOKS, "6.", "6.", call_mode=call_mode, backend=backend))) == 1
     assert searched == ["**/total.txt"]
+
+
+def test_what_a_list_that_broke_off_does_not_show_is_not_missed(tmp_path: Path, call_mode: CallMode) -> None:
+    class Broken(FilesystemBackend):
+        def ls(self, path: str) -> LsResult:
+            return LsResult(error="too many entries", entries=[])
+
+    backend = Broken(tmp_path, virtual_mode=True)
+
+    assert questions(total(call("glob", pattern="*"), "6.", call_mode=call_mode, backend=backend)) == []
 
 
 def test_a_request_that_names_a_file_ends_no_run(call_mode: CallMode) -> None:

@@ -155,7 +155,9 @@ async def _is_there(files: FileCalls, name: str) -> bool:
         listed = await files.ls(directory or "/")
     except ToolFailure as failure:
         return failure.code not in ("file_not_found", "not_a_directory")
-    return any(each["path"].rstrip("/").rpartition("/")[2] == base for each in listed.entries or ())
+    names = {each["path"].rstrip("/").rpartition("/")[2] for each in listed.entries or ()}
+    # Of a list that was not read to its end, it is not known what is missing.
+    return base in names or listed.error is not None
 
 
 async def _is_below(files: FileCalls, name: str) -> bool:
