@@ -46,12 +46,13 @@ def site() -> Iterator[Site]:
         def do_GET(self) -> None:
             length = int(self.headers.get("Content-Length") or 0)
             body = self.rfile.read(length)
-            # A request that breaks off ends without its last chunk.
-            while self.headers.get("Transfer-Encoding") == "chunked" and (
-                size := int(self.rfile.readline() or b"0", 16)
-            ):
-                body += self.rfile.read(size)
-                self.rfile.readline()
+            if self.headers.get("Transfer-Encoding") == "chunked":
+                while size := int(line := self.rfile.readline() or b"0", 16):
+                    body += self.rfile.read(size)
+                    self.rfile.readline()
+                if line == b"0":
+                    # A request that breaks off is not noted: the test that sent it may be over by now.
+                    return
             built.seen.append((self.command, self.path, self.headers.get("Host"), body))
             self.send_response(200)
             self.send_header("Content-Length", "5")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
@@ -12,14 +13,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from prompt_toolkit.application import Application
+from prompt_toolkit.application.current import create_app_session
+from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.data_structures import Size
-from prompt_toolkit.input import DummyInput
+from prompt_toolkit.document import Document
+from prompt_toolkit.input import DummyInput, create_pipe_input
+from prompt_toolkit.layout import Layout, Window
+from prompt_toolkit.layout.controls import BufferControl
+from prompt_toolkit.output import DummyOutput
 
 from deepagents import events
 from deepagents_cli import protocol
+from deepagents_cli.views.chat.input.completion import ChatCompleter
 from deepagents_cli.views.chat.input.composer import Composer
 from deepagents_cli.views.chat.input.files import FileIndex, walk
 from deepagents_cli.views.chat.input.keyboard import HeldOutput
+from deepagents_cli.views.chat.input.line import InputLine
 from deepagents_cli.views.chat.screen.drawing import Drawing
 from deepagents_cli.views.conversation.chat import Chat
 from deepagents_cli.views.conversation.status import status_line, status_parts
@@ -200,6 +209,60 @@ def test_what_is_searched_while_the_files_are_read_is_told_of_once_they_are(tmp_
 
     assert told.wait(10)
     assert index.search("nts") == ["notes.md"]
+
+
+def test_files_that_become_known_while_one_is_looked_for_are_offered(tmp_path: Path) -> None:
+    class Late(FileIndex):
+        """Its files are known only once a search has found nothing."""
+
+        def search(self, typed: str, most: int = 50, done: Callable[[], None] | None = None) -> list[str]:
+            found = super().search(typed, most, done) if self.is_read else []
+            if not self.is_read:
+                self.is_read = True
+                super().search(typed, most)
+                self.wait()
+                assert done is not None
+                done()
+            return found
+
+        is_read = False
+
+    (tmp_path / "notes.md").touch()
+    completer = ChatCompleter(dict, Late(tmp_path), tmp_path, lambda: None)
+
+    async def offer() -> list[str]:
+        typed = completer.get_completions_async(Document("See @no"), CompleteEvent(text_inserted=True))
+        return [each.text async for each in typed]
+
+    assert asyncio.run(offer()) == ["notes.md "]
+
+
+def test_a_likelier_file_that_becomes_known_is_offered_before_the_others(tmp_path: Path) -> None:
+    for number in range(20):
+        (tmp_path / f"d{number}").mkdir()
+        for each in range(500):
+            (tmp_path / f"d{number}/note{each}").touch()
+    (tmp_path / "z").mkdir()
+    (tmp_path / "z/note").touch()
+
+    async def type_slowly() -> list[str]:
+        with create_pipe_input() as keys, create_app_session(keys, DummyOutput()):
+            line = InputLine(tmp_path, [], dict, lambda: None)
+            app: Application[None] = Application(Layout(Window(BufferControl(line))))
+            running = asyncio.create_task(app.run_async(pre_run=lambda: line.insert_text("@")))
+            for key in "note":
+                await asyncio.sleep(0.02)
+                line.insert_text(key)
+            offered: list[str] = []
+            while offered[:1] != ["z/note "]:
+                await asyncio.sleep(0)
+                if state := line.complete_state:
+                    offered = [each.text for each in state.completions]
+            app.exit()
+            await running
+            return offered
+
+    assert asyncio.run(asyncio.wait_for(type_slowly(), 60))[1] == "d0/note0 "
 
 
 @pytest.mark.parametrize("pasted", ["'{}'", "file://{}", "{}\n"])

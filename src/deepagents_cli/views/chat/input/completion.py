@@ -36,6 +36,7 @@ class ChatCompleter(Completer):
         self._files = files
         self._directory = directory
         self._again = again
+        self._news = 0
 
     def get_completions(
         self,
@@ -60,15 +61,25 @@ class ChatCompleter(Completer):
         """Yield the same, found in another thread: the next key does not wait."""
         loop, context = get_running_loop(), copy_context()
 
+        def tell() -> None:
+            self._news += 1
+            self._again()
+
         def done() -> None:
             # The screen may be gone by now.
             with suppress(RuntimeError):
-                loop.call_soon_threadsafe(self._again, context=context)
+                loop.call_soon_threadsafe(tell, context=context)
 
         def complete() -> Sequence[Completion]:
             return list(self.get_completions(document, complete_event, done))
 
-        for each in await loop.run_in_executor(None, complete):
+        known = -1
+        found: Sequence[Completion] = ()
+        # While this is at work it cannot be begun again, and what it found may be older than the news.
+        while known != self._news:
+            known = self._news
+            found = await loop.run_in_executor(None, complete)
+        for each in found:
             yield each
 
     def _complete_command(self, typed: str) -> Iterable[Completion]:

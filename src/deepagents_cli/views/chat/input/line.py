@@ -51,8 +51,11 @@ class InputLine(Buffer):
 
     def _complete_again(self) -> None:
         state = self.complete_state
-        # What the person has begun to choose from stays.
-        if "@" in self.text and (state is None or state.complete_index is None):
+        # What the person has begun to choose from stays, and a search at work looks again by itself.
+        is_begun = state is not None and (state.complete_index is not None or not state.completions)
+        if "@" in self.text and not is_begun:
+            # As long as something is offered nothing else is looked for.
+            self.complete_state = None
             self.start_completion()
 
     def take(self) -> tuple[str, list[str]]:
