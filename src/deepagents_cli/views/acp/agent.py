@@ -34,7 +34,7 @@ from deepagents_cli.views.acp.options import INVALID
 from deepagents_cli.views.acp.prompts import Block
 from deepagents_cli.views.acp.servers import ServerOfClient, read_servers
 from deepagents_cli.views.acp.talk import Talk
-from deepagents_cli.views.acp.wire import LONGEST, Wire
+from deepagents_cli.views.acp.wire import LONGEST, REQUEST, Wire
 
 _NOT_FOUND: Final = -32002
 _PAGE: Final = 100
@@ -152,12 +152,14 @@ class EditorAgent:
 
     async def prompt(self, prompt: Sequence[Block], session_id: str, **meta: Any) -> schema.PromptResponse:
         """Let the agent work until it stops."""
-        return schema.PromptResponse(stop_reason=await self._find(session_id).prompt(prompt))
+        talk = self._find(session_id)
+        return schema.PromptResponse(stop_reason=await talk.prompt(prompt, meta[REQUEST]))
 
     async def cancel(self, session_id: str, **meta: Any) -> None:
-        """Stop what a session does; its prompt then ends as cancelled."""
-        if session_id in self._talks:
-            self._talks[session_id].cancel()
+        """Stop what a session does, or one request alone; its prompt then ends as cancelled."""
+        for session, talk in self._talks.items():
+            if REQUEST in meta or session == session_id:
+                talk.cancel(meta.get(REQUEST))
 
     async def close(self) -> None:
         """End all sessions, with what they have started."""

@@ -73,12 +73,15 @@ class Talk:
         self._results: dict[int, Future[protocol.Result]] = {}
         self._ids = 0
         self._scratch = TemporaryDirectory(prefix="deepagents-")
-        self._prompts = PromptReader(Path(opening.directory), Path(self._scratch.name))
+        self._reader = PromptReader(Path(opening.directory), Path(self._scratch.name))
         self._one_by_one = asyncio.Lock()
+        self._prompts: dict[object, Task[schema.StopReason]] = {}
+        """Those that are not answered, by their requests."""
+        self._request: object = None
+        """That of the present prompt, or of the last one."""
         self._turn: Future[schema.StopReason] | None = None
         self._text: _Text = "none"
         self._is_cancelled = False
-        self._cancels = 0
         self._asked: protocol.Ask | protocol.Question | None = None
         self._asking: Task[None] | None = None
         self._question: protocol.Question | None = None
@@ -119,17 +122,21 @@ class Talk:
         self._calls.end()
         await self._outbox.flush()
 
-    async def prompt(self, blocks: Sequence[Block]) -> schema.StopReason:
+    async def prompt(self, blocks: Sequence[Block], request: object) -> schema.StopReason:
         """Let the agent work on a prompt, and return why it has stopped.
 
         Raises:
             RequestError: when the turn fails, with a sentence that says why.
         """
-        known = self._cancels
+        self._prompts[request] = work = asyncio.create_task(self._work_on(blocks, request))
+        await asyncio.wait([work])
+        self._prompts.pop(request, None)
+        return "cancelled" if work.cancelled() else work.result()
+
+    async def _work_on(self, blocks: Sequence[Block], request: object) -> schema.StopReason:
         async with self._one_by_one:
-            if self._cancels != known:
-                return "cancelled"
-            given = self._prompts.read(blocks)
+            self._request = request
+            given = self._reader.read(blocks)
             self._is_cancelled, self._stop_reason = False, "end_turn"
             self._turn = turn = asyncio.get_running_loop().create_future()
             work = asyncio.create_task(self._begin(given))
@@ -140,9 +147,11 @@ class Talk:
                 work.cancel()
                 await self._outbox.flush()
 
-    def cancel(self) -> None:
-        """Stop what the present prompt does, and begin none of those that wait behind it."""
-        self._cancels += 1
+    def cancel(self, request: object = None) -> None:
+        """Stop what the present prompt does, and begin none of those that wait; or one request alone."""
+        self._drop_waiting(request)
+        if request not in (None, self._request):
+            return
         if self._turn is None:
             if self._question is not None:
                 self._worker.take(protocol.Stop())
@@ -155,9 +164,14 @@ class Talk:
         if self._text == "none" and not self._calls.is_running:
             self._end_prompt("cancelled")
 
+    def _drop_waiting(self, request: object = None) -> None:
+        for each, work in self._prompts.items():
+            if each != self._request and request in (None, each):
+                work.cancel()
+
     async def close(self) -> None:
         """Stop the turn, end all that it has started, and finish writing."""
-        self._cancels += 1
+        self._drop_waiting()
         self._stop_asking()
         await self._worker.close()
         self._end_prompt("cancelled")

@@ -11,6 +11,8 @@ from typing import Any, Final, cast
 
 LONGEST: Final = 64 << 20
 """Bytes of a line: pictures come in it."""
+REQUEST: Final = "deepagents/request"
+"""Where a prompt names the id of its request, and what cancels one alone names that."""
 _PARSE_ERROR: Final = -32700
 _INVALID_REQUEST: Final = -32600
 
@@ -22,13 +24,9 @@ class Wire:
         self._reader = reader
         self._writer = writer
         self._one_by_one = asyncio.Lock()
-        self._prompts: dict[str, object] = {}
-        """The sessions of the prompts that are not answered, by the ids of the requests."""
 
     async def send(self, message: dict[str, Any]) -> None:
         """Write a message; a client that is gone gets none, and its lines end too."""
-        if "method" not in message:
-            self._prompts.pop(str(message["id"]), None)
         # Half a character, as a model may give it, stays in its escape.
         self._writer.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
         with suppress(ConnectionError):
@@ -49,23 +47,11 @@ class Wire:
             except (ValueError, RecursionError) as error:
                 await self._refuse(_PARSE_ERROR, f"a line is not JSON: {error}")
                 continue
-            if _is_message(message):
-                if (given := self._follow(cast("dict[str, Any]", message))) is not None:
-                    return given
-                continue
-            await self._refuse(_INVALID_REQUEST, "a line is JSON, and not a message of JSON-RPC 2.0")
+            if not _is_message(message):
+                await self._refuse(_INVALID_REQUEST, "a line is JSON, and not a message of JSON-RPC 2.0")
+            elif (given := _translate(cast("dict[str, Any]", message))) is not None:
+                return given
         return None
-
-    def _follow(self, message: dict[str, Any]) -> dict[str, Any] | None:
-        """Return a message as the package knows it; `None` for one that may be passed over."""
-        method, given = str(message.get("method")), message.get("params")
-        params: Mapping[str, Any] = cast("Mapping[str, Any]", given) if isinstance(given, dict) else {}
-        if method == "session/prompt" and "id" in message:
-            self._prompts[str(message["id"])] = params.get("sessionId")
-        elif method == "$/cancel_request" and (session := self._prompts.get(str(params.get("requestId")))):
-            # The package passes over it. Of all requests, a prompt is the one that takes long.
-            return {"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": session}}
-        return None if "id" not in message and method.startswith("$/") else message
 
     async def close(self) -> None:
         """Write nothing more."""
@@ -88,6 +74,22 @@ class Wire:
                 kept = kept if len(kept) > LONGEST else kept + part
                 continue
             return kept if len(kept) > LONGEST else kept + end
+
+
+def _translate(message: dict[str, Any]) -> dict[str, Any] | None:
+    """Return a message as the package knows it; `None` for one that may be passed over."""
+    method, given = str(message.get("method")), message.get("params")
+    params: Mapping[str, Any] = cast("Mapping[str, Any]", given) if isinstance(given, dict) else {}
+    if method == "session/prompt":
+        return {**message, "params": {**params, "_meta": {REQUEST: message.get("id")}}}
+    if "id" in message or not method.startswith("$/"):
+        return message
+    number = params.get("requestId")
+    if method != "$/cancel_request" or not isinstance(number, str | int):
+        return None
+    # The package passes over it. Of all requests, a prompt is the one that takes long.
+    cancelled = {"sessionId": "", "_meta": {REQUEST: number}}
+    return {"jsonrpc": "2.0", "method": "session/cancel", "params": cancelled}
 
 
 def _is_message(message: object) -> bool:

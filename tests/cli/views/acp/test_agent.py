@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -222,6 +223,41 @@ def test_cancelling_ends_the_prompts_that_wait_too(editor: RawEditor, server: Op
 
     assert ends == {first: "cancelled", second: "cancelled", third: "end_turn"}
     assert "Second." not in str(server.requests[-1].body)
+
+
+def test_cancelling_the_request_of_a_prompt_that_waits_cancels_that_one_alone(
+    editor: RawEditor, server: OpenAIServer
+) -> None:
+    hold = Event()
+    server.then(Reply("One two.", hold=hold), "Three.")
+    session = editor.new()
+    first = editor.begin_prompt(session, "First.")
+    editor.wait_for_update("agent_message_chunk")
+    second, third = editor.begin_prompt(session, "Second."), editor.begin_prompt(session, "Third.")
+
+    editor.notify("$/cancel_request", requestId=second)
+
+    assert editor.wait_for(second)["stopReason"] == "cancelled", "though the first is still at work"
+    hold.set()
+    ends = {each: editor.wait_for_answer(each)["stopReason"] for each in (first, third)}
+    assert ends == {first: "end_turn", third: "end_turn"}
+    assert editor.said() == "One two.Three."
+    assert "Second." not in str(server.requests[-1].body)
+
+
+def test_cancelling_the_request_of_the_prompt_at_work_leaves_those_that_wait(
+    editor: RawEditor, server: OpenAIServer
+) -> None:
+    server.then(Reply("One two.", hold=server.closing), "Two.")
+    session = editor.new()
+    first = editor.begin_prompt(session, "First.")
+    editor.wait_for_update("agent_message_chunk")
+    second = editor.begin_prompt(session, "Second.")
+
+    editor.notify("$/cancel_request", requestId=first)
+
+    ends = {each: editor.wait_for_answer(each)["stopReason"] for each in (first, second)}
+    assert ends == {first: "cancelled", second: "end_turn"}
 
 
 def test_an_empty_prompt_ends(editor: RawEditor, server: OpenAIServer) -> None:
