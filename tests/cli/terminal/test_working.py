@@ -8,10 +8,13 @@ from contextlib import closing
 from pathlib import Path
 from threading import Event
 
+import pytest
+
 from tests.cli.approval.test_sandbox import needs_sandbox
 from tests.cli.openai_server import OpenAIServer, Reply, call
 from tests.cli.terminal.person import Home, Person
 from tests.cli.tmux import needs_tmux
+from tests.waiting import until
 
 pytestmark = needs_tmux
 
@@ -58,6 +61,46 @@ def test_esc_right_behind_enter_stops_what_was_sent(person: Person) -> None:
     person.sees("^Stopped. What is done is kept.")
     person.sees("^queued: Tell me a story.")
     assert len(person.server.requests) == before
+    person.server.forget()
+    person.asks("A short one.", "The end.")
+
+    person.sees("^The end.")
+    assert person.server.requests[-1].texts("user") == ["Tell me a story.", "A short one."]
+
+
+@needs_sandbox
+@pytest.mark.parametrize(("options", "key"), [((), "Escape"), (("--plain",), "C-c")])
+def test_a_command_from_a_file_is_stopped_while_it_is_put_together(
+    tmp_path: Path, server: OpenAIServer, options: tuple[str, ...], key: str
+) -> None:
+    home = Home(tmp_path, server)
+    file = home.home / ".deepagents/commands/slow.md"
+    file.parent.mkdir(parents=True)
+    file.write_text("Look: !`touch begun; sleep 600`")
+    with home.sit_down(*options) as person:
+        person.sees(r"scripted in\b")
+        person.enters("/slow")
+        until((home.directory / "begun").exists)
+        person.presses(key)
+
+        person.sees("^Stopped; nothing is sent.")
+        person.asks("Are you there?", "Here I am.")
+        person.sees("^Here I am.")
+    assert server.requests[-1].texts("user") == ["Are you there?"]
+
+
+def test_esc_right_behind_a_command_that_has_to_wait_keeps_it_from_being_sent(person: Person) -> None:
+    person.server.then(Reply("Once upon a time", hold=Event()))
+    with closing(sqlite3.connect(person.home.home / "state" / "threads.sqlite", timeout=60)) as sessions:
+        # So long the message before it is not saved, and the command waits for that.
+        sessions.execute("BEGIN IMMEDIATE")
+        person.enters("Tell me a story.")
+        person.sees("^queued: Tell me a story.")
+        person.enters("/greet Ada")
+        person.sees("^› /greet Ada")
+        person.presses("Escape")
+        person.sees("stopping")
+    person.sees("^Stopped. What is done is kept.")
     person.server.forget()
     person.asks("A short one.", "The end.")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from asyncio import Task, create_task, to_thread
+from asyncio import Future, Task, create_task, to_thread
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -91,6 +91,8 @@ class Conversation:
         self.results = Results(str(place.directory))
         self.is_commanded = False
         """Whether a slash command is carried out, which may go back or compact."""
+        self.expanding: Future[str] = Future()
+        """What puts together the text of a command from a file."""
         self._looking: Task[None] | None = None
         self.driver = Driver(self.make_agent(), thread, self.show)
         self._asking_hosts: Task[None] | None = None
@@ -160,6 +162,7 @@ class Conversation:
         match message:
             case protocol.Stop():
                 self.turns.stop()
+                self.expanding.cancel()
             case protocol.TakeBack():
                 self.say(protocol.TakenBack(self.inbox.take_back()))
             case protocol.Run():
@@ -178,7 +181,7 @@ class Conversation:
         await self.own.end()
         await self.turns.end()
         self._wakes.rest()
-        for task in (self._asking_hosts, self._seeing):
+        for task in (self._asking_hosts, self._seeing, self.expanding):
             if task is not None:
                 task.cancel()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from asyncio import to_thread
+from asyncio import create_task, to_thread, wait
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -60,7 +60,11 @@ async def _run(talk: Conversation, order: Invoke) -> Result:
         return await command.run(talk, arguments)
     place = talk.workplace
     if brought := place.setup.commands.get(name):
-        text = await expand_command(f"/{name} {arguments}", place.setup, place.policy)
+        talk.expanding = create_task(expand_command(f"/{name} {arguments}", place.setup, place.policy))
+        await wait([talk.expanding])
+        if talk.expanding.cancelled():
+            raise CommandError("Stopped; nothing is sent")
+        text = talk.expanding.result()
         talk.made[text] = brought
         return Result(send=text)
     raise CommandError(f"There is no command /{one_line(name)}; /help lists them")

@@ -81,6 +81,8 @@ class Chat:
         self.is_stopping = False
         """Whether the worker was asked to stop the turn, which is not over yet."""
         self._asked: dict[int, tuple[str, Sequence[str]]] = {}
+        """The commands that the worker carries out, by their numbers, and what was attached to them."""
+        self._number = 0
         self._begun = False
         self._noted = ""
         self._thread = ""
@@ -181,7 +183,7 @@ class Chat:
     def is_busy(self) -> bool:
         """Whether there is something to stop or to answer, or nothing is open yet."""
         works = self.working or self._begins or self.ready is None
-        return works or bool(self.questions or self.transcript.own)
+        return works or bool(self._asked or self.questions or self.transcript.own)
 
     def stop_run(self) -> bool:
         """Stop the command of the person, once; return whether there was one to be stopped."""
@@ -224,10 +226,10 @@ class Chat:
         return True
 
     def _invoke(self, name: str, arguments: str = "", attachments: Sequence[str] = ()) -> int:
-        number = len(self._asked) + 1
-        self._asked[number] = name, attachments
-        self._send(protocol.Invoke(number, name, arguments))
-        return number
+        self._number += 1
+        self._asked[self._number] = name, attachments
+        self._send(protocol.Invoke(self._number, name, arguments))
+        return self._number
 
     @property
     def way_on(self) -> str:
@@ -246,7 +248,7 @@ class Chat:
         self.picker = None
         # The rest waits in the record, and the next worker has it.
         self.refused += self.queued[self._kept :]
-        self.queued, self._held, self._kept = [], [], 0
+        self.queued, self._held, self._kept, self._asked = [], [], 0, {}
 
     def reopen(self, send: Callable[[protocol.ToWorker], None]) -> None:
         """Go on with another worker."""
@@ -270,8 +272,9 @@ class Chat:
         self.questions = deque(each for each in self.questions if isinstance(each.message, protocol.Trust))
         if self.ready is None:
             self.take_back()
-        elif self.working or begins:
-            self.is_stopping = True
+        elif self.working or begins or self._asked:
+            self.is_stopping = self.working or begins
+            self._asked.clear()
             self._send(protocol.Stop())
 
     def cancel_question(self) -> bool:
@@ -459,7 +462,7 @@ class Chat:
             self._say(kind, error or _ENDS[message.end])
 
     def _result(self, result: protocol.Result) -> None:
-        name, attachments = self._asked.get(result.id, ("", ()))
+        name, attachments = self._asked.pop(result.id, ("", ()))
         self._clearing = 0 if self._clearing == result.id else self._clearing
         if result.text:
             self._say("markdown", result.text)
@@ -467,6 +470,16 @@ class Chat:
             self._say("notice", result.error)
         if result.ansi:
             self._say("preformatted", result.ansi)
+        if result.typed:
+            self.taken_back.append(result.typed)
+        if name:
+            self._go_on(name, attachments, result)
+        elif result.send:
+            # It was stopped.
+            self._say("notice", _ENDS["stopped"])
+
+    def _go_on(self, name: str, attachments: Sequence[str], result: protocol.Result) -> None:
+        """Let the person choose or agree, or send what a command has put together."""
         if result.choices:
             rows = [
                 protocol.Choice(each.value, one_line(each.label), one_line(each.detail), each.usable)
@@ -475,8 +488,6 @@ class Chat:
             self.picker = Picker(f"/{name}", rows, lambda value: self.command(name, value))
         if result.draft:
             self._ask(result.draft)
-        if result.typed:
-            self.taken_back.append(result.typed)
         if result.send:
             self.submit(f" {result.send}" if result.send.startswith("/") else result.send, attachments)
 
