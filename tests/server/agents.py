@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import operator
 import os
 import signal
@@ -47,8 +48,8 @@ async def answer(state: State, config: RunnableConfig) -> dict[str, Any]:
             return _say(f"You said {interrupt(question)}.")
         case ["fail" | "query" as kind, text]:
             raise psycopg.OperationalError(text) if kind == "query" else ValueError(text)
-        case ["wait" | "ignore" as kind, name]:
-            await _wait_at_gate(name, ends=kind == "wait")
+        case ["wait" | "linger" | "ignore" as kind, name]:
+            await _wait_at_gate(name, {"wait": 0, "linger": 1}.get(kind, math.inf))
         case ["who"]:
             user = config.get("configurable", {}).get("langgraph_auth_user") or {}
             return _say(f"{user.get('identity')} of {user.get('org')}")
@@ -63,15 +64,16 @@ async def answer(state: State, config: RunnableConfig) -> dict[str, Any]:
     return _say(f"Echo: {said}")
 
 
-async def _wait_at_gate(name: str, *, ends: bool) -> None:
-    """Wait until a gate is open; with `ends`, or until the run is cancelled."""
+async def _wait_at_gate(name: str, swallowed: float) -> None:
+    """Wait until a gate is open, or the run is cancelled once more than is swallowed."""
     get_stream_writer()({"waiting": name})
     opened = GATES.setdefault(name, asyncio.Event())
     while not opened.is_set():
         try:
             await opened.wait()
         except asyncio.CancelledError:
-            if ends:
+            swallowed -= 1
+            if swallowed < 0:
                 raise
 
 

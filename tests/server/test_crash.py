@@ -110,6 +110,22 @@ def test_after_a_crash_those_go_on_that_were_at_work(tmp_path: Path) -> None:
     assert attempts == dict.fromkeys(working, 2)
 
 
+def test_a_node_that_swallows_that_it_is_cancelled_is_cancelled_again(process: Process) -> None:
+    """A server that ends gives up on runs after ten seconds, and this one needs half of them."""
+    with get_sync_client(url=process.start(), api_key=None) as client:
+        asked: Any = {"stream_mode": "custom", "stream_resumable": True}
+        thread = client.threads.create()["thread_id"]
+        run = client.runs.create(thread, "echo", input=say("linger here"), **asked)["run_id"]
+        for part in client.runs.join_stream(thread, run, last_event_id="-1"):
+            if part.event == "custom":
+                break
+        began = time.monotonic()
+
+        assert process.end(signal.SIGTERM) == 0
+
+    assert time.monotonic() - began < 10
+
+
 def test_a_run_from_an_earlier_state_goes_on_from_its_own_steps(process: Process, tmp_path: Path) -> None:
     """After a crash it does not begin once more at the state from which it was to begin."""
     with get_sync_client(url=process.start(), api_key=None) as client:

@@ -298,7 +298,7 @@ class RunEngine:
         run_id = taken[0]["run_id"]
         if before := self._active.get(run_id):
             # A process that was asleep may be given again what it still believes to be at work on.
-            before.work.cancel()
+            before.end_early("interrupt")
         active = Active(self._attempt(taken))
         self._active[run_id] = active
         self._in_background(self._heed(active))
@@ -380,6 +380,6 @@ class RunEngine:
     async def _cut_off(self) -> None:
         """End the attempts at work here; their runs go on elsewhere, or at the next start."""
         for active in self._active.values():
-            active.work.cancel()
+            active.end_early("interrupt")
         if drivers := [active.driver for active in self._active.values() if active.driver]:
             await asyncio.wait(drivers, timeout=10)
