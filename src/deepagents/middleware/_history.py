@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
 
 from deepagents._paths import BLOBS
 
@@ -45,7 +45,7 @@ def tells_of_tasks(messages: Sequence[AnyMessage]) -> bool:
     return any(each.additional_kwargs.get(NOTIFICATION) for each in open_turn(messages))
 
 
-def is_from_person(message: AnyMessage) -> bool:
+def is_from_person(message: BaseMessage) -> bool:
     """Return whether a person wrote this, as opposed to what middleware adds in the role of one."""
     marks = message.additional_kwargs
     return isinstance(message, HumanMessage) and not any(marks.get(mark) for mark in _ADDED_BY_US)

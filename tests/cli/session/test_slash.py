@@ -12,10 +12,14 @@ from pathlib import Path
 import pytest
 
 from deepagents.backends import LocalSandbox
-from deepagents_cli.protocol import Draft, Notice, Ready, Result, Save, Status, Trust, Trusted
+from deepagents.testing import ScriptedModel
+from deepagents.testing import call as scripted_call
+from deepagents_cli.protocol import Draft, Notice, Ran, Ready, Result, Run, Save, Status, Trust, Trusted
 from deepagents_cli.text import clean
+from tests.cli.conftest import Command
 from tests.cli.openai_server import MODEL, OpenAIServer, Reply, call
 from tests.cli.session.conftest import StartWorker, Worker
+from tests.tools.films import film
 
 
 def propose(worker: Worker, name: str, arguments: str) -> Draft:
@@ -184,6 +188,32 @@ def test_a_session_is_renamed_forked_exported_and_opened_again(
     worker.command("new")
     assert other.wait(Ready).thread == first.thread
     assert worker.last(Ready).history == []
+
+
+def test_what_the_harness_says_for_the_model_is_not_shown_as_the_person_s(
+    cli: Command, worker: Worker, server: OpenAIServer, directory: Path
+) -> None:
+    (directory / "film.mp4").write_bytes(film())
+    looks = ScriptedModel(scripted_call("read_file", file_path="film.mp4"), "I will look now:", "Done.")
+    cli.run("Look at the film.", "--thread", "checked", model=looks)
+    server.then("It was nothing.")
+    worker.open(thread="checked")
+    worker.send(Run("echo own"))
+    worker.wait(Ran)
+    worker.turn("And then?")
+
+    who = [each.detail for each in reversed(worker.command("fork").choices)]
+    behind = ["the agent", "the harness", "the agent", "you", "you", "the agent"]
+    assert who == ["you", "the harness", *behind], "the frames of the film and the question are its own"
+    heads = re.findall(r"^## \d+\. (\w+)", propose(worker, "export", "talk.md").text, re.MULTILINE)
+    assert heads[-6:] == ["Agent", "Harness", "Agent", "Person", "Person", "Agent"]
+    assert cli("sessions", "show", "checked").out.count(". Harness\n\nYou stopped, but ") == 1
+    assert [each.label for each in worker.command("rewind").choices] == [
+        "9. And then?",
+        "1. Look at the film.",
+    ]
+    parts = {each.split("  ")[0] for each in worker.command("context").ansi.splitlines()}
+    assert {"your messages", "harness"} <= parts
 
 
 def test_what_the_context_holds_and_costs_is_shown_and_made_smaller(

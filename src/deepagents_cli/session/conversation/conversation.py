@@ -32,13 +32,13 @@ from deepagents_cli.session.conversation.attachments import (
     read_attachments,
 )
 from deepagents_cli.session.conversation.background import Background, Wakes
-from deepagents_cli.session.conversation.own_commands import OWN_COMMAND, OwnCommands, read_past, shown_of
+from deepagents_cli.session.conversation.own_commands import OwnCommands, read_past, shown_of
 from deepagents_cli.session.conversation.replay import replay
 from deepagents_cli.session.conversation.undo import Undo
 from deepagents_cli.session.display.call_diffs import CallDiffs
 from deepagents_cli.session.display.lines import call_line, line_of
 from deepagents_cli.session.display.results import Results
-from deepagents_cli.session.threads.driver import Driver, is_typed, messages_in
+from deepagents_cli.session.threads.driver import OWN_COMMAND, Driver, is_typed, messages_in
 from deepagents_cli.session.threads.record import Text
 from deepagents_cli.session.threads.usage import last_context, sum_used
 from deepagents_cli.session.turns.asking import Asking, Say

@@ -19,12 +19,11 @@ from deepagents_cli.approval.policy import Policy
 from deepagents_cli.errors import explain_error
 from deepagents_cli.protocol import Printed, Ran, Running
 from deepagents_cli.session.agent.agents import find_shell
+from deepagents_cli.session.threads.driver import OWN_COMMAND
 from deepagents_cli.session.turns.asking import Say
 from deepagents_cli.text import clean
 
 logger = logging.getLogger(__name__)
-OWN_COMMAND: Final = "own_command"
-"""What marks the message that tells the model of such a command, as its `lc_source`."""
 _MOST_SECONDS: Final = 3600
 """The person sees that it runs, and can stop it; this ends what was forgotten."""
 _HEAD, _TAIL = 4_000, 12_000

@@ -11,6 +11,7 @@ from deepagents.events import Event, PlanChanged, Reasoning, Todo, Token, ToolCa
 from deepagents_cli.protocol import PastMessage
 from deepagents_cli.session.conversation.attachments import split_files
 from deepagents_cli.session.conversation.own_commands import read_past
+from deepagents_cli.session.threads.driver import is_typed
 
 
 def replay(messages: Sequence[BaseMessage], todos: Sequence[Any]) -> Iterator[PastMessage | Event]:
@@ -20,8 +21,7 @@ def replay(messages: Sequence[BaseMessage], todos: Sequence[Any]) -> Iterator[Pa
             yield PastMessage("command", command)
             continue
         match message:
-            # What the library adds for the model is marked with where it came from.
-            case HumanMessage() if "lc_source" not in message.additional_kwargs:
+            case HumanMessage() if is_typed(message):
                 text, files = split_files(message.text)
                 yield PastMessage("person", text, files, _pictures_in(message))
             case AIMessage():

@@ -14,11 +14,11 @@ from langgraph.graph import END
 from deepagents.undo import FileHistory, Plan, PlanOutdated, RewindResult, UndoError
 from deepagents_cli.diffs import name_in
 from deepagents_cli.errors import CommandError
-from deepagents_cli.session.conversation.own_commands import OWN_COMMAND, read_past
+from deepagents_cli.session.conversation.own_commands import read_past
 from deepagents_cli.session.conversation.points import Point, find_points
 from deepagents_cli.session.display.file_diffs import count_changes, show_diff
 from deepagents_cli.session.display.lines import count_of
-from deepagents_cli.session.threads.driver import Driver, messages_in
+from deepagents_cli.session.threads.driver import OWN_COMMAND, Driver, messages_in
 from deepagents_cli.session.threads.record import Rewind
 from deepagents_cli.session.turns.inbox import Inbox
 from deepagents_cli.session.workplace.workplace import Workplace

@@ -14,7 +14,7 @@ from deepagents_cli.errors import CommandError
 from deepagents_cli.protocol import Choice, Result
 from deepagents_cli.session.conversation.conversation import Conversation
 from deepagents_cli.session.slash.parts import SlashCommand, propose
-from deepagents_cli.session.threads.driver import messages_in
+from deepagents_cli.session.threads.driver import is_from_harness, messages_in
 from deepagents_cli.session.threads.export import as_json, as_markdown, fork
 from deepagents_cli.session.threads.sessions import Session, new_thread_id
 from deepagents_cli.session.workplace.proposal import Proposal
@@ -110,7 +110,7 @@ async def _fork(talk: Conversation, at: str) -> Result:
                 Choice(
                     str(number),
                     f"{number}. {one_line(each.text)[:_LONGEST_LABEL]}",
-                    _WHO.get(each.type, each.type),
+                    "the harness" if is_from_harness(each) else _WHO.get(each.type, each.type),
                 )
                 for number, each in reversed(ends)
             ]

@@ -24,7 +24,7 @@ from deepagents_cli.session.agent.effort import DEFAULT, effort_levels
 from deepagents_cli.session.conversation.conversation import Conversation
 from deepagents_cli.session.slash.parts import SlashCommand
 from deepagents_cli.session.slash.project import describe_skills
-from deepagents_cli.session.threads.driver import messages_in
+from deepagents_cli.session.threads.driver import is_from_harness, messages_in
 from deepagents_cli.session.threads.usage import sum_used
 from deepagents_cli.session.turns.steering import NODE
 
@@ -153,7 +153,7 @@ def _count(message: BaseMessage) -> dict[str, int]:
     count = count_tokens_approximately([message])
     match message:
         case HumanMessage():
-            return {"your messages": count}
+            return {"harness" if is_from_harness(message) else "your messages": count}
         case AIMessage(tool_calls=calls):
             of_calls = min(_tokens(json.dumps(calls, default=str)), count) if calls else 0
             return {"answers": count - of_calls, "calls": of_calls}

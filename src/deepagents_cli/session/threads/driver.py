@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import aiosqlite
 from langchain_core.messages import BaseMessage, HumanMessage
@@ -15,10 +15,13 @@ from langgraph.graph import END
 
 from deepagents.checkpoints import OrderedCheckpoints, WholeChanges
 from deepagents.events import ApprovalGiven, ApprovalNeeded, ApprovalRequest, Event, QuestionAsked
+from deepagents.middleware._history import is_from_person
 from deepagents.observe import Observer, aobserve, resume_with
 from deepagents_cli.approval.questions import Decision
 from deepagents_cli.session.threads.sessions import BUSY_SECONDS
 
+OWN_COMMAND: Final = "own_command"
+"""What marks the message that tells the model of a command of the person, as its `lc_source`."""
 Show: TypeAlias = Callable[[Event], None]
 Waiting: TypeAlias = ApprovalNeeded | QuestionAsked
 """What a person is waited for."""
@@ -43,8 +46,13 @@ def messages_in(state: Any) -> Sequence[BaseMessage]:
 
 def is_typed(message: BaseMessage) -> bool:
     """Return whether a person has sent a message: what the library and hooks add has a mark or a name."""
-    is_human = isinstance(message, HumanMessage)
-    return is_human and not message.name and "lc_source" not in message.additional_kwargs
+    return is_from_person(message) and not message.name
+
+
+def is_from_harness(message: BaseMessage) -> bool:
+    """Return whether a message in the role of a person is from none, nor about a command of theirs."""
+    is_own = message.additional_kwargs.get("lc_source") == OWN_COMMAND
+    return isinstance(message, HumanMessage) and not (is_own or is_typed(message))
 
 
 class Driver:

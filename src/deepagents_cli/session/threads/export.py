@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage, message_to_dict
 from langgraph.checkpoint.sqlite import SqliteSaver
@@ -17,8 +17,11 @@ from langgraph.graph import START, StateGraph
 from deepagents import DeepAgentState
 from deepagents_cli.errors import CommandError
 from deepagents_cli.session.display.lines import call_line
+from deepagents_cli.session.threads.driver import is_from_harness
 from deepagents_cli.session.threads.sessions import BUSY_SECONDS, Session, Sessions, new_thread_id
 from deepagents_cli.text import one_line
+
+_WHO: Final = {"human": "Person", "ai": "Agent", "tool": "Result"}
 
 
 def read_messages(sessions: Sessions, thread: str) -> Sequence[BaseMessage]:
@@ -81,7 +84,7 @@ def as_markdown(thread: Session, messages: Sequence[BaseMessage]) -> str:
     """Write a thread for people: what was asked, called and answered, numbered."""
     parts = [f"# {one_line(thread.name) or thread.id}\n\nSession {thread.id} in `{thread.directory}`\n"]
     for number, message in enumerate(messages, 1):
-        who = {"human": "Person", "ai": "Agent", "tool": "Result"}.get(message.type, message.type.title())
+        who = "Harness" if is_from_harness(message) else _WHO.get(message.type, message.type.title())
         text = message.text.strip()
         if isinstance(message, ToolMessage):
             text = _fence(text)
