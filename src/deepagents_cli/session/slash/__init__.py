@@ -13,7 +13,7 @@ from deepagents_cli.protocol import Invoke, Result, Save
 from deepagents_cli.session.agent.agents import expand_command
 from deepagents_cli.session.conversation.conversation import Conversation
 from deepagents_cli.session.slash import background, project, sessions, undo, usage
-from deepagents_cli.session.slash.parts import SlashCommand
+from deepagents_cli.session.slash.command import SlashCommand
 from deepagents_cli.text import one_line
 
 logger = logging.getLogger(__name__)
@@ -71,8 +71,7 @@ async def _run(talk: Conversation, order: Invoke) -> Result:
 
 
 async def _save(talk: Conversation, order: Save) -> Result:
-    proposal = talk.workplace.proposed.get(order.draft)
-    if proposal is None:
+    write = talk.workplace.proposed.get(order.draft)
+    if write is None:
         raise CommandError("Nothing was proposed that could be written")
-    await to_thread(proposal.write, order.text)
-    return Result(text=f"Written: {one_line(str(proposal.path))}")
+    return Result(text=f"Written: {one_line(str(await to_thread(write, order.text)))}")

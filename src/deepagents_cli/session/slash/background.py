@@ -9,7 +9,7 @@ from deepagents_cli.errors import CommandError
 from deepagents_cli.protocol import Choice, Result
 from deepagents_cli.session.conversation.background import Listed
 from deepagents_cli.session.conversation.conversation import Conversation
-from deepagents_cli.session.slash.parts import SlashCommand
+from deepagents_cli.session.slash.command import SlashCommand
 from deepagents_cli.text import clean, cut, one_line, short_time
 
 _MOST_LINES: Final = 200

@@ -19,8 +19,8 @@ from deepagents_cli.project.setup import describe_check
 from deepagents_cli.project.tools import TOOLS
 from deepagents_cli.protocol import Choice, Result
 from deepagents_cli.session.conversation.conversation import Conversation
-from deepagents_cli.session.slash.parts import SlashCommand, propose
-from deepagents_cli.session.workplace.proposal import Proposal
+from deepagents_cli.session.slash.command import SlashCommand
+from deepagents_cli.session.slash.proposal import Proposal
 from deepagents_cli.session.workplace.servers import describe_state, tools_of
 from deepagents_cli.text import one_line
 
@@ -62,7 +62,7 @@ async def _remember(talk: Conversation, arguments: str) -> Result:
         return Result(choices=[Choice(f"{each} {arguments}", each, path) for each, path in targets.items()])
     proposal = await to_thread(Proposal.of, places[scope].resolve() / _FILE)
     head = f"{proposal.text.rstrip()}\n" if proposal.text.strip() else ""
-    return propose(talk, proposal, f"{head}- {text.strip()}\n")
+    return proposal.show(talk, f"{head}- {text.strip()}\n")
 
 
 def _places(project: Project) -> dict[str, Path]:

@@ -13,11 +13,11 @@ from langchain_core.messages import BaseMessage, ToolMessage
 from deepagents_cli.errors import CommandError
 from deepagents_cli.protocol import Choice, Result
 from deepagents_cli.session.conversation.conversation import Conversation
-from deepagents_cli.session.slash.parts import SlashCommand, propose
+from deepagents_cli.session.slash.command import SlashCommand
+from deepagents_cli.session.slash.proposal import Proposal
 from deepagents_cli.session.threads.driver import is_from_harness, messages_in
 from deepagents_cli.session.threads.export import as_json, as_markdown, fork
 from deepagents_cli.session.threads.sessions import Session, new_thread_id
-from deepagents_cli.session.workplace.proposal import Proposal
 from deepagents_cli.session.workplace.worktrees import begin_worktree, return_to
 from deepagents_cli.text import one_line
 from deepagents_cli.values import MODES
@@ -128,7 +128,7 @@ async def _export(talk: Conversation, name: str) -> Result:
     messages = await _messages(talk)
     write = as_json if path.suffix == ".json" else as_markdown
     proposal = await to_thread(Proposal.of, talk.workplace.directory / path)
-    return propose(talk, proposal, write(_current(talk), messages))
+    return proposal.show(talk, write(_current(talk), messages))
 
 
 async def _messages(talk: Conversation) -> Sequence[BaseMessage]:

@@ -12,7 +12,7 @@ from deepagents_cli.protocol import Choice, Result
 from deepagents_cli.session.conversation.conversation import Conversation
 from deepagents_cli.session.conversation.points import Point
 from deepagents_cli.session.conversation.undo import What, describe_plan, quote, short
-from deepagents_cli.session.slash.parts import SlashCommand
+from deepagents_cli.session.slash.command import SlashCommand
 from deepagents_cli.session.slash.usage import compact
 from deepagents_cli.session.threads.driver import messages_in
 from deepagents_cli.text import cut

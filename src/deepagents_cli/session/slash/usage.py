@@ -22,7 +22,7 @@ from deepagents_cli.project.models import find_models
 from deepagents_cli.protocol import Choice, Result
 from deepagents_cli.session.agent.effort import DEFAULT, effort_levels
 from deepagents_cli.session.conversation.conversation import Conversation
-from deepagents_cli.session.slash.parts import SlashCommand
+from deepagents_cli.session.slash.command import SlashCommand
 from deepagents_cli.session.slash.project import describe_skills
 from deepagents_cli.session.threads.driver import is_from_harness, messages_in
 from deepagents_cli.session.threads.usage import sum_used

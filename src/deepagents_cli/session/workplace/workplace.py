@@ -57,7 +57,6 @@ from deepagents_cli.session.threads.usage import UsageCounter
 from deepagents_cli.session.workplace.confined import access_for
 from deepagents_cli.session.workplace.editor import Editor
 from deepagents_cli.session.workplace.own_line import OwnLine
-from deepagents_cli.session.workplace.proposal import Proposal
 from deepagents_cli.session.workplace.repository import Repository
 from deepagents_cli.session.workplace.servers import Servers
 from deepagents_cli.session.workplace.trees import TreeAgents
@@ -99,8 +98,8 @@ class Workplace:
         self.repository = Repository()
         self.own_line: OwnLine | None = None
         self._changed = changed
-        self.proposed: dict[str, Proposal] = {}
-        """The files that were shown before they are written."""
+        self.proposed: dict[str, Callable[[str], Path]] = {}
+        """What writes the files that were shown before, by their drafts."""
         self.notices: list[str] = []
         self.servers = Servers({}, notify)
         self.saver: Saver | None = None

@@ -8,6 +8,8 @@ from typing import Final
 
 from deepagents_cli.errors import CommandError
 from deepagents_cli.project.project import read_bytes, write_whole
+from deepagents_cli.protocol import Draft, Result
+from deepagents_cli.session.conversation.conversation import Conversation
 from deepagents_cli.text import one_line, reason_of
 
 _LARGEST: Final = 10_000_000
@@ -42,8 +44,17 @@ class Proposal:
         except UnicodeDecodeError as error:
             raise CommandError(f"{_show(self.path)} is not text") from error
 
-    def write(self, text: str) -> None:
-        """Write the text.
+    def show(self, talk: Conversation, text: str) -> Result:
+        """Return a result that shows a new text for the file, which can then be written."""
+        there = self.before or b""
+        replaces = not text.encode("utf-8", "replace").startswith(there.rstrip())
+        proposed = talk.workplace.proposed
+        number = f"draft-{len(proposed) + 1}"
+        proposed[number] = self.write
+        return Result(draft=Draft(number, text, str(self.path), len(there) if replaces else 0))
+
+    def write(self, text: str) -> Path:
+        """Write the text, and return where.
 
         Raises:
             CommandError: where it has changed meanwhile, as by the agent, or cannot be written.
@@ -56,6 +67,7 @@ class Proposal:
             write_whole(self.path, text.encode("utf-8", "replace"))
         except OSError as error:
             raise CommandError(f"{_show(self.path)} is not written: {reason_of(error)}") from error
+        return self.path
 
 
 def _read(path: Path) -> bytes | None:
