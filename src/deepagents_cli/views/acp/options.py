@@ -49,9 +49,8 @@ class Options:
     async def read(self) -> list[schema.SessionConfigOptionSelect]:
         """Return what may be chosen now."""
         for name in _CATEGORIES:
-            # The levels are those of the present model.
-            if name == "effort" or name not in self._choices:
-                self._choices[name] = (await self._invoke(name, "")).choices
+            # The levels are those of the present model, and models come and go.
+            self._choices[name] = (await self._invoke(name, "")).choices
         return self.offered
 
     async def choose(self, option: str, value: str | bool) -> None:

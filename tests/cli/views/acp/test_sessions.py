@@ -269,6 +269,22 @@ def test_model_and_effort_are_chosen_from_what_is_offered(start: Start, server: 
     editor.wait_for(number)
 
 
+def test_a_model_that_comes_later_is_offered_at_the_next_choice(
+    editor: RawEditor, server: OpenAIServer
+) -> None:
+    def models_in(answer: Message) -> set[str]:
+        return {each["value"] for each in answer["configOptions"][1]["options"]}
+
+    where = {"cwd": str(editor.directory), "mcpServers": []}
+    made = editor.call("session/new", **where)
+    assert "local-server:late" not in models_in(made)
+    server.models.append("late")
+
+    given = {"sessionId": made["sessionId"], "configId": "mode", "value": "auto"}
+    assert "local-server:late" in models_in(editor.call("session/new", **where))
+    assert "local-server:late" in models_in(editor.call("session/set_config_option", **given))
+
+
 @pytest.mark.parametrize("how", ["answers", "declines", "cannot"])
 def test_a_question_in_words_is_a_form_where_the_editor_has_them(
     start: Start, server: OpenAIServer, how: str
