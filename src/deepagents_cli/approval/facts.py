@@ -17,14 +17,7 @@ from deepagents.tools import ToolSpec, specs_by_name
 from deepagents.tools.preview import Preview, preview_change
 from deepagents.tools.web import host_of
 from deepagents_cli.approval.backends import GuardedSandbox
-from deepagents_cli.approval.guarded import (
-    Kind,
-    OwnFiles,
-    OwnRules,
-    is_kept_from_tools,
-    kinds_at,
-    needs_of,
-)
+from deepagents_cli.approval.guarded import Kind, OwnFiles, OwnRules, is_kept_from_tools, kinds_at, needs_of
 from deepagents_cli.approval.rules import Action, is_of_server, program_of
 from deepagents_cli.approval.verdicts import EXACTLY, Facts
 

@@ -8,14 +8,7 @@ from pathlib import PurePath
 from typing import Final, Literal, NamedTuple
 
 from deepagents_cli.approval.guarded import Kind
-from deepagents_cli.approval.rules import (
-    Action,
-    Rule,
-    covers,
-    is_host,
-    offers_for_command,
-    offers_for_tool,
-)
+from deepagents_cli.approval.rules import Action, Rule, covers, is_host, offers_for_command, offers_for_tool
 from deepagents_cli.values import Mode
 
 PLANNING: Final = (

@@ -17,14 +17,7 @@ from deepagents_cli.commands.options import add_debug
 from deepagents_cli.commands.when_run import imported_when_run
 from deepagents_cli.errors import CommandError, Exit
 from deepagents_cli.text import clean
-from deepagents_cli.values import (
-    RETRIES,
-    default_retries,
-    read_address,
-    read_count,
-    read_number,
-    read_size,
-)
+from deepagents_cli.values import RETRIES, default_retries, read_address, read_count, read_number, read_size
 from deepagents_server.logs import FORMATS, LEVELS, logging_to_stderr
 
 with imported_when_run():
@@ -111,9 +104,7 @@ def _add_serve(commands: Any) -> None:
         help="how large the body of a request may be, such as 100MB (default: 32MB)",
     )
     serve.add_argument(
-        "--operator",
-        metavar="OWNER",
-        help="the owner whose keys see at /metrics what belongs to all owners",
+        "--operator", metavar="OWNER", help="the owner whose keys see at /metrics what belongs to all owners"
     )
     add_ages(serve)
     _add_limits(serve)
@@ -149,9 +140,7 @@ def _add_worker(commands: Any) -> None:
     _add_limits(worker)
     _add_logs(worker)
     worker.add_argument(
-        "--move-from",
-        metavar="VERSION",
-        help="go on with runs that were left to this version of the code",
+        "--move-from", metavar="VERSION", help="go on with runs that were left to this version of the code"
     )
     add_debug(worker)
     read_environment(actions_of(worker))

@@ -20,13 +20,7 @@ logger = logging.getLogger(__name__)
 
 COMMANDS: Mapping[str, SlashCommand] = {
     each.name: each
-    for each in (
-        *sessions.COMMANDS,
-        *undo.COMMANDS,
-        *background.COMMANDS,
-        *usage.COMMANDS,
-        *project.COMMANDS,
-    )
+    for each in (*sessions.COMMANDS, *undo.COMMANDS, *background.COMMANDS, *usage.COMMANDS, *project.COMMANDS)
 }
 
 

@@ -213,10 +213,7 @@ async def _send(text: str, talk: Conversation, arguments: str) -> Result:
 COMMANDS: Sequence[SlashCommand] = (
     SlashCommand("memory", "list the files with instructions that the model reads", "", _memory),
     SlashCommand(
-        "remember",
-        "write a note for the model, after showing it",
-        "[home|repository] TEXT",
-        _remember,
+        "remember", "write a note for the model, after showing it", "[home|repository] TEXT", _remember
     ),
     SlashCommand("skills", "list the skills", "", _skills),
     SlashCommand("agents", "list the subagents", "", _agents),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from acp import schema
+from acp import helpers, schema
 
 from deepagents import events
 from deepagents_cli import protocol
@@ -47,12 +47,12 @@ class Calls:
     def show_terminal(self, call_id: str, terminal: str) -> None:
         """Show the terminal of the client in which the command of a call runs."""
         self._in_terminals.add(call_id)
-        self._outbox.put(updates.in_terminal(call_id, terminal))
+        self._outbox.put(updates.in_progress(call_id, helpers.tool_terminal_ref(terminal)))
 
     def end(self) -> None:
         """Show of calls that were cut off that nothing runs any more."""
         for call_id in self._commands:
-            self._outbox.put(updates.stopped(call_id))
+            self._outbox.put(helpers.update_tool_call(call_id, status="failed"))
         self._commands.clear()
         self._printed.clear()
 
@@ -61,7 +61,9 @@ class Calls:
         match message:
             case protocol.Running(command=command):
                 self._runs, self.is_running = self._runs + 1, True
-                self._outbox.put(updates.run_begun(self._run, f"!{command}"))
+                title = updates.sound(f"!{command}")
+                begun = helpers.start_tool_call(self._run, title, kind="execute", status="in_progress")
+                self._outbox.put(begun)
             case protocol.Printed(text=text):
                 self._print(self._run, text)
             case protocol.Ran():
@@ -88,4 +90,4 @@ class Calls:
 
     def _print(self, call_id: str, text: str) -> None:
         self._printed[call_id] = (self._printed.get(call_id, "") + text)[-_LONGEST_OUTPUT:]
-        self._outbox.put(updates.printed(call_id, self._printed[call_id]))
+        self._outbox.put(updates.in_progress(call_id, updates.fenced(self._printed[call_id])))

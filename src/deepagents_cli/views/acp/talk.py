@@ -7,11 +7,12 @@ import logging
 from asyncio import Future, Task
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, Literal, TypeAlias, TypeGuard
 
-from acp import schema
+from acp import helpers, schema
 from acp.exceptions import RequestError
 from acp.interfaces import Client
 
@@ -71,7 +72,7 @@ class Talk:
         self._worker = Worker(self._take, lambda code: None, editor)
         self._ready: Future[protocol.Ready] = asyncio.get_running_loop().create_future()
         self._results: dict[int, Future[protocol.Result]] = {}
-        self._ids = 0
+        self._ids = count(1)
         self._scratch = TemporaryDirectory(prefix="deepagents-")
         self._reader = PromptReader(Path(opening.directory), Path(self._scratch.name))
         self._one_by_one = asyncio.Lock()
@@ -116,7 +117,7 @@ class Talk:
         Raises:
             RequestError: when something in it cannot be shown.
         """
-        result = await self._carry_out(protocol.Replay(self._next_id()))
+        result = await self._carry_out(protocol.Replay(next(self._ids)))
         if result.error:
             raise RequestError(FAILED, f"The session is open, and cannot be shown: {result.error}")
         self._calls.end()
@@ -266,7 +267,7 @@ class Talk:
         return await self._carry_out(protocol.Save(draft.id, draft.text))
 
     async def _invoke(self, name: str, arguments: str) -> protocol.Result:
-        return await self._carry_out(protocol.Invoke(self._next_id(), name, arguments))
+        return await self._carry_out(protocol.Invoke(next(self._ids), name, arguments))
 
     async def _carry_out(self, order: protocol.Invoke | protocol.Replay | protocol.Save) -> protocol.Result:
         # What `Save` gives has this id.
@@ -274,10 +275,6 @@ class Talk:
         self._results[number] = asyncio.get_running_loop().create_future()
         self._worker.take(order)
         return await self._results[number]
-
-    def _next_id(self) -> int:
-        self._ids += 1
-        return self._ids
 
     def _take(self, message: protocol.ToScreen) -> None:
         match message:
@@ -340,7 +337,7 @@ class Talk:
     def _status(self, status: protocol.Status) -> None:
         before, self.options.status = self.options.status, status
         if status.mode != before.mode:
-            self._outbox.put(updates.mode(status.mode))
+            self._outbox.put(helpers.update_current_mode(status.mode))
             if offered := self.options.offered:
                 self._outbox.put(updates.offered(offered))
         if used := updates.usage(status):

@@ -14,7 +14,6 @@ from deepagents.tools import specs_by_name
 from deepagents_cli import protocol
 from deepagents_cli.session.turns.steering import present_plan
 from deepagents_cli.text import clean, cut, one_line
-from deepagents_cli.values import Mode
 
 Update: TypeAlias = (
     schema.AgentMessageChunk
@@ -86,11 +85,6 @@ def result(name: str, given: protocol.Result) -> schema.AgentMessageChunk:
     return answer(clean("\n".join(filter(None, parts)) or "Done."))
 
 
-def mode(current: Mode) -> schema.CurrentModeUpdate:
-    """Return which mode it is now."""
-    return helpers.update_current_mode(current)
-
-
 def offered(given: Sequence[schema.SessionConfigOptionSelect]) -> schema.ConfigOptionUpdate:
     """Return what may be chosen now, with what is chosen."""
     return schema.ConfigOptionUpdate(session_update="config_option_update", config_options=[*given])
@@ -102,20 +96,10 @@ def title(text: str) -> schema.SessionInfoUpdate:
     return schema.SessionInfoUpdate(session_update="session_info_update", title=sound(name))
 
 
-def run_begun(number: str, title: str) -> schema.ToolCallStart:
-    """Return that a command of the person runs."""
-    return helpers.start_tool_call(number, sound(title), kind="execute", status="in_progress")
-
-
 def run_ended(number: str, ran: protocol.Ran) -> schema.ToolCallProgress:
     """Return what a command of the person has printed, and how it has ended."""
     content = [fenced(f"{ran.output}\n[{ran.how}]".lstrip("\n"))]
     return helpers.update_tool_call(number, status="failed" if ran.failed else "completed", content=content)
-
-
-def stopped(call_id: str) -> schema.ToolCallProgress:
-    """Return that a call was cut off."""
-    return helpers.update_tool_call(call_id, status="failed")
 
 
 def usage(status: protocol.Status) -> schema.UsageUpdate | None:
@@ -178,15 +162,9 @@ def _as_update(
             return None
 
 
-def printed(call_id: str, text: str) -> schema.ToolCallProgress:
-    """Return what a command has printed so far."""
-    return helpers.update_tool_call(call_id, status="in_progress", content=[fenced(text)])
-
-
-def in_terminal(call_id: str, terminal: str) -> schema.ToolCallProgress:
-    """Return that a command runs in a terminal of the client."""
-    content = [helpers.tool_terminal_ref(terminal)]
-    return helpers.update_tool_call(call_id, status="in_progress", content=content)
+def in_progress(call_id: str, content: Content) -> schema.ToolCallProgress:
+    """Return what is shown of a command that runs: what it has printed so far, or its terminal."""
+    return helpers.update_tool_call(call_id, status="in_progress", content=[content])
 
 
 def is_shown(name: str) -> bool:
