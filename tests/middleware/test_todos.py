@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from langchain.tools import ToolRuntime
+from langgraph.checkpoint.memory import InMemorySaver
 
 from deepagents import create_deep_agent
+from deepagents.backends import FilesystemBackend
 from deepagents.middleware.todos import TodoListMiddleware
 from deepagents.testing import ScriptedModel, call, calls
 from tests.conftest import CallMode
@@ -32,6 +35,27 @@ def test_the_same_plan_once_more_is_told_apart_from_work() -> None:
         result = create_deep_agent(model).invoke({"messages": "Go"})
 
     assert result["messages"][-2].text.startswith("The to-do list was the same before: nothing was changed.")
+
+
+def test_steps_are_not_completed_by_the_plan_alone(tmp_path: Path, call_mode: CallMode) -> None:
+    plan = call("write_todos", todos=PLAN)
+    later = call("write_todos", todos=[{"content": "look", "status": "completed"}])
+    with ScriptedModel(plan, call("ls", path="/"), later, "Done.", plan, "Done.") as model:
+        agent = create_deep_agent(
+            model,
+            backend=FilesystemBackend(root_dir=tmp_path, virtual_mode=True),
+            checkpointer=InMemorySaver(),
+        )
+        thread = {"configurable": {"thread_id": "1"}}
+        first = call_mode.invoke(agent, {"messages": "Go"}, thread)["messages"]
+        again = call_mode.invoke(agent, {"messages": "Once more"}, thread)["messages"]
+
+    early, _, after_work = (each.text for each in first if each.type == "tool")
+    assert early.endswith(
+        "\n\nNothing was done yet: no other tool was called. Do the first step with one: write_file, edit_file."
+    )
+    assert after_work.endswith("}]")
+    assert "Nothing was done yet" in again[-2].text
 
 
 def test_an_empty_plan_says_so() -> None:

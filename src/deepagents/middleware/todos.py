@@ -16,6 +16,7 @@ from deepagents._async import sync_and_async
 from deepagents._state.programs import is_call_of_program
 from deepagents.errors import ToolFailure
 from deepagents.middleware._base import inner
+from deepagents.middleware._history import is_from_person
 from deepagents.middleware._repeats import name_tools
 from deepagents.middleware._requests import Request, Response, add_section
 from deepagents.tools._tool import Runtime, ToolOutput, ToolSpec, make_tool
@@ -52,7 +53,22 @@ async def _write_todos(runtime: Runtime, todos: list[Todo]) -> ToolOutput:
         named = name_tools(runtime, WRITE_TODOS.name)
         text = "The to-do list was the same before: nothing was changed. Do the next step with another tool"
         return ToolOutput(f"{text}{named}.")
-    return ToolOutput(f"Updated todo list to {todos}", update={"todos": todos})
+    note = ""
+    if _is_only_plan(messages) and any(each["status"] == "completed" for each in todos):
+        named = name_tools(runtime, WRITE_TODOS.name)
+        note = f"\n\nNothing was done yet: no other tool was called. Do the first step with one{named}."
+    return ToolOutput(f"Updated todo list to {todos}{note}", update={"todos": todos})
+
+
+def _is_only_plan(messages: Sequence[Any]) -> bool:
+    """Return whether nothing but plans was called since a person spoke: small models say done instead."""
+    for message in reversed(messages):
+        calls = message.tool_calls if isinstance(message, AIMessage) else ()
+        if any(call["name"] not in (WRITE_TODOS.name, READ_TODOS.name) for call in calls):
+            return False
+        if is_from_person(message):
+            return True
+    return False
 
 
 async def _read_todos(runtime: Runtime) -> ToolOutput:
