@@ -29,12 +29,16 @@ def test_a_plan_is_kept_and_read_back(call_mode: CallMode) -> None:
     assert result["messages"][-2].text == "[x] look\n[>] act\n[ ] check"
 
 
-def test_the_same_plan_once_more_is_told_apart_from_work() -> None:
+def test_the_same_plan_once_more_is_told_apart_from_work(call_mode: CallMode) -> None:
     plan = call("write_todos", todos=PLAN)
-    with ScriptedModel(plan, plan, "Done.") as model:
-        result = create_deep_agent(model).invoke({"messages": "Go"})
+    done = call("write_todos", todos=[{**each, "status": "completed"} for each in PLAN])
+    with ScriptedModel(plan, plan, call("ls", path="/"), done, done, "Done.") as model:
+        result = call_mode.invoke(create_deep_agent(model), {"messages": "Go"})
 
-    assert result["messages"][-2].text.startswith("The to-do list was the same before: nothing was changed.")
+    _, same, _, _, end = (each.text for each in result["messages"] if each.type == "tool")
+    known = "The to-do list was the same before: nothing was changed. "
+    assert same == f"{known}Do the next step with another tool: write_file, edit_file."
+    assert end == f"{known}All of it is completed: give the answer."
 
 
 def test_steps_are_not_completed_by_the_plan_alone(tmp_path: Path, call_mode: CallMode) -> None:
