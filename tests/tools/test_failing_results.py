@@ -79,7 +79,7 @@ def test_no_sentence_names_what_rules_deny(tmp_path: Path) -> None:
 
 
 def test_a_write_shows_what_it_took_away_unread(tmp_path: Path, call_mode: CallMode) -> None:
-    (tmp_path / "package.json").write_text('{\n  "name": "web",\n\n  "version": "0.4.1"\n}\n')
+    (tmp_path / "package.json").write_text('{\n  "name": "web",\n  "version": "0.4.1"\n}\n')
     (tmp_path / "read.txt").write_text("old\n")
     (tmp_path / "blob").write_bytes(b"\0\1")
     (tmp_path / "long.txt").write_text("".join(f"{number}\n" for number in range(40)))
@@ -96,13 +96,12 @@ def test_a_write_shows_what_it_took_away_unread(tmp_path: Path, call_mode: CallM
     blind, _, seen, binary, long = (each.text for each in result["messages"] if each.type == "tool")
 
     assert blind == (
-        "Updated file /package.json. It was there and had not been read, and these lines of it are gone:\n"
-        '  "name": "web",\n\n  "version": "0.4.1"\n\nUnless the request says that they go, put them back '
-        "with what was asked for: write_file, edit_file."
+        "Updated file /package.json. It was there and had not been read. These lines of it are gone; "
+        'put back what was not meant to go:\n  "name": "web",\n  "version": "0.4.1"'
     )
     assert seen == "Updated file /read.txt"
     assert binary == "Updated file /blob"
-    assert "30\n... and 9 more\n\n" in long
+    assert long.endswith("30\n... and 9 more")
 
 
 def test_what_rules_hide_is_not_shown_by_a_write(tmp_path: Path) -> None:

@@ -74,16 +74,14 @@ async def _read_head(files: FileCalls, path: str) -> str:
 def _describe_lost(before: str, after: str) -> str:
     """Show the lines that a write took away: the model has not read them, and can put them back so."""
     kept = set(after.splitlines())
-    lost = [line for line in before.splitlines() if line not in kept]
-    if not any(map(str.strip, lost)):
+    lost = [line for line in before.splitlines() if line.strip() and line not in kept]
+    if not lost:
         return ""
     more = len(lost) - _UNREAD_LINES
     shown = "\n".join(line[:200] for line in lost[:_UNREAD_LINES]) + (f"\n... and {more} more" * (more > 0))
-    # Small models take what stands last for what to do next, and tools before words.
     return (
-        f". It was there and had not been read, and these lines of it are gone:\n{shown}\n\n"
-        "Unless the request says that they go, put them back with what was asked for: "
-        f"write_file{if_offered('edit_file', ', edit_file')}."
+        f". It was there and had not been read. These lines of it are gone; put back what was not meant to "
+        f"go:\n{shown}"
     )
 
 
