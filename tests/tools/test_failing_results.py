@@ -198,6 +198,14 @@ def test_a_look_after_a_change_is_no_repetition(bench: Bench) -> None:
     assert ["Nothing new" in each.text for each in bench.run(look, change, look)] == [False] * 3
 
 
+def test_a_file_that_is_written_the_same_again_is_told(bench: Bench) -> None:
+    write, other = (call("write_file", file_path="/a.txt", content=each) for each in "xy")
+
+    told = ["Nothing new" in each.text for each in bench.run(write, write, write, other, write)]
+
+    assert told == [False, False, True, False, False]
+
+
 def test_a_circle_of_looks_is_noticed(bench: Bench) -> None:
     for each in "abcde":
         bench.place(f"/{each}.txt", each)

@@ -29,13 +29,16 @@ _MOST_TOOLS: Final = 3
 
 
 def note_repeat(result: ToolResult, request: ToolCallRequest) -> ToolResult:
-    """Say that a call which only looks, runs a command, or failed, repeats an earlier one and its result."""
+    """Say that a call which looks, runs a command, writes or failed repeats an earlier one and its result."""
     if is_call_of_program(request.tool_call["id"]) or not isinstance(result, ToolMessage):
         return result
-    effect = request.tool.spec.effect if isinstance(request.tool, SpecTool) else None
+    spec = request.tool.spec if isinstance(request.tool, SpecTool) else None
     artifact: object = result.artifact
+    effect = spec.effect if spec else None
     has_run = effect == "run" and isinstance(artifact, Mapping) and "exit_code" in artifact
-    if not (effect in ("read", "search") or has_run or result.status == "error"):
+    # A file that is written whole once more holds what it held; an edit would fail instead.
+    has_written = spec is not None and spec.creates_files
+    if not (effect in ("read", "search") or has_run or has_written or result.status == "error"):
         return result
     # Blocks may hold more than text, which a note must not replace.
     if not result.content or not isinstance(result.content, str):
