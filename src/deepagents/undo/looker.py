@@ -37,6 +37,7 @@ from deepagents.undo.plans import IN_MISSED
 from deepagents.undo.states import UNKNOWN, PathReading, State, reaching, read_path
 from deepagents.undo.steps import Directories, RecordedStep, find_owners, is_below, read_step
 from deepagents.undo.store import Store
+from deepagents.undo.tables import RULES_OF_TURNS
 
 _BATCH: Final = 4_000_000
 
@@ -67,13 +68,13 @@ class Looker:
         self._trees: dict[str, Tree] = {}
         self._looking = Lock()
         self._refused: dict[str, str] = {}
-        self._turns: dict[str, dict[str, Ignores]] = {}
-        """The rules of each root with which the turns of threads began, the last ones."""
 
-    def look(self, root: str, passed_over: frozenset[str] = frozenset(), *, once: bool = False) -> str | None:
+    def look(
+        self, root: str, passed_over: frozenset[str] = frozenset(), *, once: bool = False, thread: str = ""
+    ) -> str | None:
         """Find what differs from the index and record it; return in one sentence why that is not possible.
 
-        With `once`, a root is passed over that this process has looked at.
+        With `once`, a root is passed over that this process has looked at. `thread` is about to begin a step.
         """
         if why := self._refused.get(root) or describe_refused(root):
             return why
@@ -81,10 +82,8 @@ class Looker:
             if once and (root in self._trees or root in self._refused):
                 return self._refused.get(root)
             try:
-                self._look(
-                    self._tree(root),
-                    replace(self.bounds, passed_over=passed_over | {str(self.store.directory)}),
-                )
+                bounds = replace(self.bounds, passed_over=passed_over | {str(self.store.directory)})
+                self._look(self._tree(root), bounds, thread)
             except TooMuch as error:
                 self._refused[root] = str(error)
             except BaseException:
@@ -93,9 +92,10 @@ class Looker:
                 raise
         return self._refused.get(root)
 
-    def look_at_all(self, places: Directories, *, once: bool = False) -> list[str]:
+    def look_at_all(self, places: Directories, *, once: bool = False, thread: str = "") -> list[str]:
         """Look at all directories of an agent; return in a sentence each why that is not possible."""
-        return [why for root in places.roots if (why := self.look(root, places.passed_over, once=once))]
+        found = [self.look(root, places.passed_over, once=once, thread=thread) for root in places.roots]
+        return [why for why in found if why]
 
     def is_refused(self, root: str) -> bool:
         """Return whether a directory is not looked at whole."""
@@ -130,8 +130,8 @@ class Looker:
             owners = find_owners(path, steps, self.store.is_alive, is_new=is_new)
             self._compare(changes, path, now, known, () if is_still_there else owners)
 
-    def _look(self, tree: Tree, bounds: Bounds) -> None:
-        walk = self._walk(tree, bounds)
+    def _look(self, tree: Tree, bounds: Bounds, thread: str) -> None:
+        walk = self._walk(tree, bounds, thread)
         paths = [*walk.new, *walk.changed, *walk.gone]
         found: dict[str, PathReading | None] = {}
         with self.store.holding_new():
@@ -140,18 +140,17 @@ class Looker:
             with self.store.write() as database:
                 self._merge(database, walk, found)
 
-    def _walk(self, tree: Tree, bounds: Bounds) -> IndexWalk:
-        # Other threads begin turns meanwhile.
-        turns = [rules for rules in [*self._turns.values()] if tree.root in rules]
-        walk = IndexWalk(tree, bounds, earlier=[rules[tree.root] for rules in turns])
+    def _walk(self, tree: Tree, bounds: Bounds, thread: str) -> IndexWalk:
+        rows = self.store.read(RULES_OF_TURNS, os.fsencode(tree.root), thread)
+        walk = IndexWalk(tree, bounds, earlier=[Ignores.load(rules) for (rules,) in rows])
         try:
             walk.go()
         except TooMuch:
-            if not turns:
+            if not rows:
                 raise
             # As where an agent says what is to be ignored, and then installs that.
-            for rules in turns:
-                del rules[tree.root]
+            with self.store.write() as database:
+                database.execute("DELETE FROM turns WHERE root = ?", [os.fsencode(tree.root)])
             walk = IndexWalk(tree, bounds, old_rules=walk.old_rules)
             walk.go()
         return walk

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -18,11 +19,12 @@ from deepagents.undo.looker import GIT_IS_GONE, Looker, add_note, last_seen, rea
 from deepagents.undo.states import UNKNOWN
 from deepagents.undo.steps import Directories, RecordedStep, StepKind, are_near, read_step
 from deepagents.undo.store import Store
+from deepagents.undo.tables import KEEP_RULES
 from deepagents.undo.threads import Missed, note_checkpoint
 
 _WAIT: Final = 0.02
 _MOST_WAITS: Final = 1500
-_MOST_TURNS: Final = 64
+_MOST_TURNS: Final = 256
 _MISSED: Final = "a step of this thread could not be recorded ({why}), and what it changed stays as it is"
 _LATE: Final = "a step of this thread was recorded late ({why}): what others changed until then counts as its"
 
@@ -93,24 +95,27 @@ class Recorder(Looker):
 
     def begin_turn(self, thread: str) -> None:
         """Let what is ignored now be ignored in all that a thread does from now on."""
-        self._turns.pop(thread, None)
+        with self.store.write() as database:
+            database.execute("DELETE FROM turns WHERE thread = ?", [thread])
 
-    def keep_rules(self, thread: str, places: Directories) -> None:
-        """Keep the rules before the first step of a turn: what it ignores itself is still looked at."""
-        rules = self._turns.setdefault(thread, {})
-        for root in places.roots:
-            if root not in rules and (tree := self._trees.get(root)):
-                rules[root] = tree.ignores.copy()
-        for oldest in [*self._turns][:-_MOST_TURNS]:
-            self._turns.pop(oldest, None)
+    def _look_first(self, thread: str, places: Directories) -> list[str]:
+        """Look before a step, and keep the rules with which its turn began: what it ignores is looked at.
+
+        They are kept in the store, for another process may go on with the turn.
+        """
+        why = self.look_at_all(places, thread=thread)
+        with self.store.write() as database:
+            database.executemany(KEEP_RULES, [(thread, os.fsencode(root)) for root in places.roots])
+            last = "SELECT max(rowid) FROM turns"
+            database.execute(f"DELETE FROM turns WHERE rowid <= ({last}) - ?", [_MOST_TURNS])
+        return why
 
     def begin(self, thread: str, places: Directories, kind: StepKind = "all") -> RecordedStep:
         """Look at all there is, and note that a step is under way which may change any of it."""
         while True:
             is_free = self.wait_for_rewind(places.roots)
             self.close_dead_files()
-            why = self.look_at_all(places)
-            self.keep_rules(thread, places)
+            why = self._look_first(thread, places)
             notes = [f"commands and tools of this thread are not covered: {each}" for each in why]
             with self.store.write():
                 # One may have begun during the look; one that begins from here on finds this step.
@@ -135,8 +140,7 @@ class Recorder(Looker):
         if not paths:
             return None
         if any(Path(path).name == IGNORE_FILE for path in paths):
-            self.look_at_all(places)
-            self.keep_rules(thread, places)
+            self._look_first(thread, places)
         while True:
             is_free = self.wait_for_rewind(paths)
             self.close_dead_files()

@@ -23,7 +23,7 @@ from weakref import ref
 
 from deepagents.undo.processes import IS_POSSIBLE, Processes
 from deepagents.undo.states import FILE, PathReading, State, key_of
-from deepagents.undo.tables import AT_WORK, REFERRED, SCHEMA, WITHOUT_RECORDS
+from deepagents.undo.tables import AT_WORK, REFERRED, SCHEMA, TURNS, WITHOUT_RECORDS
 
 Rows: TypeAlias = list[Any]
 _FILE: Final = "files.db"
@@ -212,6 +212,8 @@ class Store:
             why = f"it is of version {version}, and this release reads {_VERSION}"
             text = f"the history of files in {self.directory} cannot be used: {why}"
             raise StoreOff(f"{text}; use the release that made it, or {_WAY_OUT}", why, lasts=True)
+        # One that was made before rules of turns were kept has no table of them.
+        database.execute(TURNS)
         self._name = database.execute("SELECT value FROM about WHERE name = 'name'").fetchone()[0]
 
     def close(self) -> None:
@@ -352,17 +354,14 @@ class Store:
     def _drop_root(self, path: bytes) -> None:
         with self.write() as database:
             database.execute("DELETE FROM roots WHERE path = ?", [path])
+            database.execute("DELETE FROM turns WHERE root = ?", [path])
             database.execute("DELETE FROM entries WHERE path >= ? AND path < ?", [path + b"/", path + b"0"])
             # Nobody comes any more who would end what died there.
-            for number, process in self._find_steps_in(database, os.fsdecode(path)):
-                if not self.is_alive(process):
+            rows = database.execute("SELECT id, process, places FROM steps WHERE ended IS NULL").fetchall()
+            for number, process, places in rows:
+                if json.loads(places) == [os.fsdecode(path)] and not self.is_alive(process):
                     database.execute("DELETE FROM steps WHERE id = ?", [number])
             database.execute(REFERRED, [self._settled])
-
-    def _find_steps_in(self, database: sqlite3.Connection, root: str) -> list[tuple[int, str]]:
-        """Return the steps that may change nothing outside of a root, with their processes."""
-        rows = database.execute("SELECT id, process, places FROM steps WHERE ended IS NULL").fetchall()
-        return [(number, process) for number, process, places in rows if json.loads(places) == [root]]
 
     def forget(self, thread: str) -> None:
         """Drop all records of a thread; what its copies go on from goes with the last of these."""
@@ -378,7 +377,7 @@ class Store:
         if not gone or database.execute("SELECT 1 FROM lines WHERE source = ?", [thread]).fetchone():
             return
         sources = database.execute("SELECT source FROM lines WHERE thread = ?", [thread]).fetchall()
-        for table in ("seen", "steps", "checkpoints", "lines", "news", "dropped"):
+        for table in ("seen", "steps", "checkpoints", "lines", "news", "dropped", "turns"):
             database.execute(f"DELETE FROM {table} WHERE thread = ?", [thread])
         names = "DELETE FROM about WHERE name = ? OR (name LIKE 'missed %' AND value = ?)"
         database.execute(names, [_FORGOTTEN + thread, thread])

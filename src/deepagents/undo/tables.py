@@ -25,6 +25,16 @@ CREATE TABLE news(thread TEXT, path BLOB, alone INTEGER NOT NULL, PRIMARY KEY(th
 CREATE TABLE dropped(thread TEXT, path BLOB, until INTEGER NOT NULL, PRIMARY KEY(thread, path)) WITHOUT ROWID;
 CREATE TABLE about(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
+TURNS: Final = """
+CREATE TABLE IF NOT EXISTS turns(thread TEXT, root BLOB, ignores TEXT NOT NULL, PRIMARY KEY(thread, root))
+"""
+KEEP_RULES: Final = (
+    "INSERT OR IGNORE INTO turns(thread, root, ignores) SELECT ?, path, ignores FROM roots WHERE path = ?"
+)
+RULES_OF_TURNS: Final = """
+SELECT ignores FROM turns
+WHERE root = ? AND (thread = ? OR thread IN (SELECT thread FROM steps WHERE ended IS NULL))
+"""
 REFERRED: Final = """
 DELETE FROM contents WHERE id <= ? AND digest NOT IN (
   SELECT substr(state, 6) FROM entries WHERE substr(state, 1, 1) = x'66'

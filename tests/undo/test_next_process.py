@@ -1,0 +1,97 @@
+"""What another process goes on with after a kill has the same bounds, and goes back the same."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sqlite3
+from collections.abc import Generator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.sqlite import SqliteSaver
+
+from deepagents.testing import Asked, call
+from tests.conftest import CallMode
+from tests.programs import FORKING
+from tests.undo.workshop import Workshop, names
+
+HIDE = "echo '*' > .gitignore"
+
+
+@contextmanager
+def opened(path: Path) -> Generator[Workshop]:
+    """Open the same directory, threads and history as another process has."""
+    with asyncio.Runner() as runner, SqliteSaver.from_conn_string(str(path / "threads.db")) as saver:
+        yield Workshop(CallMode("sync", runner), path, saver=saver)
+
+
+def make_worker(shop: Workshop, command: str) -> Any:
+    """Make an agent with a tool that runs a command; a process that runs any dies of it."""
+
+    def work() -> str:
+        """Work."""
+        if command:
+            os.system(f"cd {shop.root}; {command}")
+            die()
+        return "ok"
+
+    return shop.make_agent(tools=[work])
+
+
+def die(asked: Asked | None = None) -> str:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return "dead"
+
+
+def work_and_die(path: Path, when: str) -> None:
+    with opened(path) as shop:
+        within = {"step that hides": f"{HIDE}; echo 1 > inner.txt", "step behind it": "echo 1 > inner.txt"}
+        agent = make_worker(shop, within.get(when, ""))
+        hide = call("execute", command=f"{HIDE}; echo 1 > inner.txt" if when == "answer" else HIDE)
+        replies = {"step that hides": [call("work")], "step behind it": [hide, call("work")]}
+        shop.model.then(*replies.get(when, [hide, die]))
+        agent.invoke({"messages": "Go on"}, shop.thread, durability="sync")
+
+
+@pytest.mark.parametrize("next_thread", ["same", "another first"])
+@pytest.mark.parametrize("when", ["step that hides", "step behind it", "answer"])
+def test_rules_of_a_turn_that_was_cut_off_hide_nothing_of_it(
+    tmp_path: Path, when: str, next_thread: str
+) -> None:
+    with opened(tmp_path) as shop:
+        shop.run("echo 1 > earlier.txt")
+        start = shop.head
+        child = FORKING.Process(target=work_and_die, args=(tmp_path, when))
+        child.start()
+        child.join()
+        assert child.exitcode == -signal.SIGKILL
+    with opened(tmp_path) as shop:
+        agent = make_worker(shop, "")
+        if next_thread == "another first":
+            shop.run("true", thread={"configurable": {"thread_id": "2"}})
+        if when == "answer" or next_thread == "another first":
+            # A person's, which those rules hide as well: what died had ended.
+            (shop.root / "person.txt").write_text("mine\n")
+        shop.model.then(call("execute", command="echo 1 > later.txt"), "Done.")
+        agent.invoke(None, shop.thread)
+
+        plan = shop.plan(start, agent)
+        assert names(plan.removed, shop.root) == [".gitignore", "inner.txt", "later.txt"]
+        assert plan.conflicts == plan.not_kept == ()
+        # From the next turn on these rules count.
+        later = shop.run("echo 1 > hidden.txt")
+        assert shop.plan(later).removed == ()
+
+
+def test_a_history_that_was_made_without_rules_of_turns_goes_on(tmp_path: Path) -> None:
+    with opened(tmp_path) as shop:
+        start = shop.write("a.txt", "1\n")
+        shop.history.close()
+        with closing(sqlite3.connect(shop.history.directory / "files.db")) as database:
+            database.execute("DROP TABLE turns")
+        shop.run(f"{HIDE}; echo 1 > b.txt")
+        assert names(shop.plan(start).removed, shop.root) == [".gitignore", "a.txt", "b.txt"]
