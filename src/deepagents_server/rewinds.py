@@ -79,6 +79,7 @@ class ThreadFiles:
         kinds = {name: getattr(plan, name) for name in ("restored", "removed", "conflicts", "not_kept")}
         shown = {name: [self._show(each) for each in found] for name, found in kinds.items()}
         roots = {str(root): self.name(root) for root in self.history.roots(self.graph)}
+        roots[str(self.history.directory)] = "its directory"
         uncovered = [_without_roots(each, roots) for each in plan.uncovered]
         return {
             "plan": sign(plan),

@@ -183,6 +183,16 @@ def test_either_half_goes_back_alone(shop: Workshop, client: SyncLangGraphClient
     assert look(client, thread)["removed"] == []
 
 
+def test_a_history_that_is_gone_is_said_without_its_place(tmp_path: Path) -> None:
+    with serving(tmp_path) as shop:
+        thread, start = begin(shop.client("owner"), "write a.txt 1")
+    (tmp_path / "history").rename(tmp_path / "away")
+    with serving(tmp_path) as shop:
+        plan = look(shop.client("owner"), thread, start)
+    assert any(each.startswith("the history in its directory is not the one") for each in plan["uncovered"])
+    assert (plan["removed"], str(tmp_path) in str(plan)) == ([], False)
+
+
 def test_what_others_changed_stays_unless_it_is_named(shop: Workshop, client: SyncLangGraphClient) -> None:
     thread, start = begin(client, "run echo 1 > one.txt; echo 1 > two.txt")
     (shop.root / "one.txt").write_text("by hand\n")

@@ -261,6 +261,41 @@ def test_a_broken_history_stays_off_and_says_the_way_out(
     assert names(shop.plan(start, agent).removed, shop.root) == ["d.txt"]
 
 
+@pytest.mark.parametrize("first", ["plans", "runs"])
+def test_a_history_that_is_gone_is_named_and_counts_again_once_it_is_back(
+    shop: Workshop, told: list[str | None], first: str
+) -> None:
+    start = shop.run("echo agent > mine.txt; echo 1 > first.txt")
+    shop.history.close()
+    directory, away = shop.history.directory, shop.root.parent / "away"
+    directory.rename(away)
+    agent, sentence = renewed(shop), f"the history in {directory} is not the one that recorded"
+    if first == "plans":
+        assert shop.plan(shop.thread, agent).uncovered == ()
+        assert names_of_all(shop.plan(start, agent)) == []
+    later = shop.run("echo 1 > later.txt", agent=agent)
+    for target, count in ((start, 1), (later, 0)):
+        plan = shop.plan(target, agent)
+        assert names(plan.removed, shop.root) == ["later.txt"]
+        assert sum(sentence in each for each in plan.uncovered) == count
+    shop.rewind(start, agent)
+    assert (shop.root / "mine.txt").read_text() == "agent\n"
+    assert told == []
+
+    shop.history.close()
+    directory.rename(directory.with_name("second"))
+    away.rename(directory)
+    agent = renewed(shop)
+    plan = shop.plan(start, agent)
+    assert names(plan.restored, shop.root) == ["mine.txt"]
+    assert names(plan.removed, shop.root) == ["first.txt"]
+
+
+def names_of_all(plan: Any) -> list[str]:
+    assert sum("move it back while no agent runs" in each for each in plan.uncovered) == 1
+    return [each.path.name for each in (*plan.restored, *plan.removed, *plan.conflicts, *plan.not_kept)]
+
+
 def test_a_second_history_of_a_process_leaves_the_file_locked_for_the_first(shop: Workshop) -> None:
     shop.run("echo 1 > first.txt")
     second = FileHistory(shop.history.directory)

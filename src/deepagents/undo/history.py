@@ -279,8 +279,8 @@ class FileHistory:
         with self._reporting():
             await self._recover(agent, config)
             found, head, thread = await self._read(agent, config)
-            if missed := threads.missed_in(head.checkpoint["channel_values"]):
-                await in_thread(lambda: self._recorder.make_up_for(thread, files.places, missed))
+            state = head.checkpoint["channel_values"]
+            await in_thread(lambda: self._recorder.make_up_for(thread, files.places, state))
             await in_thread(lambda: self._recorder.note_made_up(thread, threads.checkpoint_id(head)))
             line = threads.find_line(thread, threads.mark_of(head, self._store), self._store)
             is_head = threads.checkpoint_id(found) == threads.checkpoint_id(head)

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.messages import HumanMessage, ToolMessage
-from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.base import BaseCheckpointSaver, get_checkpoint_id
 
 from deepagents._async import arun, finish_first, in_thread, run, start_thread
 from deepagents._state.run_end import run_end
@@ -21,6 +21,7 @@ from deepagents._state.runtime import (
     has_channel,
     place_of_agent,
     running_saver,
+    step_under_way,
     write_channel,
     writes_undone_on_failure,
 )
@@ -37,7 +38,6 @@ from deepagents.undo.threads import (
     FileMark,
     checkpoint_id,
     mark_in,
-    missed_in,
     note_source,
     parent_id,
     place,
@@ -227,7 +227,11 @@ class MainFileHistoryMiddleware(FileHistoryMiddleware):
 
     async def _find_before(self, saver: BaseCheckpointSaver[Any], thread: str) -> str:
         """Return the checkpoint from which a run that begins goes on."""
-        head = await read_checkpoint(saver, place(thread))
+        head, step = await read_checkpoint(saver, place(thread)), step_under_way()
+        # Where the saver lags behind, the newest is perhaps none of this run.
+        is_own = step is not None and checkpoint_id(head) == get_checkpoint_id(step.place)
+        while is_own and head and head.parent_config and head.metadata.get("source") != "input":
+            head = await read_checkpoint(saver, head.parent_config)
         return parent_id(head) if head and head.metadata.get("source") == "input" else checkpoint_id(head)
 
     async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
@@ -278,10 +282,9 @@ def _forget_news(recorder: Recorder, thread: str, rows: list[tuple[bytes, int]])
 
 
 def _begin(recorder: Recorder, thread: str, state: Mapping[str, Any], places: Directories) -> str:
-    """Begin a turn, and record that steps were missed of which its state tells; return the store's name."""
+    """Begin a turn, and record that steps are not known of which its state tells; return the store's name."""
     recorder.begin_turn(thread)
-    if missed := missed_in(state):
-        recorder.make_up_for(thread, places, missed)
+    recorder.make_up_for(thread, places, state)
     return recorder.store.name
 
 

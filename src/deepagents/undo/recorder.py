@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from sqlite3 import Connection
 from threading import RLock
-from typing import Final
+from typing import Any, Final
 from uuid import uuid4
 
 from deepagents.undo.ignores import GIT, IGNORE_FILE
@@ -20,12 +20,16 @@ from deepagents.undo.states import UNKNOWN
 from deepagents.undo.steps import Directories, RecordedStep, StepKind, are_near, read_step
 from deepagents.undo.store import Store
 from deepagents.undo.tables import KEEP_RULES
-from deepagents.undo.threads import Missed, note_checkpoint
+from deepagents.undo.threads import Missed, missed_in, note_checkpoint, other_store_in
 
 _WAIT: Final = 0.02
 _MOST_WAITS: Final = 1500
 _MOST_TURNS: Final = 256
 _MISSED: Final = "a step of this thread could not be recorded ({why}), and what it changed stays as it is"
+_ELSEWHERE: Final = (
+    "the history in {directory} is not the one that recorded what this thread did before, which stays as it "
+    "is; if that one was moved away, move it back while no agent runs"
+)
 _LATE: Final = "a step of this thread was recorded late ({why}): what others changed until then counts as its"
 
 
@@ -61,7 +65,7 @@ class Recorder(Looker):
             return
         with self._making_up:
             for thread, (missed, places) in [*self.missed.items()]:
-                self._note_gap(thread, places, missed)
+                self._note_gap(thread, places, missed["name"], _MISSED.format(why=missed["why"]))
                 del self.missed[thread]
             for step, places, why in [*self._late.values()]:
                 self.close(step, places, "" if step.kind == "missed" else _LATE.format(why=why))
@@ -75,9 +79,13 @@ class Recorder(Looker):
         self.made_up.discard(thread)
         return self.last_of(thread)
 
-    def make_up_for(self, thread: str, places: Directories, missed: Missed) -> None:
-        """Record that steps were missed of which the state of a thread tells, unless that was done."""
-        self._note_gap(thread, places, missed)
+    def make_up_for(self, thread: str, places: Directories, state: Mapping[str, Any]) -> None:
+        """Record that steps of which the state of a thread tells are not known here, unless that was done."""
+        if missed := missed_in(state):
+            self._note_gap(thread, places, missed["name"], _MISSED.format(why=missed["why"]))
+        if other := other_store_in(state, self.store):
+            note = _ELSEWHERE.format(directory=self.store.directory)
+            self._note_gap(thread, places, f"{other} {thread}", note)
         self.make_up()
 
     def note_made_up(self, thread: str, checkpoint: str) -> None:
@@ -85,13 +93,12 @@ class Recorder(Looker):
         if seen := self.take_made_up(thread):
             note_checkpoint(thread, checkpoint, seen, self.store)
 
-    def _note_gap(self, thread: str, places: Directories, missed: Missed) -> None:
+    def _note_gap(self, thread: str, places: Directories, name: str, note: str) -> None:
         with self.store.write() as database:
-            values = [f"missed {missed['name']}", thread]
+            values = [f"missed {name}", thread]
             # Another process may have read it in the state of the thread.
             if database.execute("INSERT OR IGNORE INTO about VALUES (?, ?)", values).rowcount:
-                step = self._note(thread, "missed", places.roots, [_MISSED.format(why=missed["why"])])
-                self.note_late(step, places, missed["why"])
+                self.note_late(self._note(thread, "missed", places.roots, [note]), places, "")
 
     def begin_turn(self, thread: str) -> None:
         """Let what is ignored now be ignored in all that a thread does from now on."""
