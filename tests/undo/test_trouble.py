@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import sqlite3
 import subprocess
@@ -9,16 +10,21 @@ import sys
 from collections.abc import Generator
 from contextlib import closing
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage
 
+from deepagents._async import start_thread
 from deepagents.testing import call
 from deepagents.undo import FileHistory, UndoError
 from tests.conftest import CallMode
 from tests.undo.workshop import Neighbour, Workshop, mounted, names
+
+SOON = 0.3
+"""Seconds until a loop does something for which all others wait: never, if one of these holds the loop."""
 
 
 @pytest.fixture
@@ -136,6 +142,52 @@ def test_a_step_whose_end_was_not_recorded_goes_back_later(
     later = shop.run("echo 1 > later.txt", agent=agent)
     assert names(shop.plan(later, agent).removed, shop.root) == ["later.txt"]
     assert names(shop.plan(later, agent).restored, shop.root) == []
+
+
+class HeldForAMoment(AgentMiddleware):
+    """Lets another process hold the file of a history behind a call, until the loop has a moment."""
+
+    def __init__(self, history: Path) -> None:
+        super().__init__()
+        self._history = history
+
+    async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
+        result = await handler(request)
+        asyncio.get_running_loop().call_later(SOON, Neighbour(self._history).let_go)
+        return result
+
+
+@pytest.mark.parametrize("background", [False, True])
+def test_a_run_that_waits_for_a_neighbour_lets_other_tasks_go_on(
+    tmp_path: Path, told: list[str | None], *, background: bool
+) -> None:
+    with asyncio.Runner() as runner:
+        shop = Workshop(CallMode("async", runner), tmp_path, report=told.append)
+        agent = shop.make_agent(middleware=[HeldForAMoment(shop.history.directory)])
+        shop.do(call("execute", command="echo 1 > a.txt", background=background), agent=agent)
+    assert told == []
+
+
+@pytest.mark.parametrize("method", ["plan", "changes", "recover", "note_copy"])
+def test_who_waits_for_a_step_lets_other_tasks_go_on(tmp_path: Path, method: str) -> None:
+    is_written, may_end = Event(), Event()
+
+    def write(recorder: Any) -> bool:
+        with recorder.store.write():
+            is_written.set()
+            return may_end.wait(10)
+
+    async def ask() -> bool | None:
+        writing = start_thread(lambda: shop.history.attempt(write))
+        assert is_written.wait(60)
+        asyncio.get_running_loop().call_later(SOON, may_end.set)
+        await getattr(shop.history, f"a{method}")(shop.agent, start)
+        return writing.result(60)
+
+    with asyncio.Runner() as runner:
+        shop = Workshop(CallMode("async", runner), tmp_path)
+        start = shop.write("a.txt", "1\n")
+        assert runner.run(ask())
 
 
 @pytest.fixture

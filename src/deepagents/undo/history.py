@@ -250,7 +250,7 @@ class FileHistory:
 
     async def _find_place(self, agent: Any, config: RunnableConfig) -> tuple[int, Line]:
         found, head, thread = await self._read(agent, config)
-        line = threads.find_line(thread, threads.mark_of(head, self._store), self._store)
+        line = await threads.find_line(thread, head, self._store)
         return await threads.find_mark(threads.saver_of(agent), found, line, self._store), line
 
     async def _read(self, agent: Any, config: Any) -> tuple[CheckpointTuple, CheckpointTuple, str]:
@@ -282,7 +282,7 @@ class FileHistory:
             state = head.checkpoint["channel_values"]
             await in_thread(lambda: self._recorder.make_up_for(thread, files.places, state))
             await in_thread(lambda: self._recorder.note_made_up(thread, threads.checkpoint_id(head)))
-            line = threads.find_line(thread, threads.mark_of(head, self._store), self._store)
+            line = await threads.find_line(thread, head, self._store)
             is_head = threads.checkpoint_id(found) == threads.checkpoint_id(head)
             mark = await threads.find_mark(threads.saver_of(agent), found, line, self._store)
             where = Target(

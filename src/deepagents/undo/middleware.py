@@ -105,7 +105,8 @@ class FileHistoryMiddleware(BaseMiddleware):
         finally:
             _OWNER.reset(token)
             if command := _started_command(result):
-                self._follow(step, command, cast(Any, request).runtime)
+                follow = partial(self._follow, step, command, cast(Any, request).runtime)
+                await finish_first(in_thread(follow))
             else:
                 await self._end(step)
         return result

@@ -168,7 +168,7 @@ class Rewinds:
 
     async def finish_left(self, saver: Any, thread: str, roots: Sequence[str]) -> None:
         """Finish or drop the goings back that were cut off, of a thread or below these; wait for others."""
-        rows = self._store.read("SELECT process, data FROM journal")
+        rows = await in_thread(lambda: self._store.read("SELECT process, data FROM journal"))
         for process, data in rows:
             journal = Journal.load(data)
             if journal.thread != thread and not are_near(journal.roots, roots):

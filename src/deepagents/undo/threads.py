@@ -190,8 +190,12 @@ def note_checkpoint(thread: str, checkpoint: str, seen: int, store: Store) -> No
         database.execute("INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?)", [thread, checkpoint, seen])
 
 
-def find_line(thread: str, mark: FileMark | None, store: Store) -> Line:
-    """Return the records of a thread whose newest checkpoint has this mark."""
+def find_line(thread: str, head: CheckpointTuple, store: Store) -> IOCall[Line]:
+    """Return the records of a thread with this newest checkpoint."""
+    return in_thread(lambda: _find_line(thread, mark_of(head, store), store))
+
+
+def _find_line(thread: str, mark: FileMark | None, store: Store) -> Line:
     members: list[tuple[str, int | None]] = [(thread, None)]
     rows = store.read("SELECT source, until FROM lines WHERE thread = ?", thread)
     if not rows and mark and mark["thread"] != thread:
@@ -211,7 +215,7 @@ async def find_mark(saver: BaseCheckpointSaver[Any], found: CheckpointTuple, lin
     It is the later of what its state says and what the store says of it, or of the nearest ancestor that the
     store knows.
     """
-    mark = mark_of(found, store)
+    mark = await in_thread(lambda: mark_of(found, store))
     known = mark["seen"] if mark else 0
     marks = ", ".join("?" * len(line.members))
     query = f"SELECT id, seen FROM checkpoints WHERE seen > ? AND id <= ? AND thread IN ({marks})"
