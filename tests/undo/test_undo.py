@@ -586,6 +586,42 @@ def test_records_that_copies_needed_go_with_the_last_of_them(shop: Workshop) -> 
     assert shop.history.size() < kept - 200_000
 
 
+def test_a_thread_under_a_name_that_was_used_before_has_its_own_records(shop: Workshop) -> None:
+    shop.do(call("write_file", file_path="/old.txt", content="1\n"), call("execute", command="echo 1 > o"))
+    first = shop.write("older.txt", "1\n")
+    copied: Any = {"configurable": {"thread_id": "copy"}}
+    copy_thread(shop.saver, "1", "copy")
+    shop.mode.call(shop.history, "note_copy", shop.agent, copied)
+    of_copy: Any = {"configurable": {**first["configurable"], "thread_id": "copy"}}
+    shop.history.forget("1")
+    shop.saver.delete_thread("1")
+
+    start = shop.run("echo 1 > new.txt")
+    assert names(shop.plan(start).removed, shop.root) == ["new.txt"]
+    assert names(shop.plan(of_copy).removed, shop.root) == ["older.txt"]
+    changed = shop.mode.call(shop.history, "changes", shop.agent, start)
+    assert names(changed, shop.root) == ["new.txt"]
+    # A copy of the new one, which goes on when that is dropped too, and then the first copy.
+    again: Any = {"configurable": {"thread_id": "copy of the new one"}}
+    copy_thread(shop.saver, "1", "copy of the new one")
+    shop.mode.call(shop.history, "note_copy", shop.agent, again)
+    of_again: Any = {"configurable": {**start["configurable"], "thread_id": "copy of the new one"}}
+    for gone in ("copy", "1"):
+        shop.history.forget(gone)
+        assert names(shop.plan(of_again).removed, shop.root) == ["new.txt"]
+
+
+def test_the_records_of_the_newest_stay_when_a_copy_of_the_thread_of_old_goes(shop: Workshop) -> None:
+    shop.write("old.txt", "1\n")
+    copy_thread(shop.saver, "1", "copy")
+    shop.mode.call(shop.history, "note_copy", shop.agent, {"configurable": {"thread_id": "copy"}})
+    shop.history.forget("1")
+    shop.saver.delete_thread("1")
+    start = shop.write("new.txt", "1\n")
+    shop.history.forget("copy")
+    assert names(shop.plan(start).removed, shop.root) == ["new.txt"]
+
+
 def test_paths_have_the_names_of_the_tools(shop: Workshop, tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
     inner = FilesystemBackend(tmp_path / "notes", virtual_mode=True)

@@ -23,7 +23,7 @@ from weakref import ref
 
 from deepagents.undo.processes import IS_POSSIBLE, Processes
 from deepagents.undo.states import FILE, PathReading, State, key_of
-from deepagents.undo.tables import AT_WORK, REFERRED, SCHEMA, TURNS, WITHOUT_RECORDS
+from deepagents.undo.tables import AT_WORK, FORGOTTEN, OF_THREADS, REFERRED, SCHEMA, TURNS, WITHOUT_RECORDS
 
 Rows: TypeAlias = list[Any]
 _FILE: Final = "files.db"
@@ -34,8 +34,6 @@ _AGAIN_SECONDS: Final = 0.2
 _LASTING: Final = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_SCHEMA, sqlite3.SQLITE_NOTADB)
 """Errors of a file that is broken. Others pass: a lock is let go, a disk gets room again."""
 _WAY_OUT: Final = "move that directory away while no agent runs, and a new history begins"
-_FORGOTTEN: Final = "forgotten "
-"""Begins the name of what is known about a thread that is gone, and that others were copied from."""
 _AIR: Final = 1 << 16
 _HOUR: Final = 3_600.0
 _DAY: Final = 24 * _HOUR
@@ -340,14 +338,14 @@ class Store:
                 _vacuum(database)
 
     def _drop(self, rows: Sequence[Any]) -> None:
+        note = (
+            "INSERT INTO dropped SELECT thread, path, id FROM seen WHERE id = ? AND path IS NOT NULL "
+            "ON CONFLICT DO UPDATE SET until = excluded.until"
+        )
         with self.write() as database:
-            for (number,) in rows:
-                database.execute(
-                    "INSERT INTO dropped SELECT thread, path, id FROM seen WHERE id = ? AND path IS NOT NULL "
-                    "ON CONFLICT DO UPDATE SET until = excluded.until",
-                    [number],
-                )
-                database.execute("DELETE FROM seen WHERE id = ?", [number])
+            for row in rows:
+                database.execute(note, row)
+                database.execute("DELETE FROM seen WHERE id = ?", row)
             database.execute(WITHOUT_RECORDS)
             database.execute(REFERRED, [self._settled])
 
@@ -366,21 +364,24 @@ class Store:
     def forget(self, thread: str) -> None:
         """Drop all records of a thread; what its copies go on from goes with the last of these."""
         with self.write() as database:
-            database.execute("INSERT OR REPLACE INTO about VALUES (?, '')", [_FORGOTTEN + thread])
-            self._forget(database, thread)
+            # Another thread may have its name from here on, with higher numbers.
+            last = database.execute("SELECT seq FROM sqlite_sequence WHERE name = 'seen'").fetchone()
+            kept = f"{thread}\n{last[0] if last else 0:015}"
+            for table, name in (*OF_THREADS, ("lines", "source")):
+                database.execute(f"UPDATE OR REPLACE {table} SET {name} = ? WHERE {name} = ?", [kept, thread])
+            database.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", [FORGOTTEN + kept, kept])
+            self._forget(database, kept)
             database.execute(REFERRED, [self._settled])
         with self._using() as database:
             _vacuum(database)
 
     def _forget(self, database: sqlite3.Connection, thread: str) -> None:
-        gone = database.execute("SELECT 1 FROM about WHERE name = ?", [_FORGOTTEN + thread]).fetchone()
+        gone = database.execute("SELECT 1 FROM about WHERE name = ?", [FORGOTTEN + thread]).fetchone()
         if not gone or database.execute("SELECT 1 FROM lines WHERE source = ?", [thread]).fetchone():
             return
         sources = database.execute("SELECT source FROM lines WHERE thread = ?", [thread]).fetchall()
-        for table in ("seen", "steps", "checkpoints", "lines", "news", "dropped", "turns"):
-            database.execute(f"DELETE FROM {table} WHERE thread = ?", [thread])
-        names = "DELETE FROM about WHERE name = ? OR (name LIKE 'missed %' AND value = ?)"
-        database.execute(names, [_FORGOTTEN + thread, thread])
+        for table, column in OF_THREADS:
+            database.execute(f"DELETE FROM {table} WHERE {column} = ?", [thread])
         for (source,) in sources:
             self._forget(database, source)
 

@@ -35,6 +35,13 @@ RULES_OF_TURNS: Final = """
 SELECT ignores FROM turns
 WHERE root = ? AND (thread = ? OR thread IN (SELECT thread FROM steps WHERE ended IS NULL))
 """
+OF_THREADS: Final = (
+    *((table, "thread") for table in ("seen", "steps", "checkpoints", "lines", "news", "dropped", "turns")),
+    ("about", "value"),
+)
+"""Where the name of a thread stands."""
+FORGOTTEN: Final = "forgotten "
+"""Begins the name of what is known about a thread that is gone, and that others were copied from."""
 REFERRED: Final = """
 DELETE FROM contents WHERE id <= ? AND digest NOT IN (
   SELECT substr(state, 6) FROM entries WHERE substr(state, 1, 1) = x'66'

@@ -16,6 +16,7 @@ from deepagents._state.schema import NOT_SHARED
 from deepagents.errors import UndoError
 from deepagents.undo.plans import Seen
 from deepagents.undo.store import Store
+from deepagents.undo.tables import FORGOTTEN
 
 KEY: Final = "file_history"
 
@@ -154,9 +155,14 @@ def is_half_done(found: CheckpointTuple) -> bool:
 
 
 def mark_in(state: Mapping[str, Any], store: Store) -> FileMark | None:
-    """Return the mark in a state, if it is of this store."""
-    mark = state.get(KEY)
-    return cast(FileMark, mark) if mark and mark.get("store") == store.name else None
+    """Return the mark in a state, if it is of this store, with the name that its records have there."""
+    mark = cast("FileMark | None", state.get(KEY))
+    if not mark or mark["store"] != store.name:
+        return None
+    # Where that thread was dropped, its records have another name, which ends with the last of their numbers.
+    query, first = "SELECT name FROM about WHERE name >= ? AND name < ?", f"{FORGOTTEN}{mark['thread']}\n"
+    names = sorted(store.read(query, f"{first}{mark['seen']:015}", f"{first}:"))
+    return {**mark, "thread": names[0][0].removeprefix(FORGOTTEN)} if names else mark
 
 
 def missed_in(state: Mapping[str, Any]) -> Missed | None:

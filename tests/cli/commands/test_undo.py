@@ -184,5 +184,7 @@ def test_a_task_says_where_commands_are_not_covered(
 
 
 def _threads(state: Path) -> set[str]:
+    """Return whose records are kept; those of one that was removed have a number behind its name."""
     with closing(sqlite3.connect(state / "undo" / "files.db")) as database:
-        return {thread for (thread,) in database.execute("SELECT DISTINCT thread FROM seen")}
+        rows = database.execute("SELECT DISTINCT thread FROM seen")
+        return {thread.partition("\n")[0] for (thread,) in rows}
