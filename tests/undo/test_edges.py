@@ -6,8 +6,11 @@ import os
 import pwd
 import sqlite3
 import stat
-from contextlib import closing
+from collections.abc import Generator
+from contextlib import closing, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
@@ -69,16 +72,131 @@ def test_a_name_that_cannot_be_reached_leaves_undo_on(tmp_path: Path, name: str)
     assert history.attempt(lambda recorder: recorder.last_of("1")) == 0
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may enter any directory")
-def test_a_directory_that_may_not_be_entered_leaves_undo_on(tmp_path: Path) -> None:
-    root = tmp_path / "project"
-    (root / "shut").mkdir(parents=True, mode=0o600)
-    history, places = FileHistory(tmp_path / "history"), Directories((str(root),))
+@pytest.fixture
+def lent(call_mode: CallMode, tmp_path: Path) -> Generator[Workshop]:
+    """A workshop of a user who may not do everything, as root may."""
+    if os.geteuid() != 0:
+        yield Workshop(call_mode, tmp_path)
+        return
+    # What is imported late is not theirs to read.
+    warm = Workshop(call_mode, tmp_path)
+    warm.rewind(warm.do(call("write_file", file_path="/a.txt", content="1\n")))
+    with TemporaryDirectory() as place:
+        shop = Workshop(call_mode, Path(place))
+        for each in (shop.root.parent, shop.root):
+            os.chown(each, 65534, 65534)
+        os.seteuid(65534)
+        try:
+            yield shop
+        finally:
+            os.seteuid(0)
+
+
+def test_a_directory_that_may_not_be_entered_leaves_undo_on(lent: Workshop) -> None:
+    root, history = lent.root, lent.history
+    (root / "shut").mkdir(mode=0o600)
+    places = Directories((str(root),))
     path = str(root / "shut" / "a.txt")
     step = history.attempt(lambda recorder: recorder.begin_files("1", [path], places))
     assert step is not None
     assert history.attempt(lambda recorder: recorder.end_files(step)) is not None
     assert history.attempt(lambda recorder: recorder.last_of("1")) == 0
+
+
+def make_opener(shop: Workshop, shut: Path) -> Any:
+    """Make an agent with a tool that opens a directory, and makes a file."""
+
+    def work() -> str:
+        """Work."""
+        shut.chmod(0o700)
+        (shop.root / "new.txt").write_text("1\n")
+        return "ok"
+
+    return shop.make_agent(tools=[work])
+
+
+@pytest.mark.parametrize("next_process", [False, True])
+def test_what_lies_in_a_directory_that_was_shut_is_nobody_s_work(
+    lent: Workshop, *, next_process: bool
+) -> None:
+    shut = lent.root / "shut"
+    (shut / "deep").mkdir(parents=True)
+    for each in (shut / "mine.txt", shut / "deep" / "mine.txt"):
+        each.write_text("mine\n")
+    shut.chmod(0)
+    agent = make_opener(lent, shut)
+    start = lent.do(call("write_file", file_path="/first.txt", content="1\n"), agent=agent)
+    assert lent.mode.call(lent.history, "coverage", agent).commands
+    if next_process:
+        lent.history.close()
+        lent.history = FileHistory(lent.history.directory)
+        agent = make_opener(lent, shut)
+    opened = lent.do(call("work"), agent=agent)
+
+    plan = lent.plan(start, agent)
+    assert names(plan.removed, lent.root) == ["first.txt", "new.txt"]
+    assert names(plan.restored, lent.root) == ["shut"]
+    assert {each.reason for each in plan.not_kept} == {"before_undo"}
+    assert names(plan.not_kept, lent.root) == ["shut/deep", "shut/deep/mine.txt", "shut/mine.txt"]
+    made = lent.do(call("write_file", file_path="/shut/made.txt", content="1\n"), call("work"), agent=agent)
+    assert names(lent.plan(made, agent).removed, lent.root) == ["shut/made.txt"]
+    lent.rewind(opened, agent)
+    assert stat.S_IMODE(shut.stat().st_mode) == 0
+    assert listed(lent.root) == ["first.txt", "shut"]
+
+
+def test_a_directory_that_stays_shut_is_named(lent: Workshop) -> None:
+    (lent.root / "shut").mkdir(mode=0)
+    (lent.root / "open").mkdir()
+    agent = make_opener(lent, lent.root / "open")
+    start = lent.do(call("work"), agent=agent)
+    plan = lent.plan(start, agent)
+    assert names(plan.removed, lent.root) == ["new.txt"]
+    assert f"what cannot be looked at stays as it is, such as {lent.root / 'shut'}" in plan.uncovered
+
+
+def test_a_root_that_is_shut_is_named_and_looked_at_once_it_is_open(lent: Workshop) -> None:
+    (lent.root / "mine.txt").write_text("mine\n")
+    lent.root.chmod(0)
+    agent, sentence = make_opener(lent, lent.root), f"{lent.root} cannot be looked at: Permission denied"
+    covered = lent.mode.call(lent.history, "coverage", agent)
+    assert (covered.files, covered.commands, covered.why) == (True, False, sentence)
+    start = lent.do(call("work"), agent=agent)
+
+    plan = lent.plan(start, agent)
+    assert plan.restored == plan.removed == ()
+    assert any(each.endswith(f"not covered: {sentence}") for each in plan.uncovered)
+    (lent.root / "new.txt").unlink()
+    later = lent.do(call("work"), agent=agent)
+    plan = lent.plan(later, agent)
+    assert names(plan.removed, lent.root) == ["new.txt"]
+    assert lent.mode.call(lent.history, "coverage", agent).commands
+
+
+def test_what_vanishes_while_it_is_looked_at_keeps_nothing_else_from_that(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (shop.root / "gone").mkdir()
+    (shop.root / "kept.txt").write_text("mine\n")
+    scan = os.scandir
+
+    def vanish(entry: os.DirEntry[str]) -> os.DirEntry[str]:
+        if entry.name == "gone" and (shop.root / "gone").exists():
+            (shop.root / "gone").rmdir()
+        return entry
+
+    @contextmanager
+    def scan_late(*args: Any) -> Generator[Any]:
+        with scan(*args) as entries:
+            yield map(vanish, entries)
+
+    with monkeypatch.context() as late:
+        late.setattr(os, "scandir", scan_late)
+        assert shop.mode.call(shop.history, "coverage", shop.agent).commands
+    assert not (shop.root / "gone").exists()
+    start = shop.run("echo 1 > kept.txt; mkdir gone")
+    assert names(shop.plan(start).restored, shop.root) == ["kept.txt"]
+    assert names(shop.plan(start).removed, shop.root) == ["gone"]
 
 
 def test_a_user_without_home_is_covered(shop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -259,20 +259,24 @@ def set_mode(image: Path, mode: str, *names: str) -> None:
         subprocess.run(command, check=True, capture_output=True)
 
 
-def test_a_file_that_could_not_be_read_at_first_is_taken_for_nobody_s_work(
+def test_what_could_not_be_read_at_first_is_taken_for_nobody_s_work(
     call_mode: CallMode, tmp_path: Path
 ) -> None:
     image = tmp_path / "image"
     make_disk(image)
     with mounted(tmp_path / "project", "-o", "loop", source=image) as root:
-        (root / "mine.txt").write_text("mine\n")
-    set_mode(image, "0", "mine.txt")
+        (root / "part").mkdir()
+        for each in (root / "mine.txt", root / "part" / "mine.txt"):
+            each.write_text("mine\n")
+    set_mode(image, "0", "mine.txt", "part")
     with mounted(tmp_path / "project", "-o", "loop", source=image) as root:
         shop = Workshop(call_mode, tmp_path)
         start = shop.run("echo 1 > new.txt")
-        repair = f"debugfs -w -R 'sif /mine.txt mode 0100644' {image} && mount -o loop {image} {root}"
-        shop.run(f"cd / && umount {root} && {repair} && echo 2 > {root}/new.txt")
-        assert (root / "mine.txt").read_text() == "mine\n"
+        modes = {"mine.txt": "0100644", "part": "040755"}
+        repairs = [f"debugfs -w -R 'sif /{name} mode {mode}' {image}" for name, mode in modes.items()]
+        repair = " && ".join([f"cd / && umount {root}", *repairs, f"mount -o loop {image} {root}"])
+        shop.run(f"{repair} && echo 2 > {root}/new.txt")
+        assert (root / "mine.txt").read_text() == (root / "part" / "mine.txt").read_text() == "mine\n"
         assert names(shop.plan(start).removed, shop.root) == ["new.txt"]
         shop.history.close()
 

@@ -16,6 +16,8 @@ from deepagents.backends._directory import Directory, FilesBelow
 from deepagents.undo.ignores import GIT, IGNORE_FILE, Ignores, read_above, read_rules
 from deepagents.undo.states import (
     DIRECTORY,
+    NOTHING_THERE,
+    OUT_OF_SIGHT,
     PathReading,
     Signature,
     State,
@@ -55,6 +57,8 @@ class Tree:
     """By which the rules of a directory are known to be the same."""
     has_git: bool = False
     has_ignored: bool = False
+    out_of_sight: str = ""
+    """A path that could not be looked at or into, if there was any."""
 
     def load(self, entries: dict[str, KnownPath], generation: int | None, ignores: Ignores) -> None:
         """Take what is known from the store."""
@@ -96,6 +100,10 @@ class TooMuch(Exception):
     """A tree is larger than the bounds; the text is one sentence."""
 
 
+class OutOfSight(Exception):
+    """A root cannot be looked at, perhaps for a while; the text is one sentence."""
+
+
 @dataclass(slots=True)
 class IndexWalk:
     """One walk over a tree: what is new or may have changed, and what is gone.
@@ -113,8 +121,10 @@ class IndexWalk:
     old_rules: Ignores | None = None
     lost: set[str] = field(default_factory=set[str])
     """Directories in which git had its own, and has no more."""
+    closed: set[str] = field(default_factory=set[str])
+    """What is out of sight, and with `opened` what is so no more; each path ends with a slash."""
+    opened: list[str] = field(default_factory=list[str])
     _seen: set[str] = field(default_factory=set[str])
-    _closed: list[str] = field(default_factory=list[str])
     _bytes: int = 0
     _files_of_earlier: int = 0
     _bytes_of_earlier: int = 0
@@ -123,15 +133,16 @@ class IndexWalk:
         """Walk over all of it.
 
         Raises:
-            TooMuch: as soon as the bounds are passed.
+            TooMuch: as soon as the bounds are passed. OutOfSight: where the root cannot be looked at.
         """
         self.tree.has_git = self.tree.has_ignored = False
-        if self.tree.generation is None:
-            self.tree.ignores, self.tree.rules = read_above(self.tree.root), {}
-        tops = set(self.tree.ignores.tops)
+        tops: set[str] = set()
         with reaching() as reach:
             # The name of the root itself is not part of the tree: whoever removes it removes what is in it.
             try:
+                if self.tree.generation is None:
+                    self.tree.ignores, self.tree.rules = read_above(self.tree.root), {}
+                tops |= self.tree.ignores.tops
                 above, name = reach.entry(self.tree.root[1:])
                 self._enter(above, name, self.tree.root, 0)
             except OSError as error:
@@ -139,7 +150,9 @@ class IndexWalk:
         # Only known paths are seen, so as many are the same ones: most looks need no comparison.
         is_whole = len(self._seen) == len(self.tree.entries)
         gone = () if is_whole else self.tree.entries.keys() - self._seen
-        self.gone = {path for path in gone if not any(path.startswith(each) for each in self._closed)}
+        closed = tuple(self.closed)
+        self.gone = {path for path in gone if not path.startswith(closed)}
+        self.tree.out_of_sight = min(self.closed, default="").rstrip("/")
         for top in tops & self.gone:
             self._read_rules(top, None, is_top=False)
         if self.tree.root in tops and not mode_at(Path(self.tree.root)):
@@ -152,10 +165,15 @@ class IndexWalk:
             return
         try:
             with closing(above.child(name)) as directory:
-                for below in self._list(directory, f"{path}/"):
-                    self._enter(directory, below, f"{path}/{below}", depth + 1)
+                below = self._list(directory, f"{path}/")
+                known = self.tree.entries.get(path)
+                if known and (known.state == OUT_OF_SIGHT or (known.racy and known.state[:1] == DIRECTORY)):
+                    self.opened.append(f"{path}/")
+                for each in below:
+                    self._enter(directory, each, f"{path}/{each}", depth + 1)
         except OSError as error:
             self._close(path, error)
+            self.changed += [path] * (path in self.tree.entries)
 
     def _close(self, path: str, error: OSError | None = None) -> None:
         """Note that a path and what is below it is out of sight, unless the error says that it is gone.
@@ -163,13 +181,16 @@ class IndexWalk:
         A disk may be broken, and a server that is mounted there may not answer.
 
         Raises:
-            OSError: the error, where it is this process that can do no more.
+            OSError: the error, where it is this process that can do no more. OutOfSight: for the root.
         """
-        if isinstance(error, FileNotFoundError | NotADirectoryError):
-            return
-        if error is not None and error.errno in _OUT_OF_MEANS:
-            raise error
-        self._closed.append(f"{path}/")
+        if error is not None:
+            if error.errno in NOTHING_THERE:
+                return
+            if error.errno in _OUT_OF_MEANS:
+                raise error
+            if path == self.tree.root:
+                raise OutOfSight(f"{path} cannot be looked at: {error.strerror}")
+        self.closed.add(f"{path}/")
         if path in self.tree.entries:
             self._seen.add(path)
 
@@ -294,9 +315,10 @@ class IndexWalk:
             raise TooMuch(f"{self.tree.root} holds too much that is ignored since a while ago")
         return True
 
-    def was_ignored(self, path: str, is_directory: bool) -> bool:
-        """Return whether a path that is new was there before, and only ignored."""
-        return self.old_rules is not None and not self.old_rules.covers(path, is_directory)
+    def was_hidden(self, path: str, is_directory: bool) -> bool:
+        """Return whether a path that is new may have been there before, and only ignored or out of sight."""
+        was_ignored = self.old_rules is not None and not self.old_rules.covers(path, is_directory)
+        return was_ignored or path.startswith((*self.opened,))
 
 
 def is_git(name: str) -> bool:
@@ -322,43 +344,6 @@ def is_unchanged(reach: FilesBelow, path: str, found: PathReading | None) -> boo
     if about is None or found is None:
         return about is found
     return found.signature == signature_of(about)
-
-
-def _list_below(path: str, bounds: Bounds) -> tuple[list[str], set[str]]:
-    """List a path with all that is below it, whatever git ignores, and the directories with a `.git`.
-
-    Raises:
-        TooMuch: for more than the bounds allow.
-    """
-    tree = Tree(path, generation=0)
-    everything = Bounds(bounds.max_file_bytes, bounds.max_files, bounds.max_tree_bytes, ignored=True)
-    walk = IndexWalk(tree, everything)
-    walk.go()
-    return [path, *walk.new], tree.ignores.tops
-
-
-def list_whole(paths: Iterable[str], bounds: Bounds) -> tuple[list[str], list[str], list[str]]:
-    """List paths with all below them, and with the directories above that are not there.
-
-    What lies below a directory above the bounds is not listed; these directories are returned besides, and
-    those in which git has its own.
-    """
-    found: list[str] = []
-    too_large: list[str] = []
-    tops: set[str] = set()
-    for path in paths:
-        try:
-            below, inner = _list_below(path, bounds)
-            found += below
-            tops |= inner
-        except TooMuch:
-            found.append(path)
-            too_large.append(path)
-        for above in Path(path).parents:
-            if mode_at(above):
-                break
-            found.append(str(above))
-    return [*dict.fromkeys(found)], too_large, sorted(tops.intersection(found))
 
 
 def mode_at(path: Path) -> int:

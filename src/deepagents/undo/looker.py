@@ -23,6 +23,7 @@ from deepagents.undo.index import (
     Bounds,
     IndexWalk,
     KnownPath,
+    OutOfSight,
     TooMuch,
     Tree,
     describe_refused,
@@ -44,6 +45,7 @@ _BATCH: Final = 4_000_000
 GIT_STAYS: Final = "what git keeps for itself (commits, branches, its index) stays as it is"
 GIT_IS_GONE: Final = "the .git of {top} is gone, and does not come back with the files"
 IGNORED_STAYS: Final = "what git ignores is covered only where a file tool wrote it; the rest stays as it is"
+HIDDEN_STAYS: Final = "what cannot be looked at stays as it is, such as {path}"
 ELSEWHERE_STAYS: Final = "what commands and other tools did outside of {roots} stays as it is"
 
 Pair: TypeAlias = tuple[PathReading | None, KnownPath | None]
@@ -86,6 +88,9 @@ class Looker:
                 self._look(self._tree(root), bounds, thread)
             except TooMuch as error:
                 self._refused[root] = str(error)
+            except OutOfSight as error:
+                self._trees.pop(root, None)
+                return str(error)
             except BaseException:
                 # Rules that were read and not kept would not be found to be new by the next look.
                 self._trees.pop(root, None)
@@ -173,8 +178,11 @@ class Looker:
         for path, now in found.items():
             known = tree.entries.get(path)
             before = known.state if known else None
-            if known is None and now and walk.was_ignored(path, now.state[:1] == b"d"):
+            if known is None and now and walk.was_hidden(path, now.state[:1] == b"d"):
                 before = UNKNOWN
+            if now and f"{path}/" in walk.closed:
+                # It is read again, until what lies in it can be seen.
+                now = PathReading(now.state, now.signature, racy=True)
             owners = find_owners(path, steps, self.store.is_alive, is_new=is_first and known is None)
             self._compare(changes, path, now, known, owners, before)
         for top in walk.lost:
@@ -199,6 +207,7 @@ class Looker:
         notes = [f"what this thread changed is not covered: {each}" for each in why]
         trees = [tree for root in roots if (tree := self._trees.get(root))]
         notes += [GIT_STAYS] if any(tree.has_git for tree in trees) else []
+        notes += [HIDDEN_STAYS.format(path=tree.out_of_sight) for tree in trees if tree.out_of_sight]
         notes += [IGNORED_STAYS] if any(tree.has_ignored for tree in trees) else []
         notes += [ELSEWHERE_STAYS.format(roots=" and ".join(roots))]
         begun = json.loads(read_notes(database, step))

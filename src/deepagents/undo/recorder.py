@@ -10,17 +10,17 @@ from dataclasses import replace
 from pathlib import Path
 from sqlite3 import Connection
 from threading import RLock
-from typing import Any, Final
+from typing import Any, Final, cast
 from uuid import uuid4
 
 from deepagents.undo.ignores import GIT, IGNORE_FILE
-from deepagents.undo.index import Bounds, KnownPath, is_own, list_whole, mode_at
+from deepagents.undo.index import Bounds, IndexWalk, KnownPath, OutOfSight, TooMuch, Tree, is_own, mode_at
 from deepagents.undo.looker import GIT_IS_GONE, Looker, add_note, last_seen, read_notes
 from deepagents.undo.states import UNKNOWN
 from deepagents.undo.steps import Directories, RecordedStep, StepKind, are_near, read_step
 from deepagents.undo.store import Store
 from deepagents.undo.tables import KEEP_RULES
-from deepagents.undo.threads import Missed, missed_in, note_checkpoint, other_store_in
+from deepagents.undo.threads import KEY, FileMark, Missed, note_checkpoint
 
 _WAIT: Final = 0.02
 _MOST_WAITS: Final = 1500
@@ -81,11 +81,12 @@ class Recorder(Looker):
 
     def make_up_for(self, thread: str, places: Directories, state: Mapping[str, Any]) -> None:
         """Record that steps of which the state of a thread tells are not known here, unless that was done."""
-        if missed := missed_in(state):
+        mark = cast("FileMark | None", state.get(KEY)) or FileMark(store="", thread=thread, seen=0)
+        if missed := mark.get("missed"):
             self._note_gap(thread, places, missed["name"], _MISSED.format(why=missed["why"]))
-        if other := other_store_in(state, self.store):
+        if mark["store"] not in ("", self.store.name):
             note = _ELSEWHERE.format(directory=self.store.directory)
-            self._note_gap(thread, places, f"{other} {thread}", note)
+            self._note_gap(thread, places, f"{mark['store']} {thread}", note)
         self.make_up()
 
     def note_made_up(self, thread: str, checkpoint: str) -> None:
@@ -151,7 +152,7 @@ class Recorder(Looker):
         while True:
             is_free = self.wait_for_rewind(paths)
             self.close_dead_files()
-            below, too_large, tops = list_whole(paths, self.bounds)
+            below, too_large, tops = _list_whole(paths, self.bounds)
             with self._comparing(below) as (changes, found):
                 if is_free and self.find_rewind(paths):
                     continue
@@ -164,7 +165,7 @@ class Recorder(Looker):
 
     def end_files(self, step: RecordedStep, note: str = "") -> int:
         """Record what has become of the paths of a file tool. Return the number of the last change."""
-        below, *_ = list_whole(step.places, self.bounds)
+        below, *_ = _list_whole(step.places, self.bounds)
         with self._comparing([*{*step.places, *below}]) as (changes, found):
             self._bring_up_to_date(changes, found)
             self._write(changes)
@@ -193,11 +194,10 @@ class Recorder(Looker):
             )
             return RecordedStep(row.lastrowid or 0, thread, kind, frozenset(places), self.store.process)
 
-    def keep_open(self, step: RecordedStep) -> RecordedStep:
+    def keep_open(self, step: RecordedStep) -> None:
         """Let a step go on as a command in the background."""
         with self.store.write() as database:
             database.execute("UPDATE steps SET kind = 'background' WHERE id = ?", [step.number])
-        return replace(step, kind="background")
 
     def wait_for_rewind(self, paths: Sequence[str]) -> bool:
         """Wait until no going back is under way here; return whether that was so before it took too long."""
@@ -256,3 +256,28 @@ class Recorder(Looker):
             for step in map(read_step, rows)
             if step.kind != "background" and self.store.is_alive(step.process)
         )
+
+
+def _list_whole(paths: Iterable[str], bounds: Bounds) -> tuple[list[str], list[str], list[str]]:
+    """List paths with all that is below them, and with the directories above that are not there.
+
+    What lies below a directory above the bounds, or out of sight, is not listed; these directories are
+    returned besides, and those in which git has its own.
+    """
+    found: list[str] = []
+    unlisted: list[str] = []
+    tops: set[str] = set()
+    for path in paths:
+        found.append(path)
+        try:
+            walk = IndexWalk(Tree(path, generation=0), replace(bounds, ignored=True))
+            walk.go()
+            found += walk.new
+            tops |= walk.tree.ignores.tops
+        except (TooMuch, OutOfSight):
+            unlisted.append(path)
+        for above in Path(path).parents:
+            if mode_at(above):
+                break
+            found.append(str(above))
+    return [*dict.fromkeys(found)], unlisted, sorted(tops.intersection(found))

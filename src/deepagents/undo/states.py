@@ -27,8 +27,8 @@ LINK: Final = b"l"
 SPECIAL: Final = b"s"
 UNKNOWN: Final = b"?0000"
 """What a path held that was there before and was never read."""
-_OUT_OF_SIGHT: Final = SPECIAL + b"0000unreadable"
-_NOTHING_THERE: Final = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
+OUT_OF_SIGHT: Final = SPECIAL + b"0000unreadable"
+NOTHING_THERE: Final = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 _KINDS: Final[dict[bytes, Kind]] = {FILE: "file", LARGE: "file", DIRECTORY: "directory", LINK: "link"}
 # Some file systems count time in steps of two seconds.
 _RACY_NS: Final = 2_000_000_000
@@ -80,7 +80,7 @@ def read_path(reach: FilesBelow, path: str, most: int) -> PathReading | None:
         return read_entry(directory, name, most)
     except OSError as error:
         # What lies out of sight may well be there.
-        return None if error.errno in _NOTHING_THERE else PathReading(_OUT_OF_SIGHT, (0, 0, 0, 0, 0))
+        return None if error.errno in NOTHING_THERE else PathReading(OUT_OF_SIGHT, (0, 0, 0, 0, 0))
 
 
 def stat_path(reach: FilesBelow, path: str) -> os.stat_result | None:

@@ -165,18 +165,6 @@ def mark_in(state: Mapping[str, Any], store: Store) -> FileMark | None:
     return {**mark, "thread": names[0][0].removeprefix(FORGOTTEN)} if names else mark
 
 
-def missed_in(state: Mapping[str, Any]) -> Missed | None:
-    """Return which steps of a thread could not be recorded when its state was written."""
-    mark = cast("FileMark | None", state.get(KEY))
-    return mark.get("missed") if mark else None
-
-
-def other_store_in(state: Mapping[str, Any], store: Store) -> str:
-    """Return the name of the store that has the records of a thread, if it is another one; else `""`."""
-    mark = cast("FileMark | None", state.get(KEY))
-    return mark["store"] if mark and mark["store"] != store.name else ""
-
-
 def mark_of(found: CheckpointTuple | None, store: Store) -> FileMark | None:
     """Return the mark that a checkpoint holds, if it is of this store."""
     return mark_in(found.checkpoint["channel_values"], store) if found else None
