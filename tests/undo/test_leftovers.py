@@ -11,8 +11,10 @@ import sqlite3
 import subprocess
 import time
 from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -22,6 +24,7 @@ from deepagents import create_deep_agent
 from deepagents.backends import FilesystemBackend, LocalShellBackend
 from deepagents.testing import ScriptedModel, call
 from deepagents.undo import FileHistory, UndoBusy, UndoError
+from deepagents.undo.processes import Processes
 from deepagents.undo.steps import Directories
 from tests.conftest import CallMode
 from tests.programs import FORKING
@@ -313,10 +316,9 @@ def open_and_wait(directory: Path, root: Path, pipe: Any) -> None:
     """Begin a step, leave a child that knows nothing of it, and wait for the end."""
     history, places = FileHistory(directory), Directories((str(root),))
     assert history.attempt(lambda recorder: recorder.begin("dead", places))
-    child = os.fork()
-    if child == 0:
-        signal.pause()
-    pipe.send(child)
+    if os.fork() == 0:
+        # By now it has let go of what is its parent's.
+        pipe.send(os.getpid())
     signal.pause()
 
 
@@ -337,6 +339,21 @@ def test_a_child_does_not_keep_its_dead_parent_alive(shop: Workshop) -> None:
         assert len(listed(shop.history.directory / "processes")) == 1
     finally:
         os.kill(child, signal.SIGKILL)
+
+
+def test_all_who_ask_at_once_find_a_process_dead(tmp_path: Path) -> None:
+    processes, all_ask = Processes(tmp_path), Barrier(8)
+    (tmp_path / "processes").mkdir()
+
+    def ask(name: str) -> bool:
+        all_ask.wait(60)
+        return processes.is_alive(name)
+
+    with ThreadPoolExecutor(8) as pool:
+        for number in range(100):
+            (tmp_path / "processes" / f"{number}.lock").touch()
+            assert not any(pool.map(ask, [str(number)] * 8))
+    assert listed(tmp_path / "processes") == []
 
 
 def use_in_child(directory: Path, root: Path) -> None:

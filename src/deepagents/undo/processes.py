@@ -65,8 +65,9 @@ class Processes:
         except OSError:
             return False
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            path.unlink()
+            # Shared: others who ask at the same moment must not take this for a sign of life.
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            path.unlink(missing_ok=True)
             return False
         except OSError:
             return True
