@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import sqlite3
+import subprocess
 from collections.abc import Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -17,7 +18,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from deepagents.testing import Asked, call
 from tests.conftest import CallMode
 from tests.programs import FORKING
-from tests.undo.workshop import Workshop, names
+from tests.undo.workshop import Workshop, listed, names
 
 HIDE = "echo '*' > .gitignore"
 
@@ -35,7 +36,7 @@ def make_worker(shop: Workshop, command: str) -> Any:
     def work() -> str:
         """Work."""
         if command:
-            os.system(f"cd {shop.root}; {command}")
+            subprocess.run(command, shell=True, cwd=shop.root, check=True)
             die()
         return "ok"
 
@@ -95,3 +96,32 @@ def test_a_history_that_was_made_without_rules_of_turns_goes_on(tmp_path: Path) 
             database.execute("DROP TABLE turns")
         shop.run(f"{HIDE}; echo 1 > b.txt")
         assert names(shop.plan(start).removed, shop.root) == [".gitignore", "a.txt", "b.txt"]
+
+
+def die_at(path: Path, start: Any, moment: str, options: dict[str, Any]) -> None:
+    with opened(path) as shop:
+        plan = shop.plan(start)
+        setattr(os, moment, lambda *args, **named: die())
+        shop.history.rewind(shop.agent, plan, **options)
+
+
+@pytest.mark.parametrize("options", [{}, {"conversation": False}], ids=["both", "files"])
+@pytest.mark.parametrize(("moment", "left"), [("fsync", "2\n"), ("rename", "1\n")], ids=["before", "behind"])
+@pytest.mark.parametrize("by", ["recover", "plan"])
+def test_a_kill_before_what_decides_leaves_all_and_one_behind_it_is_finished(
+    tmp_path: Path, moment: str, left: str, options: dict[str, Any], by: str
+) -> None:
+    with opened(tmp_path) as shop:
+        (shop.root / "a.txt").write_text("1\n")
+        start = shop.write("a.txt", "2\n")
+        said = shop.messages()
+        child = FORKING.Process(target=die_at, args=(tmp_path, start, moment, options))
+        child.start()
+        child.join()
+        assert child.exitcode == -signal.SIGKILL
+        assert (shop.root / "a.txt").read_text() == "2\n"
+        assert len(listed(shop.root)) == 2
+        getattr(shop.history, by)(shop.agent, shop.thread)
+        assert listed(shop.root) == ["a.txt"]
+        assert (shop.root / "a.txt").read_text() == left
+        assert shop.messages() == ([] if left == "1\n" and not options else said)
