@@ -88,6 +88,24 @@ def test_rules_of_a_turn_that_was_cut_off_hide_nothing_of_it(
         assert shop.plan(later).removed == ()
 
 
+@pytest.mark.parametrize("next_turn", [False, True])
+@pytest.mark.parametrize("when", ["step that hides", "step behind it", "answer"])
+def test_what_a_turn_hid_that_was_cut_off_goes_back_though_it_does_not_go_on(
+    tmp_path: Path, when: str, *, next_turn: bool
+) -> None:
+    with opened(tmp_path) as shop:
+        shop.run("echo 1 > earlier.txt")
+        start = shop.head
+        child = FORKING.Process(target=work_and_die, args=(tmp_path, when))
+        child.start()
+        child.join()
+        assert child.exitcode == -signal.SIGKILL
+    with opened(tmp_path) as shop:
+        if next_turn:
+            shop.run("echo 1 > hidden.txt")
+        assert names(shop.plan(start).removed, shop.root) == [".gitignore", "inner.txt"]
+
+
 def test_a_history_that_was_made_without_rules_of_turns_goes_on(tmp_path: Path) -> None:
     with opened(tmp_path) as shop:
         start = shop.write("a.txt", "1\n")

@@ -284,7 +284,7 @@ def _forget_news(recorder: Recorder, thread: str, rows: list[tuple[bytes, int]])
 
 def _begin(recorder: Recorder, thread: str, state: Mapping[str, Any], places: Directories) -> str:
     """Begin a turn, and record that steps are not known of which its state tells; return the store's name."""
-    recorder.begin_turn(thread)
+    recorder.begin_turn(thread, places)
     recorder.make_up_for(thread, places, state)
     return recorder.store.name
 

@@ -101,8 +101,11 @@ class Recorder(Looker):
             if database.execute("INSERT OR IGNORE INTO about VALUES (?, ?)", values).rowcount:
                 self.note_late(self._note(thread, "missed", places.roots, [note]), places, "")
 
-    def begin_turn(self, thread: str) -> None:
+    def begin_turn(self, thread: str, places: Directories) -> None:
         """Let what is ignored now be ignored in all that a thread does from now on."""
+        if self.find_open(places.roots, dead=True):
+            # What these have changed is found by the rules of their own turn.
+            self.look_at_all(places)
         with self.store.write() as database:
             database.execute("DELETE FROM turns WHERE thread = ?", [thread])
 
@@ -243,10 +246,12 @@ class Recorder(Looker):
         """Return the number of the last change of a thread; 0 where there is none."""
         return self.store.read("SELECT coalesce(max(id), 0) FROM seen WHERE thread = ?", thread)[0][0]
 
-    def find_open(self, roots: Sequence[str]) -> bool:
+    def find_open(self, roots: Sequence[str], *, dead: bool = False) -> bool:
         """Return whether commands are under way, or were when their process died, below any of these."""
         rows = self.store.read("SELECT id, thread, kind, places, process FROM steps WHERE ended IS NULL")
-        return any(step.kind != "files" and are_near(step.places, roots) for step in map(read_step, rows))
+        steps = [step for step in map(read_step, rows) if step.kind != "files"]
+        steps = [step for step in steps if not (dead and self.store.is_alive(step.process))]
+        return any(are_near(step.places, roots) for step in steps)
 
     def find_busy(self, paths: Sequence[str]) -> bool:
         """Return whether a step of a process that lives may change any of these."""
