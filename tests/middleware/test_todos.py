@@ -38,7 +38,7 @@ def test_the_same_plan_once_more_is_told_apart_from_work(call_mode: CallMode) ->
     _, same, _, _, end = (each.text for each in result["messages"] if each.type == "tool")
     known = "The to-do list was the same before: nothing was changed. "
     assert same == f"{known}Do the next step with another tool: write_file, edit_file."
-    assert end == f"{known}All of it is completed: give the answer."
+    assert end == f"{known}Give the answer: all is completed."
 
 
 def test_steps_are_not_completed_by_the_plan_alone(tmp_path: Path, call_mode: CallMode) -> None:

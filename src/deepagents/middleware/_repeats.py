@@ -34,11 +34,11 @@ def note_repeat(result: ToolResult, request: ToolCallRequest) -> ToolResult:
         return result
     spec = request.tool.spec if isinstance(request.tool, SpecTool) else None
     artifact: object = result.artifact
-    effect = spec.effect if spec else None
+    effect = spec and spec.effect
     has_run = effect == "run" and isinstance(artifact, Mapping) and "exit_code" in artifact
     # A file that is written whole once more holds what it held; an edit would fail instead.
-    has_written = spec is not None and spec.creates_files
-    if not (effect in ("read", "search") or has_run or has_written or result.status == "error"):
+    is_same_again = effect in ("read", "search") or (spec and spec.creates_files)
+    if not (is_same_again or has_run or result.status == "error"):
         return result
     # Blocks may hold more than text, which a note must not replace.
     if not result.content or not isinstance(result.content, str):

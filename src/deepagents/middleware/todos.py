@@ -49,19 +49,14 @@ async def _write_todos(runtime: Runtime, todos: list[Todo]) -> ToolOutput:
     # A program may write many lists, one after the other; but none beside a call of the model.
     if others > (0 if is_call_of_program(runtime.tool_call_id) else 1):
         raise ToolFailure("parallel_mutation", "write_todos replaces the whole list: call it once a turn")
-    completed = [each for each in todos if each["status"] == "completed"]
     named, is_only_plan = name_tools(runtime, WRITE_TODOS.name), _is_only_plan(messages)
+    completed = [each["status"] == "completed" for each in todos]
     if todos == runtime.state.get("todos"):
-        is_done = len(completed) == len(todos) and not is_only_plan
-        step = (
-            "All of it is completed: give the answer"
-            if is_done
-            else f"Do the next step with another tool{named}"
-        )
+        done = all(completed) and not is_only_plan
+        step = "Give the answer: all is completed" if done else f"Do the next step with another tool{named}"
         return ToolOutput(f"The to-do list was the same before: nothing was changed. {step}.")
-    note = ""
-    if completed and is_only_plan:
-        note = f"\n\nNothing was done yet: no other tool was called. Do the first step with one{named}."
+    early = f"\n\nNothing was done yet: no other tool was called. Do the first step with one{named}."
+    note = early if is_only_plan and any(completed) else ""
     return ToolOutput(f"Updated todo list to {todos}{note}", update={"todos": todos})
 
 
