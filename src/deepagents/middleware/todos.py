@@ -52,23 +52,22 @@ async def _write_todos(runtime: Runtime, todos: list[Todo]) -> ToolOutput:
     named, is_only_plan = name_tools(runtime, WRITE_TODOS.name), _is_only_plan(messages)
     completed = [each["status"] == "completed" for each in todos]
     if todos == runtime.state.get("todos"):
-        done = all(completed) and not is_only_plan
+        done = all(completed or [False]) and not is_only_plan
         step = "Give the answer: all is completed" if done else f"Do the next step with another tool{named}"
         return ToolOutput(f"The to-do list was the same before: nothing was changed. {step}.")
-    early = f"\n\nNothing was done yet: no other tool was called. Do the first step with one{named}."
+    early = f"\n\nNo other tool was called yet. If a step needs one, call it now{named}."
     note = early if is_only_plan and any(completed) else ""
     return ToolOutput(f"Updated todo list to {todos}{note}", update={"todos": todos})
 
 
 def _is_only_plan(messages: Sequence[Any]) -> bool:
-    """Return whether nothing but plans was called since a person spoke: small models say done instead."""
-    for message in reversed(messages):
-        calls = message.tool_calls if isinstance(message, AIMessage) else ()
-        if any(call["name"] not in (WRITE_TODOS.name, READ_TODOS.name) for call in calls):
-            return False
-        if is_from_person(message):
-            return True
-    return False
+    """Return whether a whole conversation has plans and no other call: small models say done instead."""
+    answers = [each for each in messages if isinstance(each, AIMessage)]
+    names = {call["name"] for each in answers for call in each.tool_calls}
+    # What a provider runs itself, such as a search, is no call of ours.
+    types = {block["type"] for each in answers for block in each.content_blocks}
+    is_whole = bool(messages) and is_from_person(messages[0])
+    return is_whole and names <= {WRITE_TODOS.name, READ_TODOS.name} and "server_tool_call" not in types
 
 
 async def _read_todos(runtime: Runtime) -> ToolOutput:
