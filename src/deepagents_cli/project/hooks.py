@@ -14,6 +14,7 @@ from langgraph.types import Command
 
 from deepagents.backends.protocol import SandboxBackendProtocol
 from deepagents.backends.results import ExecuteResponse
+from deepagents.middleware._history import is_from_person
 from deepagents.undo import FileHistory
 from deepagents_cli.approval.backends import run_with_input
 from deepagents_cli.project.plugins import as_claude_code
@@ -133,7 +134,7 @@ def _count_sent_by_hooks(messages: list[Any]) -> int:
     count = 0
     for message in reversed(messages):
         # What the library adds in between is not of a person.
-        if isinstance(message, HumanMessage) and "lc_source" not in message.additional_kwargs:
+        if is_from_person(message):
             if message.name != _BY_HOOK:
                 break
             count += 1

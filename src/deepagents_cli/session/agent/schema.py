@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, cast
 from langchain.agents.middleware import AgentMiddleware, hook_config
 from langchain_core.messages import HumanMessage
 
+from deepagents.middleware._history import is_from_person
 from deepagents_cli.errors import CommandError, Exit
 
 _TRIES: Final = 3
@@ -89,7 +90,7 @@ def _since_task(messages: list[Any]) -> list[Any]:
         at
         for at, each in enumerate(messages)
         # What the library adds, such as a question whether this is the end, begins no task.
-        if isinstance(each, HumanMessage) and "lc_source" not in each.additional_kwargs
+        if is_from_person(each)
     ]
     return messages[asked[-1] :] if asked else messages
 
