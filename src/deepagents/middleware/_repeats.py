@@ -36,14 +36,15 @@ def note_repeat(result: ToolResult, request: ToolCallRequest) -> ToolResult:
     artifact: object = result.artifact
     effect = spec and spec.effect
     has_run = effect == "run" and isinstance(artifact, Mapping) and "exit_code" in artifact
-    # A file that is written whole once more holds what it held; an edit would fail instead.
-    is_same_again = effect in ("read", "search") or (spec and spec.creates_files)
-    if not (is_same_again or has_run or result.status == "error"):
+    # A file that is written whole holds the same; what an edit does the second time is not known.
+    has_written = spec is not None and spec.creates_files and result.status != "error"
+    if not (effect in ("read", "search") or has_run or has_written or result.status == "error"):
         return result
     # Blocks may hold more than text, which a note must not replace.
     if not result.content or not isinstance(result.content, str):
         return result
-    if not _has_same_before(result.content, request):
+    # If others have written in between, a look shows it.
+    if not _has_same_before(result.content, request, 1 if has_written else _MOST_TURNS):
         return result
     unless = "Unless it waits for something, a" if has_run else "A"
     note = _NOTE.format(
@@ -61,9 +62,9 @@ def name_tools(runtime: Any, called: str) -> str:
     return f": {', '.join(others)}" if others else ""
 
 
-def _has_same_before(content: str, request: ToolCallRequest) -> bool:
-    """Return whether the same call had the same result, and nothing was changed since."""
-    turns = _last_turns(request)
+def _has_same_before(content: str, request: ToolCallRequest, most: int) -> bool:
+    """Return whether the same call had the same result so many turns ago at most, with no change since."""
+    turns = _last_turns(request)[-most - 1 :]
     looking = [name for name, spec in specs_of_call(request).items() if spec.effect in ("read", "search")]
     asked = [_calls_of(turn) for turn in turns[-4:]]
     # Two calls in turn, each the same again, change nothing either.
