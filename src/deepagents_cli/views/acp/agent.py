@@ -157,9 +157,10 @@ class EditorAgent:
 
     async def cancel(self, session_id: str, **meta: Any) -> None:
         """Stop what a session does, or one request alone; its prompt then ends as cancelled."""
+        request = meta.get(REQUEST)
         for session, talk in self._talks.items():
-            if REQUEST in meta or session == session_id:
-                talk.cancel(meta.get(REQUEST))
+            if request is not None or session == session_id:
+                talk.cancel(request)
 
     async def close(self) -> None:
         """End all sessions, with what they have started."""

@@ -76,10 +76,9 @@ class Talk:
         self._scratch = TemporaryDirectory(prefix="deepagents-")
         self._reader = PromptReader(Path(opening.directory), Path(self._scratch.name))
         self._one_by_one = asyncio.Lock()
-        self._prompts: dict[object, Task[schema.StopReason]] = {}
-        """Those that are not answered, by their requests."""
-        self._request: object = None
-        """That of the present prompt, or of the last one."""
+        self._prompts: dict[Task[schema.StopReason], object] = {}
+        """Those that are not answered, with the ids of their requests."""
+        self._present: Task[schema.StopReason] | None = None
         self._turn: Future[schema.StopReason] | None = None
         self._text: _Text = "none"
         self._is_cancelled = False
@@ -129,14 +128,18 @@ class Talk:
         Raises:
             RequestError: when the turn fails, with a sentence that says why.
         """
-        self._prompts[request] = work = asyncio.create_task(self._work_on(blocks, request))
-        await asyncio.wait([work])
-        self._prompts.pop(request, None)
+        work = asyncio.create_task(self._work_on(blocks))
+        self._prompts[work] = request
+        try:
+            await asyncio.wait([work])
+        finally:
+            del self._prompts[work]
+            work.cancel()
         return "cancelled" if work.cancelled() else work.result()
 
-    async def _work_on(self, blocks: Sequence[Block], request: object) -> schema.StopReason:
+    async def _work_on(self, blocks: Sequence[Block]) -> schema.StopReason:
         async with self._one_by_one:
-            self._request = request
+            self._present = asyncio.current_task()
             given = self._reader.read(blocks)
             self._is_cancelled, self._stop_reason = False, "end_turn"
             self._turn = turn = asyncio.get_running_loop().create_future()
@@ -147,11 +150,12 @@ class Talk:
                 self._turn, self._text = None, "none"
                 work.cancel()
                 await self._outbox.flush()
+                self._present = None
 
     def cancel(self, request: object = None) -> None:
         """Stop what the present prompt does, and begin none of those that wait; or one request alone."""
         self._drop_waiting(request)
-        if request not in (None, self._request):
+        if request is not None and (self._present is None or self._prompts.get(self._present) != request):
             return
         if self._turn is None:
             if self._question is not None:
@@ -166,8 +170,8 @@ class Talk:
             self._end_prompt("cancelled")
 
     def _drop_waiting(self, request: object = None) -> None:
-        for each, work in self._prompts.items():
-            if each != self._request and request in (None, each):
+        for work, each in self._prompts.items():
+            if work is not self._present and request in (None, each):
                 work.cancel()
 
     async def close(self) -> None:

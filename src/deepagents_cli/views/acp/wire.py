@@ -81,11 +81,12 @@ def _translate(message: dict[str, Any]) -> dict[str, Any] | None:
     method, given = str(message.get("method")), message.get("params")
     params: Mapping[str, Any] = cast("Mapping[str, Any]", given) if isinstance(given, dict) else {}
     if method == "session/prompt":
+        # What a client gives beside it has no meaning here.
         return {**message, "params": {**params, "_meta": {REQUEST: message.get("id")}}}
     if "id" in message or not method.startswith("$/"):
         return message
     number = params.get("requestId")
-    if method != "$/cancel_request" or not isinstance(number, str | int):
+    if method != "$/cancel_request" or not isinstance(number, str | int) or isinstance(number, bool):
         return None
     # The package passes over it. Of all requests, a prompt is the one that takes long.
     cancelled = {"sessionId": "", "_meta": {REQUEST: number}}

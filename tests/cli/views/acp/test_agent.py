@@ -245,6 +245,22 @@ def test_cancelling_the_request_of_a_prompt_that_waits_cancels_that_one_alone(
     assert "Second." not in str(server.requests[-1].body)
 
 
+def test_what_a_client_adds_to_a_cancellation_stops_no_other_session(
+    editor: RawEditor, server: OpenAIServer
+) -> None:
+    hold = Event()
+    server.then(Reply("One two.", hold=hold))
+    session, other = editor.new(), editor.new()
+    first = editor.begin_prompt(session, "First.")
+    editor.wait_for_update("agent_message_chunk")
+
+    editor.notify("session/cancel", sessionId=other, _meta={"deepagents/request": None})
+    editor.notify("$/cancel_request", requestId=True)
+    hold.set()
+
+    assert editor.wait_for_answer(first)["stopReason"] == "end_turn"
+
+
 def test_cancelling_the_request_of_the_prompt_at_work_leaves_those_that_wait(
     editor: RawEditor, server: OpenAIServer
 ) -> None:
