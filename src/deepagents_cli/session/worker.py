@@ -20,9 +20,9 @@ from deepagents_cli.errors import (
     describe_error,
     explain_error,
     is_for_people,
-)
+)  # fmt: skip
 from deepagents_cli.session.conversation.conversation import Conversation
-from deepagents_cli.session.slash import carry_out, list_commands
+from deepagents_cli.session.slash import COMMANDS, STOPPED, carry_out, list_commands
 from deepagents_cli.session.threads.sessions import InUse
 from deepagents_cli.session.turns.asking import Say
 from deepagents_cli.session.workplace.editor import Editor
@@ -46,7 +46,9 @@ class Worker:
         self._say = say
         self._end = end
         self._editor = editor
-        self._orders: Queue[protocol.Order | protocol.Stop] = Queue()
+        self._orders: Queue[tuple[protocol.Order | protocol.Stop, int]] = Queue()
+        """What is to be carried out, and how many stops had come before it."""
+        self._stops = 0
         self._sent = 0
         """How many texts have not been taken yet."""
         self._task = create_task(self._carry_out_orders())
@@ -62,12 +64,13 @@ class Worker:
         match message:
             case protocol.Stop() if self._talk is not None:
                 self._talk.take(message)
+                self._stops += 1
                 if self._sent:
                     # It was pressed behind a text that has begun no turn yet.
-                    self._orders.put_nowait(message)
+                    self._orders.put_nowait((message, self._stops))
             case protocol.Open() | protocol.Send() | protocol.Invoke() | protocol.Save() | protocol.Replay():
                 self._sent += isinstance(message, protocol.Send)
-                self._orders.put_nowait(message)
+                self._orders.put_nowait((message, self._stops))
             case protocol.Trusted():
                 self._trust.set_result(message.agreed)
             case protocol.Close():
@@ -90,9 +93,9 @@ class Worker:
 
     async def _carry_out_orders(self) -> None:
         while True:
-            order = await self._orders.get()
+            order, stops = await self._orders.get()
             try:
-                await self._carry_out(order)
+                await self._carry_out(order, stopped=stops != self._stops)
             except Exception as error:
                 # Whatever is wrong with one text or command, the person is told and the conversation goes on.
                 if not is_for_people(error):
@@ -107,7 +110,7 @@ class Worker:
                     self._say(protocol.Notice(explain_error(error)))
             self._sent -= isinstance(order, protocol.Send)
 
-    async def _carry_out(self, order: protocol.Order | protocol.Stop) -> None:
+    async def _carry_out(self, order: protocol.Order | protocol.Stop, *, stopped: bool) -> None:
         if isinstance(order, protocol.Open):
             await self._open(order)
         elif self._talk is None:
@@ -119,6 +122,8 @@ class Worker:
         elif isinstance(order, protocol.Replay):
             await self._talk.replay()
             self._say(protocol.Result(order.id))
+        elif stopped and isinstance(order, protocol.Invoke) and order.name not in COMMANDS:
+            self._say(protocol.Result(order.id, error=STOPPED))
         else:
             await carry_out(self._talk, order)
 

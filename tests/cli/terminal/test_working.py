@@ -69,9 +69,10 @@ def test_esc_right_behind_enter_stops_what_was_sent(person: Person) -> None:
 
 
 @needs_sandbox
+@pytest.mark.parametrize("waits", [True, False])
 @pytest.mark.parametrize(("options", "key"), [((), "Escape"), (("--plain",), "C-c")])
 def test_a_command_from_a_file_is_stopped_while_it_is_put_together(
-    tmp_path: Path, server: OpenAIServer, options: tuple[str, ...], key: str
+    tmp_path: Path, server: OpenAIServer, options: tuple[str, ...], key: str, waits: bool
 ) -> None:
     home = Home(tmp_path, server)
     file = home.home / ".deepagents/commands/slow.md"
@@ -80,13 +81,33 @@ def test_a_command_from_a_file_is_stopped_while_it_is_put_together(
     with home.sit_down(*options) as person:
         person.sees(r"scripted in\b")
         person.enters("/slow")
-        until((home.directory / "begun").exists)
+        if waits:
+            until((home.directory / "begun").exists)
         person.presses(key)
 
         person.sees("^Stopped; nothing is sent.")
         person.asks("Are you there?", "Here I am.")
         person.sees("^Here I am.")
     assert server.requests[-1].texts("user") == ["Are you there?"]
+
+
+@needs_sandbox
+def test_esc_stops_the_commands_that_wait_behind_another(tmp_path: Path, server: OpenAIServer) -> None:
+    home = Home(tmp_path, server)
+    file = home.home / ".deepagents/commands/slow.md"
+    file.parent.mkdir(parents=True)
+    file.write_text("Look: !`touch begun; sleep 600`")
+    with home.sit_down() as person:
+        person.sees(r"scripted in\b")
+        person.enters("/slow")
+        until((home.directory / "begun").exists)
+        person.enters("/slow again")
+        person.sees("^› /slow again")
+        person.presses("Escape")
+
+        person.sees("(?s)^Stopped; nothing is sent.*^Stopped; nothing is sent.")
+        person.asks("Are you there?", "Here I am.")
+        person.sees("^Here I am.")
 
 
 def test_esc_right_behind_a_command_that_has_to_wait_keeps_it_from_being_sent(person: Person) -> None:

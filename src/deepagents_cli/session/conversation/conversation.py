@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from asyncio import Future, Task, create_task, to_thread
+from asyncio import Task, create_task, to_thread
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -91,7 +91,7 @@ class Conversation:
         self.results = Results(str(place.directory))
         self.is_commanded = False
         """Whether a slash command is carried out, which may go back or compact."""
-        self.expanding: Future[str] = Future()
+        self.expanding: Task[str] | None = None
         """What puts together the text of a command from a file."""
         self._looking: Task[None] | None = None
         self.driver = Driver(self.make_agent(), thread, self.show)
@@ -157,12 +157,16 @@ class Conversation:
         # What it now knows of no longer, is not to wake it.
         self._watch(state, "done")
 
+    def _stop(self) -> None:
+        self.turns.stop()
+        if self.expanding is not None:
+            self.expanding.cancel()
+
     def take(self, message: protocol.AtOnce) -> None:
         """Take what is done at once, also while the agent works."""
         match message:
             case protocol.Stop():
-                self.turns.stop()
-                self.expanding.cancel()
+                self._stop()
             case protocol.TakeBack():
                 self.say(protocol.TakenBack(self.inbox.take_back()))
             case protocol.Run():
@@ -181,7 +185,7 @@ class Conversation:
         await self.own.end()
         await self.turns.end()
         self._wakes.rest()
-        for task in (self._asking_hosts, self._seeing, self.expanding):
+        for task in (self._asking_hosts, self._seeing):
             if task is not None:
                 task.cancel()
 

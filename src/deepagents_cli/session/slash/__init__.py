@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from asyncio import create_task, to_thread, wait
+from asyncio import CancelledError, create_task, current_task, to_thread
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Final
 
 from deepagents_cli.errors import CommandError, explain_error, is_for_people
 from deepagents_cli.project.commands import FileCommand
@@ -18,6 +19,7 @@ from deepagents_cli.text import one_line
 
 logger = logging.getLogger(__name__)
 
+STOPPED: Final = "Stopped; nothing is sent"
 COMMANDS: Mapping[str, SlashCommand] = {
     each.name: each
     for each in (*sessions.COMMANDS, *undo.COMMANDS, *background.COMMANDS, *usage.COMMANDS, *project.COMMANDS)
@@ -55,10 +57,12 @@ async def _run(talk: Conversation, order: Invoke) -> Result:
     place = talk.workplace
     if brought := place.setup.commands.get(name):
         talk.expanding = create_task(expand_command(f"/{name} {arguments}", place.setup, place.policy))
-        await wait([talk.expanding])
-        if talk.expanding.cancelled():
-            raise CommandError("Stopped; nothing is sent")
-        text = talk.expanding.result()
+        try:
+            text = await talk.expanding
+        except CancelledError:
+            if (task := current_task()) and task.cancelling():
+                raise
+            raise CommandError(STOPPED) from None
         talk.made[text] = brought
         return Result(send=text)
     raise CommandError(f"There is no command /{one_line(name)}; /help lists them")

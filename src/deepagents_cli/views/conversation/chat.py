@@ -82,6 +82,8 @@ class Chat:
         """Whether the worker was asked to stop the turn, which is not over yet."""
         self._asked: dict[int, tuple[str, Sequence[str]]] = {}
         """The commands that the worker carries out, by their numbers, and what was attached to them."""
+        self._stopped: set[int] = set()
+        """Those that were asked for when something was stopped: what they would send is not sent."""
         self._number = 0
         self._begun = False
         self._noted = ""
@@ -274,7 +276,7 @@ class Chat:
             self.take_back()
         elif self.working or begins or self._asked:
             self.is_stopping = self.working or begins
-            self._asked.clear()
+            self._stopped = {*self._asked}
             self._send(protocol.Stop())
 
     def cancel_question(self) -> bool:
@@ -472,11 +474,10 @@ class Chat:
             self._say("preformatted", result.ansi)
         if result.typed:
             self.taken_back.append(result.typed)
-        if name:
+        if result.send and result.id in self._stopped:
+            self._say("notice", "Stopped; nothing is sent.")
+        elif name:
             self._go_on(name, attachments, result)
-        elif result.send:
-            # It was stopped.
-            self._say("notice", _ENDS["stopped"])
 
     def _go_on(self, name: str, attachments: Sequence[str], result: protocol.Result) -> None:
         """Let the person choose or agree, or send what a command has put together."""
