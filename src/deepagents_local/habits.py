@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
+from deepagents.middleware._history import is_from_person
 from deepagents_local.seen import edit_forms, write_forms
 from deepagents_local.signatures import answer_form, call_form, name_of, parameters
 
@@ -20,6 +21,7 @@ _PLAIN: Mapping[str, tuple[str, ...]] = {
     "glob": ("pattern",),
     "grep": ("pattern",),
 }
+_NOTHING = ("No matches found", "No files found")
 _FIXED: Mapping[str, Mapping[str, Any]] = {"grep": {"output_mode": "content"}}
 
 
@@ -41,7 +43,7 @@ class Habits:
     """Where the request names files, `write_file` makes only those of them that are new: small models
     overwrite what they should edit."""
     try_again: bool = True
-    """No final answer straight after a failed tool call: small models give up at once."""
+    """No final answer straight after a call that failed or found nothing: small models give up at once."""
     stop_repeats: bool = True
     """A tool that was called twice, word for word, is not offered again; after two such repeats only the
     final answer is: small models go in circles."""
@@ -64,8 +66,10 @@ def find_forms(messages: Sequence[BaseMessage], tools: Tools, habits: Habits) ->
         return [answer_form()]
     left = [tool for tool in tools if not (habits.stop_repeats and name_of(tool) in repeated)]
     forms = [form for tool in left for form in _forms(messages, tool, habits)]
-    failed = isinstance(last := messages[-1], ToolMessage) and last.status == "error"
-    return forms if forms and failed and habits.try_again else [*forms, answer_form()]
+    in_vain = isinstance(last := messages[-1], ToolMessage) and (
+        last.status == "error" or last.text.startswith(_NOTHING)
+    )
+    return forms if forms and in_vain and habits.try_again else [*forms, answer_form()]
 
 
 def _plain(tool: Mapping[str, Any], habits: Habits) -> Mapping[str, Any]:
@@ -93,7 +97,7 @@ def _forms(messages: Sequence[BaseMessage], tool: Mapping[str, Any], habits: Hab
 
 
 def _since_last_request(messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
-    starts = [index for index, message in enumerate(messages) if isinstance(message, HumanMessage)]
+    starts = [index for index, message in enumerate(messages) if is_from_person(message)]
     return messages[starts[-1] :] if starts else messages
 
 

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
+from deepagents.middleware._history import is_from_person
 from deepagents_local.signatures import (
     TOOL,
     Call,
@@ -168,7 +169,7 @@ def _find_named_files(messages: Sequence[BaseMessage]) -> list[str]:
 
 
 def _find_request(messages: Sequence[BaseMessage]) -> str:
-    asked = [message.text for message in messages if isinstance(message, HumanMessage)]
+    asked = [message.text for message in messages if is_from_person(message)]
     return asked[-1] if asked else ""
 
 

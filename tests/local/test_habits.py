@@ -60,6 +60,17 @@ def test_after_a_failure_there_is_no_answer() -> None:
     assert "answer" in names([*ASKED, *failed, *READ])
 
 
+def test_a_search_that_finds_nothing_is_no_answer() -> None:
+    assert "answer" not in names([*ASKED, *step("grep", "No matches found", pattern="hi")])
+    assert "answer" in names([*ASKED, *step("grep", "/a.txt:\n  1: hi", pattern="hi")])
+
+
+def test_a_question_of_the_harness_is_no_new_request() -> None:
+    question = HumanMessage("You stopped.", additional_kwargs={"lc_source": "finish_check"})
+
+    assert "edit_file" in names([*ASKED, *READ, AIMessage("Done"), question])
+
+
 def test_a_repeated_call_is_not_offered_a_third_time() -> None:
     assert names([*ASKED, *READ, *READ]) == ["ls", "write_file", "edit_file", "grep", "answer"]
 
