@@ -64,7 +64,7 @@ def _is_only_plan(messages: Sequence[Any]) -> bool:
     """Return whether a whole conversation has plans and no other call: small models say done instead."""
     answers = [each for each in messages if isinstance(each, AIMessage)]
     names = {call["name"] for each in answers for call in each.tool_calls}
-    # What a provider runs itself, such as a search, is no call of ours.
+    # A provider runs some tools itself, such as a search.
     types = {block["type"] for each in answers for block in each.content_blocks}
     is_whole = bool(messages) and is_from_person(messages[0])
     return is_whole and names <= {WRITE_TODOS.name, READ_TODOS.name} and "server_tool_call" not in types

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from asyncio import Task, create_task, to_thread
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -91,8 +91,8 @@ class Conversation:
         self.results = Results(str(place.directory))
         self.is_commanded = False
         """Whether a slash command is carried out, which may go back or compact."""
-        self.expanding: Task[str] | None = None
-        """What puts together the text of a command from a file."""
+        self.stop_expanding: Callable[[], object] = lambda: None
+        """Stops putting together the text of a command from a file."""
         self._looking: Task[None] | None = None
         self.driver = Driver(self.make_agent(), thread, self.show)
         self._asking_hosts: Task[None] | None = None
@@ -157,16 +157,12 @@ class Conversation:
         # What it now knows of no longer, is not to wake it.
         self._watch(state, "done")
 
-    def _stop(self) -> None:
-        self.turns.stop()
-        if self.expanding is not None:
-            self.expanding.cancel()
-
     def take(self, message: protocol.AtOnce) -> None:
         """Take what is done at once, also while the agent works."""
         match message:
             case protocol.Stop():
-                self._stop()
+                self.turns.stop()
+                self.stop_expanding()
             case protocol.TakeBack():
                 self.say(protocol.TakenBack(self.inbox.take_back()))
             case protocol.Run():

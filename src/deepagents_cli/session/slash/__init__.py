@@ -56,9 +56,10 @@ async def _run(talk: Conversation, order: Invoke) -> Result:
         return await command.run(talk, arguments)
     place = talk.workplace
     if brought := place.setup.commands.get(name):
-        talk.expanding = create_task(expand_command(f"/{name} {arguments}", place.setup, place.policy))
+        expanding = create_task(expand_command(f"/{name} {arguments}", place.setup, place.policy))
+        talk.stop_expanding = expanding.cancel
         try:
-            text = await talk.expanding
+            text = await expanding
         except CancelledError:
             if (task := current_task()) and task.cancelling():
                 raise
