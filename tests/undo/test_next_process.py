@@ -7,7 +7,7 @@ import os
 import signal
 import sqlite3
 import subprocess
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,19 @@ def make_worker(shop: Workshop, command: str) -> Any:
     return shop.make_agent(tools=[work])
 
 
+def in_a_process(target: Callable[..., None], *arguments: Any) -> int | None:
+    """Run this in a process of its own: the clock of this one may be far ahead, by an earlier test."""
+    child = FORKING.Process(target=target, args=arguments)
+    child.start()
+    child.join()
+    return child.exitcode
+
+
+def work(path: Path) -> None:
+    with opened(path) as shop:
+        shop.run("echo 1 > earlier.txt")
+
+
 def die(asked: Asked | None = None) -> str:
     os.kill(os.getpid(), signal.SIGKILL)
     return "dead"
@@ -63,13 +76,10 @@ def work_and_die(path: Path, when: str) -> None:
 def test_rules_of_a_turn_that_was_cut_off_hide_nothing_of_it(
     tmp_path: Path, when: str, next_thread: str
 ) -> None:
+    assert in_a_process(work, tmp_path) == 0
     with opened(tmp_path) as shop:
-        shop.run("echo 1 > earlier.txt")
         start = shop.head
-        child = FORKING.Process(target=work_and_die, args=(tmp_path, when))
-        child.start()
-        child.join()
-        assert child.exitcode == -signal.SIGKILL
+    assert in_a_process(work_and_die, tmp_path, when) == -signal.SIGKILL
     with opened(tmp_path) as shop:
         agent = make_worker(shop, "")
         if next_thread == "another first":
@@ -93,13 +103,10 @@ def test_rules_of_a_turn_that_was_cut_off_hide_nothing_of_it(
 def test_what_a_turn_hid_that_was_cut_off_goes_back_though_it_does_not_go_on(
     tmp_path: Path, when: str, *, next_turn: bool
 ) -> None:
+    assert in_a_process(work, tmp_path) == 0
     with opened(tmp_path) as shop:
-        shop.run("echo 1 > earlier.txt")
         start = shop.head
-        child = FORKING.Process(target=work_and_die, args=(tmp_path, when))
-        child.start()
-        child.join()
-        assert child.exitcode == -signal.SIGKILL
+    assert in_a_process(work_and_die, tmp_path, when) == -signal.SIGKILL
     with opened(tmp_path) as shop:
         if next_turn:
             shop.run("echo 1 > hidden.txt")

@@ -240,7 +240,7 @@ def test_the_next_text_takes_the_place_of_a_mistyped_command(talk: Tmux) -> None
     talk.wait_for("^on")
     talk.type("/undo")
     talk.keys("Enter")
-    talk.wait_for("^› /undo$")
+    talk.wait_for("(?s)^on$.*There is no command /undo.*^› /undo$")
     talk.keys("Home", "Delete")
     talk.type("say ")
 
