@@ -71,15 +71,21 @@ def work_and_die(path: Path, when: str) -> None:
         agent.invoke({"messages": "Go on"}, shop.thread, durability="sync")
 
 
+def cut_off_a_turn(path: Path, when: str) -> Any:
+    """Let a turn end and the next one be killed; return the checkpoint between them."""
+    assert in_a_process(work, path) == 0
+    with opened(path) as shop:
+        start = shop.head
+    assert in_a_process(work_and_die, path, when) == -signal.SIGKILL
+    return start
+
+
 @pytest.mark.parametrize("next_thread", ["same", "another first"])
 @pytest.mark.parametrize("when", ["step that hides", "step behind it", "answer"])
 def test_rules_of_a_turn_that_was_cut_off_hide_nothing_of_it(
     tmp_path: Path, when: str, next_thread: str
 ) -> None:
-    assert in_a_process(work, tmp_path) == 0
-    with opened(tmp_path) as shop:
-        start = shop.head
-    assert in_a_process(work_and_die, tmp_path, when) == -signal.SIGKILL
+    start = cut_off_a_turn(tmp_path, when)
     with opened(tmp_path) as shop:
         agent = make_worker(shop, "")
         if next_thread == "another first":
@@ -103,10 +109,7 @@ def test_rules_of_a_turn_that_was_cut_off_hide_nothing_of_it(
 def test_what_a_turn_hid_that_was_cut_off_goes_back_though_it_does_not_go_on(
     tmp_path: Path, when: str, *, next_turn: bool
 ) -> None:
-    assert in_a_process(work, tmp_path) == 0
-    with opened(tmp_path) as shop:
-        start = shop.head
-    assert in_a_process(work_and_die, tmp_path, when) == -signal.SIGKILL
+    start = cut_off_a_turn(tmp_path, when)
     with opened(tmp_path) as shop:
         if next_turn:
             shop.run("echo 1 > hidden.txt")

@@ -109,28 +109,28 @@ class Recorder(Looker):
         with self.store.write() as database:
             database.execute("DELETE FROM turns WHERE thread = ?", [thread])
 
-    def _look_first(self, thread: str, places: Directories) -> list[str]:
-        """Look before a step, and keep the rules with which its turn began: what it ignores is looked at.
+    def _keep_rules(self, thread: str, places: Directories) -> None:
+        """Keep the rules of before the first step of a turn: what it ignores itself is still looked at.
 
         They are kept in the store, for another process may go on with the turn.
         """
-        why = self.look_at_all(places, thread=thread)
         with self.store.write() as database:
-            database.executemany(KEEP_RULES, [(thread, os.fsencode(root)) for root in places.roots])
-            last = "SELECT max(rowid) FROM turns"
-            database.execute(f"DELETE FROM turns WHERE rowid <= ({last}) - ?", [_MOST_TURNS])
-        return why
+            rows = [(thread, os.fsencode(root)) for root in places.roots]
+            if database.executemany(KEEP_RULES, rows).rowcount:
+                last = "SELECT max(rowid) FROM turns"
+                database.execute(f"DELETE FROM turns WHERE rowid <= ({last}) - ?", [_MOST_TURNS])
 
     def begin(self, thread: str, places: Directories, kind: StepKind = "all") -> RecordedStep:
         """Look at all there is, and note that a step is under way which may change any of it."""
         while True:
             is_free = self.wait_for_rewind(places.roots)
             self.close_dead_files()
-            why = self._look_first(thread, places)
+            why = self.look_at_all(places, thread=thread)
             notes = [f"commands and tools of this thread are not covered: {each}" for each in why]
             with self.store.write():
                 # One may have begun during the look; one that begins from here on finds this step.
                 if not (is_free and self.find_rewind(places.roots)):
+                    self._keep_rules(thread, places)
                     return self._note(thread, kind, places.roots, notes)
 
     def close(self, step: RecordedStep, places: Directories, note: str = "") -> int:
@@ -151,7 +151,8 @@ class Recorder(Looker):
         if not paths:
             return None
         if any(Path(path).name == IGNORE_FILE for path in paths):
-            self._look_first(thread, places)
+            self.look_at_all(places, thread=thread)
+            self._keep_rules(thread, places)
         while True:
             is_free = self.wait_for_rewind(paths)
             self.close_dead_files()
