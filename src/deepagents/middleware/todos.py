@@ -52,7 +52,7 @@ async def _write_todos(runtime: Runtime, todos: list[Todo]) -> ToolOutput:
     named, is_only_plan = name_tools(runtime, WRITE_TODOS.name), _is_only_plan(messages)
     completed = [each["status"] == "completed" for each in todos]
     if todos == runtime.state.get("todos"):
-        done = all(completed or [False]) and not is_only_plan
+        done = bool(todos) and all(completed) and not is_only_plan
         step = "Give the answer: all is completed" if done else f"Do the next step with another tool{named}"
         return ToolOutput(f"The to-do list was the same before: nothing was changed. {step}.")
     early = f"\n\nNo other tool was called yet. If a step needs one, call it now{named}."
@@ -64,10 +64,10 @@ def _is_only_plan(messages: Sequence[Any]) -> bool:
     """Return whether a whole conversation has plans and no other call: small models say done instead."""
     answers = [each for each in messages if isinstance(each, AIMessage)]
     names = {call["name"] for each in answers for call in each.tool_calls}
-    # A provider runs some tools itself, such as a search.
-    types = {block["type"] for each in answers for block in each.content_blocks}
-    is_whole = bool(messages) and is_from_person(messages[0])
-    return is_whole and names <= {WRITE_TODOS.name, READ_TODOS.name} and "server_tool_call" not in types
+    # What begins with a summary has lost its first calls, and a provider runs some tools itself.
+    if names - {WRITE_TODOS.name, READ_TODOS.name} or not any(map(is_from_person, messages[:1])):
+        return False
+    return not any(block["type"] == "server_tool_call" for each in answers for block in each.content_blocks)
 
 
 async def _read_todos(runtime: Runtime) -> ToolOutput:
