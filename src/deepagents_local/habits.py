@@ -21,6 +21,7 @@ _PLAIN: Mapping[str, tuple[str, ...]] = {
     "glob": ("pattern",),
     "grep": ("pattern",),
 }
+# What these tools of the library say then.
 _NOTHING = ("No matches found", "No files found")
 _FIXED: Mapping[str, Mapping[str, Any]] = {"grep": {"output_mode": "content"}}
 

@@ -2,9 +2,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
+from deepagents import create_deep_agent
+from deepagents.testing import ScriptedModel, call
 from deepagents_local.habits import Habits, find_forms, offer_tools
 from tests.local.engines import FILE_TOOLS
 
@@ -60,8 +63,15 @@ def test_after_a_failure_there_is_no_answer() -> None:
     assert "answer" in names([*ASKED, *failed, *READ])
 
 
-def test_a_search_that_finds_nothing_is_no_answer() -> None:
-    assert "answer" not in names([*ASKED, *step("grep", "No matches found", pattern="hi")])
+@pytest.mark.parametrize("search", ["grep", "glob"])
+def test_a_search_that_finds_nothing_is_no_answer(search: str) -> None:
+    with ScriptedModel(call(search, pattern="hi"), "None.") as model:
+        result = create_deep_agent(model).invoke({"messages": ASKED})["messages"][-2].text
+
+    assert "answer" not in names([*ASKED, *step(search, result, pattern="hi")])
+
+
+def test_a_search_that_finds_something_may_be_an_answer() -> None:
     assert "answer" in names([*ASKED, *step("grep", "/a.txt:\n  1: hi", pattern="hi")])
 
 
