@@ -29,12 +29,14 @@ def main(argv: Sequence[str] | None = None, *, model: Any = None) -> int:
 
 def _run(argv: Sequence[str] | None, model: Any, typed: int) -> int:
     from deepagents_cli.commands.args import parse
-    from deepagents_cli.errors import ErrorBoundary, check_process, importing_much, open_closed_streams
+    from deepagents_cli.errors import ErrorBoundary, check_process, open_closed_streams
 
     open_closed_streams()
     arguments = parse(argv)
     arguments.typed = typed
     with ErrorBoundary(debug=arguments.debug) as boundary:
+        from deepagents_cli.imports import importing_much
+
         check_process()
         is_seen = arguments.command == "run" and not (arguments.json or arguments.quiet)
         with Starting(shown=is_seen), importing_much():

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Generator
-from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -133,17 +130,6 @@ def open_closed_streams() -> None:
     sys.stdin = sys.stdin or os.fdopen(0)
     sys.stdout = sys.stdout or os.fdopen(1, "w")
     sys.stderr = sys.stderr or os.fdopen(2, "w")
-
-
-@contextmanager
-def importing_much() -> Generator[None]:
-    """Look for no garbage while much is imported: hardly any is, and to look takes a tenth of the time."""
-    gc.disable()
-    try:
-        yield
-        gc.freeze()
-    finally:
-        gc.enable()
 
 
 def complain(sentence: str) -> None:

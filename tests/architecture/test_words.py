@@ -224,7 +224,7 @@ VERBS = frozenset(
     Adapt Add Answer Apply Arrange Ask Assemble Bound Bring Build Call Carry Change Check Choose Close
     Compact Compare Compile Complete Compute Confine Convert Copy Count Create Cut Decide Define Delegate
     Delete Describe Do Draw Drive Edit End Escape Expand Explain Fetch Fill Find Fit Follow Format Gather
-    Give Group Guide Handle Hide Hold Join Keep Know Let Limit List Listen Load Lock Look Make Map Mark
+    Give Group Guide Handle Hide Hold Import Join Keep Know Let Limit List Listen Load Lock Look Make Map Mark
     Match Measure Merge Move Note Notice Offer Open Parse Perform Post Prepare Print Put Queue Reach Read
     Receive Recognize Record Recover Refuse Register Remember Remove Render Repair Replace Report Resolve
     Return Review Run Save Say Search See Send Serve Set Shape Share Show Speak Split Stand Start Stop Stream

@@ -16,15 +16,8 @@ HEAVY = ("langchain", "langchain_core", "langgraph", "pydantic", "rich", "deepag
 
 UNUSED = (
     *("anthropic", "dbos", "sqlalchemy", "uvicorn", "starlette", "prompt_toolkit", "llama_cpp", "mcp"),
-    *(
-        "markdown_it",
-        "tomlkit",
-        "jsonschema_rs",
-        "genai_prices",
-        "numpy",
-        "PIL",
-        "deepagents_server.server",
-    ),
+    *("markdown_it", "tomlkit", "jsonschema_rs", "genai_prices", "numpy", "PIL", "openai.types.beta"),
+    "deepagents_server.server",
 )
 """What a task with an answer alone has no use for."""
 

@@ -9,7 +9,8 @@ import sys
 from contextlib import suppress
 from typing import IO
 
-from deepagents_cli.errors import Exit, complain, importing_much
+from deepagents_cli.errors import Exit, complain
+from deepagents_cli.imports import importing_much
 from deepagents_cli.protocol import Close, Open, ToScreen, read_for_worker, write
 from deepagents_cli.terminal import is_pipe, put_back
 
