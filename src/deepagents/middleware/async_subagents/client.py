@@ -9,14 +9,13 @@ import asyncio
 import html
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import cache
 from itertools import chain
 from threading import Lock
 from typing import Any, Final, NotRequired, TypeVar
 from weakref import WeakKeyDictionary
 
 from langchain_core.messages import BaseMessage, message_to_dict
-from langgraph_sdk import get_client, get_sync_client
-from langgraph_sdk.errors import APIStatusError
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
@@ -56,11 +55,8 @@ class _Created(TypedDict):
     thread_id: PlainId
 
 
-_CREATED: Final = TypeAdapter(_Created)
-_THREAD: Final = TypeAdapter(Thread)
-_RUN: Final = TypeAdapter(Run)
-_RUNS: Final = TypeAdapter(list[Run])
-_ANY: Final = TypeAdapter[Any](Any)
+# An adapter is made at its first use: to compile its schema takes long, and most agents have no server.
+_adapter = cache(TypeAdapter)
 REQUEST_SECONDS: Final = 20.0
 _PAUSE: Final = 60.0
 """Seconds for which a server that failed is not polled."""
@@ -99,6 +95,9 @@ class Clients:
 
     def get(self, agent: AsyncAgent, loop: asyncio.AbstractEventLoop | None = None) -> Any:
         """Return the client of an event loop, or the one for blocking calls."""
+        # Here, for most agents have no server to ask and it takes long.
+        from langgraph_sdk import get_client, get_sync_client
+
         make = get_client if loop else get_sync_client
         with self._lock:
             made = self._made.setdefault(loop or self, {})
@@ -123,11 +122,11 @@ class RemoteClient:
     async def create_thread(self, thread_id: str, metadata: Mapping[str, str]) -> str:
         """Create a thread and return its id."""
         given = {"thread_id": thread_id, "metadata": metadata}
-        return (await self._ask(_CREATED, lambda client: client.threads.create(**given)))["thread_id"]
+        return (await self._ask(_Created, lambda client: client.threads.create(**given)))["thread_id"]
 
     async def get_thread(self, thread_id: str) -> Thread:
         """Return a thread."""
-        return await self._ask(_THREAD, lambda client: client.threads.get(thread_id))
+        return await self._ask(Thread, lambda client: client.threads.get(thread_id))
 
     async def create_run(
         self,
@@ -139,20 +138,22 @@ class RemoteClient:
         """Start a run of the agent, or of another assistant, on a thread."""
         run_of, given = assistant_id or self.agent.graph_id, {"messages": [*map(_to_wire, messages)]}
         return await self._ask(
-            _RUN, lambda client: client.runs.create(thread_id, run_of, input=given, **options)
+            Run, lambda client: client.runs.create(thread_id, run_of, input=given, **options)
         )
 
     async def get_run(self, thread_id: str, run_id: str) -> Run:
         """Return a run."""
-        return await self._ask(_RUN, lambda client: client.runs.get(thread_id, run_id))
+        return await self._ask(Run, lambda client: client.runs.get(thread_id, run_id))
 
     async def get_newest_run(self, thread_id: str) -> Run | None:
         """Return the newest run of a thread, `None` when it has none."""
-        return next(iter(await self._ask(_RUNS, lambda client: client.runs.list(thread_id, limit=1))), None)
+        return next(
+            iter(await self._ask(list[Run], lambda client: client.runs.list(thread_id, limit=1))), None
+        )
 
     async def cancel_run(self, thread_id: str, run_id: str) -> None:
         """Cancel a run."""
-        await self._ask(_ANY, lambda client: client.runs.cancel(thread_id, run_id))
+        await self._ask(object, lambda client: client.runs.cancel(thread_id, run_id))
 
     async def status(self, task: AsyncTask) -> TaskStatus:
         """Return how a task stands: one request while it runs, two or three when it has ended."""
@@ -173,7 +174,7 @@ class RemoteClient:
             run = await self.get_newest_run(thread_id) or run
         return _combine(run, thread)
 
-    async def _ask(self, form: TypeAdapter[T], question: Callable[[Any], Any]) -> T:
+    async def _ask(self, form: type[T], question: Callable[[Any], Any]) -> T:
         def block() -> Any:
             if self.agent.url is None:
                 raise RemoteFailure("not_supported", _NO_URL.format(self.agent.name))
@@ -188,7 +189,7 @@ class RemoteClient:
             return await within(self._left(), question(client))
 
         try:
-            return form.validate_python(await IOCall(block, wait))
+            return _adapter(form).validate_python(await IOCall(block, wait))
         except RemoteFailure:
             raise
         except ValidationError:
@@ -201,6 +202,8 @@ class RemoteClient:
 
     def _as_failure(self, error: Exception) -> RemoteFailure:
         """Describe an error without its own text, which may hold addresses and headers."""
+        from langgraph_sdk.errors import APIStatusError
+
         if isinstance(error, APIStatusError):
             status, words = error.status_code, truncate(html.escape(error.message, quote=False), _MAX_DETAIL)
             # An answer about credentials may repeat them.

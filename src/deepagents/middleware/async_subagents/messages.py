@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, Final, TypeAlias, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
@@ -32,7 +33,6 @@ Block: TypeAlias = dict[str | Any, Any]
 ShownMessages: TypeAlias = Callable[[Mapping[str, Any]], Sequence[Any]]
 """Returns the messages of a state as the agent's model sees them."""
 
-_EVENT: Final = TypeAdapter(TaskEvent)
 _MAX_ERROR: Final = 4_000
 _MAX_RESULT: Final = 80_000
 _MEDIA: Final = ("image", "image_url", "audio", "input_audio", "video", "file")
@@ -228,10 +228,15 @@ def _quote(block: Block) -> Block:
     return _text_block(escape(truncate(block["text"], _MAX_RESULT, _CUT)))
 
 
+@cache
+def _reader() -> TypeAdapter[TaskEvent]:
+    return TypeAdapter(TaskEvent)
+
+
 def read_event(message: Any) -> TaskEvent | None:
     """Return the event of a notification; `None` for other messages and for malformed events."""
     try:
-        event = _EVENT.validate_python(getattr(message, "additional_kwargs", {}).get(NOTIFICATION))
+        event = _reader().validate_python(getattr(message, "additional_kwargs", {}).get(NOTIFICATION))
     except ValidationError:
         return None
     return event if event["status"] in UNFINISHED | FINISHED else None
