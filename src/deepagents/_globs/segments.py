@@ -181,12 +181,14 @@ def _characters(segment: str) -> Iterator[str]:
 
 
 def _character_class(bracket: re.Match[str]) -> str:
-    ranges: list[str] = []
-    for item in _RANGE.finditer(bracket["body"]):
-        low, high = item["low"][-1], (item["high"] or item["low"])[-1]
-        if low <= high:
-            ranges.append(f"{re.escape(low)}-{re.escape(high)}")
-    if not ranges:
+    bounds = [
+        (low, high)
+        for item in _RANGE.finditer(bracket["body"])
+        if (low := item["low"][-1]) <= (high := (item["high"] or item["low"])[-1])
+    ]
+    if not bounds:
         return "[^/]" if bracket["negated"] else NOTHING
-    # A negated class would match the slash, and so reach into the next directory.
-    return rf"(?!/)[{'^' if bracket['negated'] else ''}{''.join(ranges)}]"
+    ranges = (re.escape(low) + (f"-{re.escape(high)}" if low < high else "") for low, high in bounds)
+    # What matches the slash would reach into the next directory. Rules hold hundreds that do not.
+    has_slash = bool(bracket["negated"]) or any(low <= "/" <= high for low, high in bounds)
+    return rf"{'(?!/)' * has_slash}[{'^' if bracket['negated'] else ''}{''.join(ranges)}]"
