@@ -14,7 +14,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
-from importlib.util import resolve_name
+from importlib.util import find_spec, resolve_name
 from types import ModuleType
 from typing import Any, Final
 
@@ -62,10 +62,14 @@ class _Loader(SourceFileLoader):
         places = _take_re_exports(rest, package)
 
         def find(name: str) -> Any:
-            if name not in places:
+            if name in places:
+                place, original = places[name]
+                setattr(module, name, getattr(import_module(place), original))
+            elif find_spec(f"{package}.{name}"):
+                # Its own modules were there too, once any of them had been imported.
+                import_module(f"{package}.{name}")
+            else:
                 raise AttributeError(f"module {package!r} has no attribute {name!r}")
-            place, original = places[name]
-            setattr(module, name, getattr(import_module(place), original))
             return vars(module)[name]
 
         vars(module).update(__getattr__=find, __dir__=lambda: [*vars(module), *places])
