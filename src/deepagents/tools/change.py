@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Annotated, Any, Final, NotRequired, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import ConfigDict, Field, WithJsonSchema
 from typing_extensions import TypedDict
 
 from deepagents._paths import ARTIFACT_FOLDERS, is_within, name, normalise, parent
@@ -14,6 +14,7 @@ from deepagents._text import Replacement, cut_line, is_escaped_twice, mend, repl
 from deepagents.backends.handle import FileCalls
 from deepagents.backends.results import EditResult, WriteResult
 from deepagents.errors import BackendError, ToolFailure
+from deepagents.tools._arguments import Arguments
 from deepagents.tools._offered import if_offered
 from deepagents.tools._tool import ToolContext, ToolOutput, ToolSpec
 
@@ -33,7 +34,7 @@ _LOST_END: Final = (
 )
 
 
-class WriteFileSchema(BaseModel):
+class WriteFileSchema(Arguments):
     """The arguments of `write_file`."""
 
     file_path: str = Field(description="Absolute file path.")
@@ -130,7 +131,7 @@ def _without_defaults(schema: dict[str, Any]) -> None:
         field.pop("default", None)
 
 
-class EditFileSchema(BaseModel):
+class EditFileSchema(Arguments):
     """The arguments of `edit_file`."""
 
     model_config = ConfigDict(json_schema_extra=_without_defaults)
@@ -264,7 +265,7 @@ EDIT_FILE = ToolSpec(
 )
 
 
-class DeleteSchema(BaseModel):
+class DeleteSchema(Arguments):
     """The arguments of `delete`."""
 
     file_path: str = Field(description="Absolute path.")

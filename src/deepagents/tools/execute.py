@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 from uuid import uuid4
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from deepagents._async import IOCall
 from deepagents._paths import LARGE_RESULTS
@@ -19,6 +19,7 @@ from deepagents._state.runtime import emit, emit_anywhere
 from deepagents.backends.handle import OutputCapture
 from deepagents.backends.results import ExecuteArtifact, ExecuteResponse
 from deepagents.errors import ToolFailure
+from deepagents.tools._arguments import Arguments
 from deepagents.tools._command_events import OutputEvents
 from deepagents.tools._tool import ToolContext, ToolOutput, ToolSpec, artifact_name, read_on
 from deepagents.tools.background import start_in_background
@@ -48,7 +49,7 @@ COMMAND_RECORD: ContextVar[CommandRecord | None] = ContextVar("command_record", 
 """Set by what goes on with a run after a crash, as the server does."""
 
 
-class ExecuteSchema(BaseModel):
+class ExecuteSchema(Arguments):
     """The arguments of `execute`."""
 
     command: str = Field(description="Shell command; quote paths that hold spaces.")

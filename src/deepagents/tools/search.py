@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias, TypeVar
 
-from pydantic import BaseModel, Field, PositiveInt
+from pydantic import Field, PositiveInt
 
 from deepagents._paths import normalise
 from deepagents._text import cut_line, escape_controls, format_size
@@ -20,6 +20,7 @@ from deepagents.backends.results import (
     regex_literal_hint,
 )
 from deepagents.errors import ToolFailure
+from deepagents.tools._arguments import Arguments
 from deepagents.tools._missing import describe_instead
 from deepagents.tools._offered import if_offered
 from deepagents.tools._tool import ToolContext, ToolOutput, ToolSpec
@@ -42,7 +43,7 @@ _NOTHING_FOUND: Final = "No files found"
 _MOST_OF_A_LINE: Final = 5_000
 
 
-class LsSchema(BaseModel):
+class LsSchema(Arguments):
     """The arguments of `ls`."""
 
     path: str = Field(description="Absolute directory path.")
@@ -88,7 +89,7 @@ LS = ToolSpec(
 )
 
 
-class GlobSchema(BaseModel):
+class GlobSchema(Arguments):
     """The arguments of `glob`."""
 
     pattern: str = Field(description="e.g. *.py (any depth), src/**/*.ts, /*.md (top level only), {a,b}.txt")
@@ -121,7 +122,7 @@ GLOB = ToolSpec(
 )
 
 
-class GrepSchema(BaseModel):
+class GrepSchema(Arguments):
     """The arguments of `grep`."""
 
     pattern: str = Field(description="Text to find, literally.")

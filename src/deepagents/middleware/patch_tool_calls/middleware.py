@@ -48,6 +48,10 @@ class PatchToolCallsMiddleware(BaseMiddleware):
 
     def before_agent(self, state: dict[str, Any], runtime: Any) -> dict[str, Any] | None:
         """Put one result right behind each call, and drop results of no call, before the model reads."""
+        # Nothing more here: LangGraph reads the byte code of a node's function whenever an agent is built.
+        return self._repair(state)
+
+    def _repair(self, state: dict[str, Any]) -> dict[str, Any] | None:
         outcomes = self._outcomes.take(_thread())
         messages: Sequence[AnyMessage] = state["messages"]
         fault = find_fault(messages)
