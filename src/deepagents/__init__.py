@@ -50,31 +50,22 @@ __all__ = [
     "register_provider_profile",
 ]
 
-_HOMES = {
-    "AsyncSubAgent": "deepagents.middleware.async_subagents",
-    "AsyncSubAgentMiddleware": "deepagents.middleware.async_subagents",
-    "CompiledSubAgent": "deepagents.middleware.subagents",
-    "DeepAgentState": "deepagents._state",
-    "FilesystemMiddleware": "deepagents.middleware.filesystem",
-    "FilesystemPermission": "deepagents.permissions",
-    "FsToolName": "deepagents.middleware.filesystem",
-    "GeneralPurposeSubagentProfile": "deepagents.profiles",
-    "HarnessProfile": "deepagents.profiles",
-    "HarnessProfileConfig": "deepagents.profiles",
-    "Limits": "deepagents.limits",
-    "MemoryMiddleware": "deepagents.middleware.memory",
-    "Price": "deepagents.limits",
-    "ProviderProfile": "deepagents.profiles",
-    "RubricMiddleware": "deepagents.middleware.rubric",
-    "SubAgent": "deepagents.middleware.subagents",
-    "SubAgentMiddleware": "deepagents.middleware.subagents",
-    "create_deep_agent": "deepagents.graph",
-    "register_harness_profile": "deepagents.profiles",
-    "register_provider_profile": "deepagents.profiles",
-}
-
-
-__getattr__ = lazy(__name__, _HOMES)
+__getattr__ = lazy(
+    __name__,
+    {
+        "._state": "DeepAgentState",
+        ".graph": "create_deep_agent",
+        ".limits": "Limits Price",
+        ".middleware.async_subagents": "AsyncSubAgent AsyncSubAgentMiddleware",
+        ".middleware.filesystem": "FilesystemMiddleware FsToolName",
+        ".middleware.memory": "MemoryMiddleware",
+        ".middleware.rubric": "RubricMiddleware",
+        ".middleware.subagents": "CompiledSubAgent SubAgent SubAgentMiddleware",
+        ".permissions": "FilesystemPermission",
+        ".profiles": "GeneralPurposeSubagentProfile HarnessProfile HarnessProfileConfig ProviderProfile "
+        "register_harness_profile register_provider_profile",
+    },
+)
 
 
 def __dir__() -> list[str]:

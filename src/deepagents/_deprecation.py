@@ -77,8 +77,11 @@ def already_warned() -> Generator[None]:
         _silent.reset(token)
 
 
-def legacy(module: str) -> Callable[[str], Any]:
-    """Make the `__getattr__` of a module with older names: some warn, others are silent."""
+def legacy(module: str, other: Callable[[str], Any] | None = None) -> Callable[[str], Any]:
+    """Make the `__getattr__` of a module with older names: some warn, others are silent.
+
+    `other` loads those that are not older.
+    """
 
     def load(name: str) -> Any:
         known = load_legacy()
@@ -92,6 +95,8 @@ def legacy(module: str) -> Callable[[str], Any]:
             if not _is_import_system_asking():
                 public = "" if "._" in home else f": today it is {today} of {home}"
                 warn_legacy(f"{name} is deprecated{public}.")
+        elif other:
+            return other(name)
         else:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         return attrgetter(today)(import_whole(home))

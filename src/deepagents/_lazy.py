@@ -7,8 +7,16 @@ from importlib import import_module
 from typing import Any
 
 
-def lazy(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """Make a module's `__getattr__` from a table of name to module."""
+def lazy(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
+    """Make a module's `__getattr__` from a table of modules, each with its names.
+
+    A module that begins with a dot is one of the package.
+    """
+    homes = {
+        name: f"{package}{home}" if home.startswith(".") else home
+        for home, names in modules.items()
+        for name in names.split()
+    }
 
     def load(name: str) -> Any:
         if name not in homes:

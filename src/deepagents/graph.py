@@ -41,11 +41,11 @@ from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.backends.state import StateBackend
 from deepagents.backends.store import check_store
 from deepagents.limits import Limits
+from deepagents.middleware import tool_search as _tool_search
 from deepagents.middleware._base import Middleware
 from deepagents.middleware.approval import InterruptOn
 from deepagents.middleware.async_subagents import AsyncSubAgent
 from deepagents.middleware.subagents import CompiledSubAgent, SubAgent
-from deepagents.middleware.tool_search import ToolSearch
 from deepagents.permissions import FilesystemPermission
 from deepagents.profiles.harness.harness_profiles import profile_for
 
@@ -85,7 +85,7 @@ def create_deep_agent(
     model_retries: int | None = None,
     fallback_models: Sequence[str | BaseChatModel] = (),
     mcp: _mcp.MCPServers | str | PathLike[str] | Mapping[str, Any] | None = None,
-    tool_search: ToolSearch = "auto",
+    tool_search: _tool_search.ToolSearch = "auto",
     file_history: _undo.FileHistory | None = None,
 ) -> CompiledStateGraph[Any, ContextT, Any, Any]:
     """Create an agent that plans, works on files and delegates, as an ordinary compiled LangGraph graph.

@@ -64,6 +64,7 @@ OPTIONAL_PACKAGES = frozenset(
         "genai_prices",
         "langchain_openai",
         "langgraph.checkpoint.sqlite",
+        "regex",
         "xllamacpp",
     }
 )

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 FILES, SUBAGENTS, ASYNC_SUBAGENTS = "FilesystemMiddleware", "SubAgentMiddleware", "AsyncSubAgentMiddleware"
 APPROVAL, CODE_MODE, LIMITS = "HumanInTheLoopMiddleware", "CodeModeMiddleware", "LimitsMiddleware"
+SKILLS = "SkillsMiddleware"
 
 Compile: TypeAlias = Callable[["Build"], Runnable[Any, Any]]
 

@@ -16,6 +16,7 @@ from langchain.agents.middleware import ModelFallbackMiddleware
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 
+from deepagents import middleware
 from deepagents._agent.artifacts import hide_artifacts
 from deepagents._agent.build import APPROVAL, ASYNC_SUBAGENTS, CODE_MODE, FILES, LIMITS, SUBAGENTS, Build
 from deepagents._agent.plan import AgentPlan
@@ -26,29 +27,20 @@ from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.errors import LimitExceeded, StackError, ToolFailure
 from deepagents.middleware._base import Middleware, has_hook_after_model
 from deepagents.middleware.approval import ApprovalMiddleware, wrap_langchain
-from deepagents.middleware.async_subagents import AsyncSubAgentMiddleware
-from deepagents.middleware.async_subagents.notifier import ParentNotifierMiddleware
 from deepagents.middleware.async_subagents.spec import make_local
-from deepagents.middleware.edit_checks import EditCheckMiddleware
 from deepagents.middleware.fallback import passing
 from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.filesystem.choice import describe_files
-from deepagents.middleware.finish_check import FinishCheckMiddleware
 from deepagents.middleware.limits import LimitsMiddleware
-from deepagents.middleware.mcp import MCPMiddleware
-from deepagents.middleware.memory import MemoryMiddleware
 from deepagents.middleware.patch_tool_calls.middleware import AskAgainMiddleware
 from deepagents.middleware.prompt_caching import PromptCachingMiddleware
 from deepagents.middleware.retries import ModelRetryMiddleware
-from deepagents.middleware.skills import SkillsMiddleware
-from deepagents.middleware.skills.load import source_path
 from deepagents.middleware.subagents.fork import REFUSAL, ForkedContextMiddleware
 from deepagents.middleware.subagents.middleware import SUBAGENT_PROMPT, SubAgentMiddleware
 from deepagents.middleware.subagents.task import TASK, Mode, Worker
 from deepagents.middleware.summarization import SummarizationMiddleware, create_summarization_middleware
 from deepagents.middleware.todos import TODO_PROMPT, WRITE_TODOS, TodoListMiddleware
 from deepagents.middleware.tool_exclusion import ToolExclusionMiddleware
-from deepagents.middleware.tool_search import ToolSearch, ToolSearchMiddleware
 from deepagents.models.failures import is_overflow
 from deepagents.models.traits import model_provider
 from deepagents.permissions import Rules
@@ -83,7 +75,8 @@ def limits(build: Build, given: Given) -> Middleware | None:
 
 
 def mcp(build: Build, given: Given) -> Middleware | None:
-    return given or (None if build.plan.mcp is None else MCPMiddleware(build.plan.mcp))
+    servers = build.plan.mcp
+    return given or (None if servers is None else middleware.MCPMiddleware(servers))
 
 
 def file_history(build: Build, given: Given) -> Middleware | None:
@@ -104,8 +97,9 @@ def ask_again(build: Build, given: Given) -> Middleware | None:
 
 def finish_check(build: Build, given: Given) -> Middleware | None:
     """Connect the caller's or the profile's check with the files of the agent."""
-    is_ours = isinstance(given, FinishCheckMiddleware)
-    return given.in_agent(_file_backend(build), build.rules) if is_ours else given
+    if given and isinstance(given, middleware.FinishCheckMiddleware):
+        return given.in_agent(_file_backend(build), build.rules)
+    return given
 
 
 def todos(build: Build, given: Given) -> Middleware:
@@ -120,12 +114,12 @@ def todos(build: Build, given: Given) -> Middleware:
 def memory(build: Build, given: Given) -> Middleware | None:
     plan = build.plan
     if given:
-        return _require_sources(given, MemoryMiddleware, plan.memory, f"{plan.label} has memory")
+        return _require_sources(given, middleware.MemoryMiddleware, plan.memory, f"{plan.label} has memory")
     if not plan.memory:
         return None
     with already_warned():
         # FilesystemMiddleware warns about an older form of the same backend; once is enough.
-        return MemoryMiddleware(
+        return middleware.MemoryMiddleware(
             backend=plan.backend,
             sources=plan.memory,
             add_cache_control=True,
@@ -136,20 +130,19 @@ def memory(build: Build, given: Given) -> Middleware | None:
 def skills(build: Build, given: Given) -> Middleware | None:
     plan = build.plan
     if given:
-        return _require_sources(
-            given, SkillsMiddleware, [*map(source_path, plan.skills)], f"{plan.label} has skills"
-        )
+        sources = [*map(middleware.source_path, plan.skills)]
+        return _require_sources(given, middleware.SkillsMiddleware, sources, f"{plan.label} has skills")
     if not plan.skills:
         return None
     with already_warned():
-        return SkillsMiddleware(
+        return middleware.SkillsMiddleware(
             backend=plan.backend, sources=plan.skills, backend_timeout=_backend_timeout(build)
         )
 
 
 def _require_sources(
     given: Middleware,
-    kind: type[MemoryMiddleware | SkillsMiddleware],
+    kind: type[middleware.MemoryMiddleware | middleware.SkillsMiddleware],
     sources: Sequence[str],
     what: str,
 ) -> Middleware:
@@ -249,8 +242,9 @@ def edit_checks(build: Build, given: Given) -> Middleware | None:
     """Connect the caller's checks with the agent; what agents below it change is checked in its own turn."""
     if build.plan.role in ("general-purpose", "forked"):
         return None
-    is_ours = isinstance(given, EditCheckMiddleware)
-    return given.in_agent(_file_backend(build), build.rules) if is_ours else given
+    if given and isinstance(given, middleware.EditCheckMiddleware):
+        return given.in_agent(_file_backend(build), build.rules)
+    return given
 
 
 def _task_tool(build: Build, workers: Sequence[Worker]) -> SubAgentMiddleware:
@@ -318,7 +312,7 @@ def _make_worker(child: AgentPlan | Worker, parent: Build) -> Worker:
 def parent_notifier(build: Build, given: Given) -> Middleware | None:
     # Only in a process that is an agent server can a run have a parent to notify.
     notifies = build.plan.role == "main" and "langgraph_api" in sys.modules
-    return given or (ParentNotifierMiddleware() if notifies else None)
+    return given or (middleware.ParentNotifierMiddleware() if notifies else None)
 
 
 def async_subagents(build: Build, given: Given) -> Middleware | None:
@@ -329,14 +323,14 @@ def async_subagents(build: Build, given: Given) -> Middleware | None:
         given = next((each for each in build.parent.stack if each.name == ASYNC_SUBAGENTS), None)
     elif not given and plan.async_subagents:
         made = {each.name: _make_worker(each, build).runnable for each in build.background}
-        given = AsyncSubAgentMiddleware(
+        given = middleware.AsyncSubAgentMiddleware(
             async_subagents=[
                 make_local(spec, made[spec["name"]]) if spec["name"] in made else spec
                 for spec in plan.async_subagents
             ],
             system_prompt="" if "start_async_task" in plan.profile.excluded_tools else None,
         )
-    if not isinstance(given, AsyncSubAgentMiddleware):
+    if given is None or not isinstance(given, middleware.AsyncSubAgentMiddleware):
         return given
     own = given.in_agent(build.show_messages, announces=plan.role != "forked")
     if not brought:
@@ -352,9 +346,9 @@ def tool_exclusion(build: Build, given: Given) -> Middleware | None:
 def tool_search(build: Build, given: Given) -> Middleware | None:
     """Make the search where there may be tools that are not the library's own, anew for each agent."""
     plan = build.plan
-    if given and type(given) is not ToolSearchMiddleware:
+    if given and type(given) is not middleware.ToolSearchMiddleware:
         return given
-    mode: ToolSearch = given.tool_search if isinstance(given, ToolSearchMiddleware) else plan.tool_search
+    mode = given.tool_search if given else plan.tool_search
     may_have_others = plan.tools or plan.mcp or plan.middleware or build.extras
     # Programs find by it the tools that other middleware adds.
     is_needed = CODE_MODE in build.overrides or (mode is not False and may_have_others)
@@ -363,7 +357,7 @@ def tool_search(build: Build, given: Given) -> Middleware | None:
     # A request that was made for the search of one provider cannot be sent to another.
     if mode == "provider" and len({*map(model_provider, (plan.model, *plan.fallback_models))}) > 1:
         mode = "auto"
-    return ToolSearchMiddleware(mode)
+    return middleware.ToolSearchMiddleware(mode)
 
 
 def summarization(build: Build, given: Given) -> Middleware:

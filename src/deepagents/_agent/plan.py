@@ -20,6 +20,7 @@ from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.backends.state import StateBackend
 from deepagents.errors import ConfigError
 from deepagents.limits import Limits
+from deepagents.middleware import tool_search as _tool_search
 from deepagents.middleware._base import Middleware
 from deepagents.middleware.approval import InterruptOn
 from deepagents.middleware.async_subagents.spec import is_async, is_remote
@@ -33,13 +34,13 @@ from deepagents.middleware.subagents.spec import (
     validate_specs,
 )
 from deepagents.middleware.subagents.task import Worker, ready_worker
-from deepagents.middleware.tool_search import ToolSearch, check_tool_search
 from deepagents.permissions import FilesystemPermission
 from deepagents.profiles.harness.harness_profiles import profile_for
 from deepagents.profiles.harness.profile import GeneralPurposeSubagentProfile, HarnessProfile
 
 if TYPE_CHECKING:
     from deepagents.mcp import MCPServers
+    from deepagents.middleware.tool_search import ToolSearch
     from deepagents.undo import FileHistory
 
 GENERAL_PURPOSE_NOTE = (
@@ -94,7 +95,7 @@ class AgentPlan:
         )
         arguments.check_backend(self.backend)
         if self.tool_search != "auto":
-            check_tool_search(self.tool_search)
+            _tool_search.check_tool_search(self.tool_search)
         lists = {
             "tools": arguments.check_tools(self.tools),
             "middleware": arguments.check_middleware(self.middleware),

@@ -10,24 +10,20 @@ from typing import Any, Final
 
 from langchain.agents.middleware import AgentMiddleware
 
-from deepagents._agent.build import APPROVAL, ASYNC_SUBAGENTS, FILES, LIMITS, SUBAGENTS, Build
+from deepagents import middleware as _middleware
+from deepagents._agent.build import APPROVAL, ASYNC_SUBAGENTS, FILES, LIMITS, SKILLS, SUBAGENTS, Build
 from deepagents._agent.plan import AgentPlan
 from deepagents._deprecation import did_you_mean, warn_caller
 from deepagents.backends.foreign.forms import is_factory
 from deepagents.backends.handle import open_backend
 from deepagents.errors import ConfigError, ProfileError, StackError
+from deepagents.middleware import async_subagents, tool_search
 from deepagents.middleware._base import BaseMiddleware, Middleware
 from deepagents.middleware.approval import InterruptOn, is_pattern, validate_interrupt_on
-from deepagents.middleware.async_subagents.tools import TOOLS as ASYNC_TOOLS
-from deepagents.middleware.async_subagents.tools import WAIT
-from deepagents.middleware.code_mode import RUN_CODE
 from deepagents.middleware.filesystem import FilesystemMiddleware
-from deepagents.middleware.skills import SkillsMiddleware
-from deepagents.middleware.skills.load import source_path
 from deepagents.middleware.subagents.task import TASK, Worker
 from deepagents.middleware.summarization.tool import COMPACT_NAME
 from deepagents.middleware.todos import READ_TODOS, WRITE_TODOS
-from deepagents.middleware.tool_search import SEARCH_TOOLS
 from deepagents.profiles.harness.profile import leaves_out
 from deepagents.tools import EDIT_TOOLS, FILE_TOOLS, ToolSpec, specs_by_name
 from deepagents.tools._tool import names_of_tools
@@ -35,9 +31,6 @@ from deepagents.tools._tool import names_of_tools
 _log = logging.getLogger(__name__)
 _MISSPELT: Final = 0.8
 """How alike a name must be to that of a known tool to count as misspelt."""
-_LIBRARY_TOOLS: Final = names_of_tools(
-    FILE_TOOLS, EDIT_TOOLS.values(), (WRITE_TODOS, READ_TODOS, TASK, WAIT), ASYNC_TOOLS
-) | frozenset({COMPACT_NAME, SEARCH_TOOLS, RUN_CODE})
 
 
 def validate(build: Build) -> None:
@@ -96,9 +89,9 @@ def _refuse_second_skills(build: Build) -> None:
         StackError: naming the sources of each.
     """
     given = build.overrides.values()
-    own = {each.name: each.sources for each in given if isinstance(each, SkillsMiddleware)}
-    if build.plan.skills and SkillsMiddleware.__name__ not in build.overrides:
-        own[SkillsMiddleware.__name__] = list(map(source_path, build.plan.skills))
+    own = {each.name: each.sources for each in given if isinstance(each, _middleware.SkillsMiddleware)}
+    if build.plan.skills and SKILLS not in build.overrides:
+        own[SKILLS] = list(map(_middleware.source_path, build.plan.skills))
     if len(own) > 1:
         raise StackError(
             f"{build.plan.label} has two skills middleware, of {' and '.join(map(repr, own.values()))}, "
@@ -174,7 +167,12 @@ def _delegating_tools(build: Build) -> frozenset[str]:
     declared = build.overrides.get(SUBAGENTS) or any(
         isinstance(each, Worker) or each.role != "general-purpose" for each in build.subagents
     )
-    return names_of_tools((TASK,) if declared else (), ASYNC_TOOLS if build.plan.async_subagents else ())
+    names = names_of_tools((TASK,) if declared else ())
+    return names | _async_tools() if build.plan.async_subagents else names
+
+
+def _async_tools() -> frozenset[str]:
+    return names_of_tools(async_subagents.TOOLS, (async_subagents.WAIT,))
 
 
 def _is_restricted(build: Build, tool: str) -> bool:
@@ -199,6 +197,12 @@ def _is_edit_tool(build: Build, spec: ToolSpec) -> bool:
     return EDIT_TOOLS[given or "replace"].name == spec.name
 
 
+def _library_tools() -> frozenset[str]:
+    # Made when it is asked for: it loads all that has tools.
+    own = names_of_tools(FILE_TOOLS, EDIT_TOOLS.values(), (WRITE_TODOS, READ_TODOS, TASK))
+    return own | _async_tools() | {COMPACT_NAME, tool_search.SEARCH_TOOLS, _middleware.RUN_CODE}
+
+
 def _check_interrupted_tools(build: Build) -> None:
     """Check that each tool in `interrupt_on` exists: a misspelt one would run without a question.
 
@@ -209,7 +213,7 @@ def _check_interrupted_tools(build: Build) -> None:
     if not plan.interrupt_on or (parent and plan.interrupt_on == parent.plan.interrupt_on):
         return
     family = [plan, *build.below, *([parent.plan, *parent.below] if parent else [])]
-    known = _LIBRARY_TOOLS.union(*(_tools_of(each) for each in family))
+    known = _library_tools().union(*(_tools_of(each) for each in family))
     asked = {name for name, entry in plan.interrupt_on.items() if entry is not False}
     unknown = sorted(name for name in asked - known if not _may_name_any(name, known, family))
     if not unknown:
@@ -263,7 +267,7 @@ def _may_bring_tools(middleware: Middleware) -> bool:
     """Return whether middleware may offer further tools to the model during a run."""
     if isinstance(middleware, BaseMiddleware):
         # Ours offer their tools when they are made; only skills disclose more of them later.
-        return isinstance(middleware, SkillsMiddleware)
+        return isinstance(middleware, _middleware.SkillsMiddleware)
     kind = type(middleware)
     hooks = ("wrap_model_call", "awrap_model_call", "wrap_tool_call", "awrap_tool_call")
     return any(getattr(kind, hook) is not getattr(AgentMiddleware, hook) for hook in hooks)

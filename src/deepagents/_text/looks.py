@@ -9,12 +9,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import cache
 from types import MappingProxyType
-from typing import Final
-
-import regex
+from typing import TYPE_CHECKING, Final
 
 from deepagents._text.lines import split_lines
+
+if TYPE_CHECKING:
+    import regex
 
 MAX_LENGTH: Final = 2_000_000
 _MOST_PLACES: Final = 1000
@@ -23,10 +25,7 @@ LOOK_ALIKES: Final = str.maketrans(
     {**dict.fromkeys("‘’‚‛′", "'"), **dict.fromkeys("“”„‟″", '"'), **dict.fromkeys("‐‑‒–—―−", "-")}
     | dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u00ad")
 )
-# Normalising sorts each run of combining marks, which takes the square of its length and holds the
-# interpreter's lock: 200,000 marks stop every thread for 40 s. No text has more than a few, so the rest is
-# left out. The two half-width Japanese sound marks are letters that become marks when they are normalised.
-MORE_MARKS: Final = regex.compile(r"([\p{M}\uff9e\uff9f]{8})[\p{M}\uff9e\uff9f]+")
+
 _BLANKS = re.compile(r"[ \t\f\v]+")
 _COMPARED: Final = 200
 """How many characters are compared, which may take the cube of it: 0.2 s for these, 100 s for 2,000."""
@@ -41,6 +40,18 @@ _MARK = re.compile(rf"\\?[\"'“”„‟″‘’‚‛′]|{_ENTITY}|[<>&‐�
 _ESCAPED: Final = MappingProxyType({"n": "\n", "r": "\r", "t": "\t"})
 
 
+# Normalising sorts each run of combining marks, which takes the square of its length and holds the
+# interpreter's lock: 200,000 marks stop every thread for 40 s. No text has more than a few, so the rest is
+# left out. The two half-width Japanese sound marks are letters that become marks when they are normalised.
+@cache
+def more_marks() -> regex.Pattern[str]:
+    """Make the expression for marks beyond the eighth in a row."""
+    # Imported for the few edits that need it: to import it takes longer than the rest of this package.
+    import regex
+
+    return regex.compile(r"([\p{M}\uff9e\uff9f]{8})[\p{M}\uff9e\uff9f]+")
+
+
 def _even_blanks(text: str) -> str:
     return _BLANKS.sub(" ", text).strip(" ")
 
@@ -48,7 +59,7 @@ def _even_blanks(text: str) -> str:
 def _even_characters(text: str) -> str:
     if text.isascii():
         return text
-    return unicodedata.normalize("NFKC", MORE_MARKS.sub(r"\1", text.translate(LOOK_ALIKES)))
+    return unicodedata.normalize("NFKC", more_marks().sub(r"\1", text.translate(LOOK_ALIKES)))
 
 
 EVENED: Final[Mapping[str, Callable[[str], str]]] = MappingProxyType(
@@ -163,7 +174,7 @@ def describe_habits(there: Sequence[str], given: Sequence[str], *, indented: boo
         if marks[mark].isdisjoint(new_marks[mark]):
             one, other = (" or ".join(sorted(each[mark])) for each in (marks, new_marks))
             found.append(f"{other} for {one}")
-    if not any(map(MORE_MARKS.search, (*there, *given))):
+    if not any(map(more_marks().search, (*there, *given))):
         is_composed = [
             all(unicodedata.is_normalized("NFC", line) for line in lines) for lines in (there, given)
         ]

@@ -22,11 +22,11 @@ from deepagents._text.looks import (
     FENCED,
     LOOK_ALIKES,
     MAX_LENGTH,
-    MORE_MARKS,
     NUMBER,
     NUMBERED,
     Reading,
     find_places,
+    more_marks,
     readings,
     unescape,
     without_entities,
@@ -79,7 +79,7 @@ def mend(content: str, old: str, new: str) -> Mended | None:
     plain = to_lf(content)
     if len(plain) > MAX_LENGTH or plain.count("\n") > _MAX_LINES or old.count("\n") > _MAX_QUOTED:
         return None
-    if any(not each.isascii() and MORE_MARKS.search(each) for each in (plain, old, new)):
+    if any(not each.isascii() and more_marks().search(each) for each in (plain, old, new)):
         return None
     try:
         for reading in readings(to_lf(old)):

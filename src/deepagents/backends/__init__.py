@@ -31,18 +31,17 @@ __all__ = [
     "StoreBackend",
 ]
 
-_HOMES = {
-    "DEFAULT_EXECUTE_TIMEOUT": "deepagents.backends.local_shell",
-    "BackendProtocol": "deepagents.backends.protocol",
-    "CompositeBackend": "deepagents.backends.composite",
-    "ContextHubBackend": "deepagents.backends.context_hub",
-    "FilesystemBackend": "deepagents.backends.filesystem",
-    "LangSmithSandbox": "deepagents.backends.langsmith",
-    "LocalSandbox": "deepagents_sandbox",
-    "LocalShellBackend": "deepagents.backends.local_shell",
-    "NamespaceFactory": "deepagents.backends.store",
-    "StateBackend": "deepagents.backends.state",
-    "StoreBackend": "deepagents.backends.store",
-}
-
-__getattr__ = lazy(__name__, _HOMES)
+__getattr__ = lazy(
+    __name__,
+    {
+        ".composite": "CompositeBackend",
+        ".context_hub": "ContextHubBackend",
+        ".filesystem": "FilesystemBackend",
+        ".langsmith": "LangSmithSandbox",
+        ".local_shell": "DEFAULT_EXECUTE_TIMEOUT LocalShellBackend",
+        ".protocol": "BackendProtocol",
+        ".state": "StateBackend",
+        ".store": "NamespaceFactory StoreBackend",
+        "deepagents_sandbox": "LocalSandbox",
+    },
+)

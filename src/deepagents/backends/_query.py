@@ -7,14 +7,15 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
-
-import regex
+from typing import TYPE_CHECKING, Final
 
 from deepagents._text import split_lines
 from deepagents.backends._bytes import BINARY_HEAD
 from deepagents.backends.results import GrepMatch
 from deepagents.errors import BackendError
+
+if TYPE_CHECKING:
+    import regex
 
 _SECONDS: Final = 5.0
 _LONGEST: Final = 10_000
@@ -69,9 +70,11 @@ class Query:
 
 
 def _compile(pattern: str) -> regex.Pattern[str]:
+    # `regex` and not `re`: it can give up after a time, and a model writes the expressions.
+    import regex
+
     _check_cost(pattern)
     try:
-        # `regex` and not `re`: it can give up after a time, and a model writes the expressions.
         return regex.compile(_BRACE.sub(lambda found: found[1] or r"\{", pattern))
     except (regex.error, RecursionError) as error:
         raise BackendError("invalid_pattern", f"Invalid regular expression {pattern!r}: {error}") from error

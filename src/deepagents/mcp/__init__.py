@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 
 __all__ = ["MCPServers", "ServerStatus", "tool_name"]
 
-_HOMES = {
-    "MCPServers": "deepagents.mcp.servers",
-    "ServerStatus": "deepagents.mcp.status",
-    "tool_name": "deepagents.mcp.names",
-}
-
-__getattr__ = lazy(__name__, _HOMES)
+__getattr__ = lazy(
+    __name__,
+    {
+        ".names": "tool_name",
+        ".servers": "MCPServers",
+        ".status": "ServerStatus",
+    },
+)

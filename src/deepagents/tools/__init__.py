@@ -64,7 +64,7 @@ __all__ = [
 ]
 
 # Few agents fetch pages, and every agent would wait for the modules that do.
-__getattr__ = lazy(__name__, {"web_fetch": "deepagents.tools.web"})
+__getattr__ = lazy(__name__, {".web": "web_fetch"})
 
 
 def file_tools(*, background: bool = False) -> tuple[ToolSpec, ...]:

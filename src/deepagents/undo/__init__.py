@@ -23,15 +23,12 @@ __all__ = [
     "UndoError",
 ]
 
-_HOMES = {
-    "Change": "deepagents.undo.plans",
-    "Coverage": "deepagents.undo.results",
-    "FileHistory": "deepagents.undo.history",
-    "Plan": "deepagents.undo.results",
-    "PlanOutdated": "deepagents.errors",
-    "RewindResult": "deepagents.undo.results",
-    "UndoBusy": "deepagents.errors",
-    "UndoError": "deepagents.errors",
-}
-
-__getattr__ = lazy(__name__, _HOMES)
+__getattr__ = lazy(
+    __name__,
+    {
+        ".history": "FileHistory",
+        ".plans": "Change",
+        ".results": "Coverage Plan RewindResult",
+        "deepagents.errors": "PlanOutdated UndoBusy UndoError",
+    },
+)

@@ -13,18 +13,15 @@ from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 
 from deepagents import _models
+from deepagents._lazy import lazy
 from deepagents._state.schema import FORKS_ONLY, DeepAgentState, Sharing, collect_sharing
 from deepagents.errors import ConfigError
 from deepagents.middleware._base import BaseMiddleware, Middleware, inner
 from deepagents.middleware._requests import Request, Response, add_section
 from deepagents.middleware.approval import ApprovalMiddleware
-from deepagents.middleware.async_subagents import AsyncSubAgentMiddleware
 from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.limits import LimitsMiddleware
-from deepagents.middleware.memory import MemoryMiddleware
 from deepagents.middleware.patch_tool_calls import PatchToolCallsMiddleware
-from deepagents.middleware.rubric import RubricMiddleware
-from deepagents.middleware.skills import SkillsMiddleware
 from deepagents.middleware.subagents.fork import ForkedContextMiddleware
 from deepagents.middleware.subagents.spec import (
     CompiledSubAgent,
@@ -46,6 +43,12 @@ from deepagents.middleware.unsupported_content import UnsupportedContentMiddlewa
 from deepagents.permissions import Rules
 from deepagents.tools._tool import Runtime, make_tool
 
+_RARE: Final = {
+    ".async_subagents": "AsyncSubAgentMiddleware",
+    ".memory": "MemoryMiddleware",
+    ".rubric": "RubricMiddleware",
+    ".skills": "SkillsMiddleware",
+}
 _KNOWS: Final = " (a fork: it has this whole conversation; give it the task alone)"
 SUBAGENT_PROMPT: Final = (
     "Hand large or separable work to a subagent with task, several at once where they do not depend on each "
@@ -159,10 +162,10 @@ class SubAgentMiddleware(BaseMiddleware):
 @cache
 def _feature_schemas() -> Sequence[type]:
     """Return the state schemas of all features, which a subagent that a caller compiled may have."""
-    features: Sequence[type[Middleware]] = (
-        *(ApprovalMiddleware, AsyncSubAgentMiddleware, FilesystemMiddleware, ForkedContextMiddleware),
-        *(LimitsMiddleware, MemoryMiddleware, PatchToolCallsMiddleware, RubricMiddleware),
-        *(SkillsMiddleware, SummarizationMiddleware),
+    features: Sequence[Any] = (
+        *(ApprovalMiddleware, FilesystemMiddleware, ForkedContextMiddleware, LimitsMiddleware),
+        *(PatchToolCallsMiddleware, SummarizationMiddleware),
+        *map(lazy("deepagents.middleware", _RARE), _RARE.values()),
     )
     return [each.state_schema for each in features]
 
