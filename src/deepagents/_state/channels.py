@@ -79,6 +79,7 @@ class GrowingChannel(DeltaChannel[Any]):
     the answers differed, so the answer changes with the next write only.
     """
 
+    typ: Any
     _least: int
     _writes: int = 0
     _fresh: int = 0
@@ -135,9 +136,8 @@ class GrowingChannel(DeltaChannel[Any]):
     def copy(self) -> Self:
         """Return an independent channel; its reducer makes new values, so both may hold this one."""
         twin = type(self).__new__(type(self))
-        for slot in ("key", "typ", "reducer", "value"):
-            setattr(twin, slot, getattr(self, slot))
-        vars(twin).update(vars(self))
+        twin.key, twin.typ, twin.reducer, twin.value = self.key, self.typ, self.reducer, self.value
+        vars(twin).update(self.__dict__)
         return twin
 
     def update(self, values: Sequence[Any]) -> bool:

@@ -210,15 +210,16 @@ class _ModelLayer(_Layer):
     def __init__(
         self, hook: Hook, following: Callable[[Any], Any], drive: Drive, commands: list[Command[Any]]
     ) -> None:
-        super().__init__(hook, following, drive)
-        self._commands = commands
+        self._hook, self._following, self._drive, self._commands = hook, following, drive, commands
 
     async def code(self, request: Any) -> Any:
         """Return the response alone; the commands of all layers are kept together, innermost first."""
         # A layer that asks again drops what the try before brought, as in LangChain's own chain: only
         # layers further in can have written so far.
         self._commands.clear()
-        result = await super().code(request)
+        result = await self._hook(request, self._following)
+        if type(result) is ModelResponse:
+            return result
         if isinstance(result, ExtendedModelResponse):
             extended = cast("ExtendedModelResponse[Any]", result)
             if extended.command is not None:

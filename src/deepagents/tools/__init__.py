@@ -87,7 +87,7 @@ def specs_by_name(tools: Iterable[Any] = ()) -> Mapping[str, ToolSpec]:
     if not own:
         return _BY_NAME
     # A caller may have had a tool of this name before there was ours.
-    others = names_of_tools(given) - own.keys()
+    others = names_of_tools(given) - own.keys() if len(own) < len(given) else ()
     known = {name: spec for name, spec in _BY_NAME.items() if not (spec.instead_of and name in others)}
     return {**known, **own}
 

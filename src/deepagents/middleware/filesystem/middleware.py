@@ -264,7 +264,9 @@ class FilesystemMiddleware(BaseMiddleware):
         files = self._handle.files(request.runtime)
         can = self._capabilities(files)
         # By identity: a tool of the caller may have the same name.
-        hidden = {id(tool) for tool in self.tools if not _is_possible(tool, can)}
+        hidden = {
+            id(tool) for tool in self.tools if isinstance(tool, SpecTool) and not tool.spec.is_possible(can)
+        }
         offered = [tool for tool in request.tools if id(tool) not in hidden]
         if len(offered) != len(request.tools):
             request = with_changes(request, tools=offered)
@@ -276,10 +278,11 @@ class FilesystemMiddleware(BaseMiddleware):
         return keeping(response, for_state, await self._find_links(files, request, response))
 
     def _section(self, offered: Sequence[Any], can: Capabilities) -> str:
+        if not self.system_prompt or not can.execute:
+            return self.system_prompt
         running = {id(tool) for tool in self.tools if _effect(tool) == "run"}
-        runs_commands = not running.isdisjoint(map(id, offered))
-        says_more = self.system_prompt and runs_commands
-        return describe_commands(self.system_prompt, can) if says_more else self.system_prompt
+        has_none = running.isdisjoint(map(id, offered))
+        return self.system_prompt if has_none else describe_commands(self.system_prompt, can)
 
     def _capabilities(self, files: FileCalls) -> Capabilities:
         can = files.capabilities()
@@ -362,10 +365,6 @@ class FilesystemMiddleware(BaseMiddleware):
     def _find_changed_paths(self, call: Mapping[str, Any]) -> Sequence[str]:
         spec = self._specs.get(call["name"])
         return spec.paths_in(call["args"]) if spec and spec.changes_files else ()
-
-
-def _is_possible(tool: Any, can: Capabilities) -> bool:
-    return not isinstance(tool, SpecTool) or tool.spec.is_possible(can)
 
 
 def _effect(tool: Any) -> str | None:

@@ -227,9 +227,9 @@ class SummarizationMiddleware(BaseMiddleware):
         own = self.tools[0]
         others = [each for each in tools if each is not own]
         # A tool of the caller's of that name stands; one that a profile excludes is not among them.
-        is_offered = len(others) < len(tools) and SEARCH_NAME not in names_of_tools(others)
-        offered = [*others, own] if is_offered and self.find_searched(state) else others
-        return with_changes(request, tools=offered)
+        can_search = len(others) < len(tools) and self.find_searched(state)
+        is_offered = can_search and SEARCH_NAME not in names_of_tools(others)
+        return with_changes(request, tools=[*others, own] if is_offered else others)
 
     def find_searched(self, state: Mapping[str, Any]) -> str | None:
         """Return the newest part of the archive, if there is one and the rules let the agent read it."""
