@@ -185,6 +185,20 @@ def test_a_file_over_the_limit_is_named_only_when_it_holds_the_text(tmp_path: Pa
         assert "over the limit of 1,000" in found.unread[0].reason
 
 
+@needs_ripgrep
+def test_a_ripgrep_that_does_not_count_passes_over_no_large_file(tmp_path: Path) -> None:
+    root = plant(tmp_path / "root", {"in": b"needle" * 1000, "small": b"needle\n"})
+    uncounted = tmp_path / "rg"
+    without = 'for each; do shift; [ "$each" = --stats ] || set -- "$@" "$each"; done'
+    uncounted.write_text(f'#!/bin/sh\n{without}\nexec {find_ripgrep()} "$@"\n')
+    uncounted.chmod(0o755)
+
+    found = find(root, Search(Query.of("needle"), largest=1000), str(uncounted))
+
+    assert lines(found) == [("small", 1, "needle")]
+    assert [each.path for each in found.unread] == ["in"]
+
+
 def test_a_search_out_of_time_says_that_more_may_be_there(tmp_path: Path) -> None:
     root = plant(tmp_path, {"a": b"w\n"})
 

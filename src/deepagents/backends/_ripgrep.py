@@ -18,24 +18,31 @@ def find_candidates(
 
     Returns them, and whether that was done before the clock got to `ends`; `None` when ripgrep fails. It
     keeps whole lines in memory, so it gets no file of more than `largest` bytes. It does not say which files
-    it leaves out: they are what a list of all files has more than one with the bound.
+    it leaves out, only how many it searched: where a list of all files has more, they are what that has more
+    than one with the bound.
     """
     if not needle or b"\0" in needle or b"\n" in needle:
         return None
     bound = f"--max-filesize={largest}"
-    found = _run((program, *_LIST, bound, *_MATCH, "--", needle, "."), start, ends)
-    small = found and _run((program, *_LIST, bound, "--files", "."), start, ends)
-    files = small and _run((program, *_LIST, "--files", "."), start, ends)
-    if not (found and small and files):
+    found = _run((program, *_LIST, bound, "--stats", *_MATCH, "--", needle, "."), start, ends)
+    files = found and _run((program, *_LIST, "--files", "."), start, ends)
+    if not (found and files):
         return None
-    large: set[bytes] = files[0] - small[0] if small[1] else set()
-    return found[0] | large, found[1] and small[1] and files[1]
+    names, searched, in_time = found
+    every, _, has_all = files
+    if b"\n%d files searched\n" % len(every) not in searched:
+        small = _run((program, *_LIST, bound, "--files", "."), start, ends)
+        if not small:
+            return None
+        in_time = in_time and small[2]
+        names += {*every}.difference(small[0]) if small[2] else ()
+    return {name[2:] if name[:2] in (b"./", b".\\") else name for name in names}, in_time and has_all
 
 
 def _run(
     command: "tuple[str | bytes, ...]", start: "bytes | PathLike[str]", ends: float
-) -> "tuple[set[bytes], bool] | None":
-    """Return the names that ripgrep prints, and whether it got to its end in time."""
+) -> "tuple[list[bytes], bytes, bool] | None":
+    """Return the names that ripgrep prints, what it prints behind them, and whether it ended in time."""
     import subprocess
 
     in_time = True
@@ -49,9 +56,9 @@ def _run(
         if done.returncode not in (0, 1):
             return None
     except subprocess.TimeoutExpired as late:
-        # The last name may have been cut when the program was stopped.
-        output, in_time = (late.output or b"").rpartition(b"\0")[0], False
+        output, in_time = late.output or b"", False
     except OSError:
         return None
-    names = (name[2:] if name[:2] in (b"./", b".\\") else name for name in output.split(b"\0"))
-    return set(filter(None, names)), in_time
+    # What is behind the last name may be a name that was cut when the program was stopped.
+    *names, rest = output.split(b"\0")
+    return names, rest, in_time
