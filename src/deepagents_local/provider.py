@@ -7,7 +7,7 @@ from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 
-from deepagents.middleware.finish_check import FinishCheckMiddleware
+from deepagents import middleware
 from deepagents.models import ModelProvider, register_model_provider
 from deepagents.profiles import GeneralPurposeSubagentProfile, HarnessProfile, register_harness_profile
 from deepagents_local.catalog import PROVIDER
@@ -18,7 +18,7 @@ PROFILE = HarnessProfile(
     excluded_tools=frozenset({"execute", "task", "write_todos", "read_todos", "delete"}),
     excluded_middleware=frozenset({"TodoListMiddleware"}),
     # It often ends a run with the text of a failure, or with what it means to do next.
-    extra_middleware=lambda: [FinishCheckMiddleware()],
+    extra_middleware=lambda: [middleware.FinishCheckMiddleware()],
     general_purpose_subagent=GeneralPurposeSubagentProfile(enabled=False),
 )
 

@@ -13,15 +13,18 @@ from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 
 from deepagents import _models
-from deepagents._lazy import lazy
 from deepagents._state.schema import FORKS_ONLY, DeepAgentState, Sharing, collect_sharing
 from deepagents.errors import ConfigError
 from deepagents.middleware._base import BaseMiddleware, Middleware, inner
 from deepagents.middleware._requests import Request, Response, add_section
 from deepagents.middleware.approval import ApprovalMiddleware
+from deepagents.middleware.async_subagents import AsyncSubAgentState
 from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.limits import LimitsMiddleware
+from deepagents.middleware.memory import MemoryMiddleware
 from deepagents.middleware.patch_tool_calls import PatchToolCallsMiddleware
+from deepagents.middleware.rubric import RubricMiddleware
+from deepagents.middleware.skills import SkillsState
 from deepagents.middleware.subagents.fork import ForkedContextMiddleware
 from deepagents.middleware.subagents.spec import (
     CompiledSubAgent,
@@ -43,12 +46,6 @@ from deepagents.middleware.unsupported_content import UnsupportedContentMiddlewa
 from deepagents.permissions import Rules
 from deepagents.tools._tool import Runtime, make_tool
 
-_RARE: Final = {
-    ".async_subagents": "AsyncSubAgentMiddleware",
-    ".memory": "MemoryMiddleware",
-    ".rubric": "RubricMiddleware",
-    ".skills": "SkillsMiddleware",
-}
 _KNOWS: Final = " (a fork: it has this whole conversation; give it the task alone)"
 SUBAGENT_PROMPT: Final = (
     "Hand large or separable work to a subagent with task, several at once where they do not depend on each "
@@ -162,12 +159,11 @@ class SubAgentMiddleware(BaseMiddleware):
 @cache
 def _feature_schemas() -> Sequence[type]:
     """Return the state schemas of all features, which a subagent that a caller compiled may have."""
-    features: Sequence[Any] = (
+    features: Sequence[type[Middleware]] = (
         *(ApprovalMiddleware, FilesystemMiddleware, ForkedContextMiddleware, LimitsMiddleware),
-        *(PatchToolCallsMiddleware, SummarizationMiddleware),
-        *map(lazy("deepagents.middleware", _RARE), _RARE.values()),
+        *(MemoryMiddleware, PatchToolCallsMiddleware, RubricMiddleware, SummarizationMiddleware),
     )
-    return [each.state_schema for each in features]
+    return [AsyncSubAgentState, SkillsState, *(each.state_schema for each in features)]
 
 
 def create_sub_agent(
