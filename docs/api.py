@@ -14,6 +14,7 @@ from typing import Any, Final, Generic, NotRequired, cast, get_args, get_origin
 from typing_extensions import is_typeddict
 
 import deepagents
+from deepagents.tools._arguments import Arguments
 
 FRONT: Final = ("deepagents", "deepagents.backends", "deepagents.middleware", "deepagents.profiles")
 FOREIGN: Final = ("abc", "builtins", "langchain", "langchain_core", "typing")
@@ -155,7 +156,10 @@ def _arguments(kind: type) -> list[str]:
 
 def _signature(name: str, value: Callable[..., Any]) -> str:
     try:
-        signature = inspect.signature(value)
+        if inspect.isclass(value) and issubclass(value, Arguments):
+            signature = _signature_of_fields(value)
+        else:
+            signature = inspect.signature(value)
     except (TypeError, ValueError):
         return f"{name}(...)"
     given = [_parameter(each) for each in signature.parameters.values() if not _is_left_out(each.name)]
@@ -168,6 +172,21 @@ def _signature(name: str, value: Callable[..., Any]) -> str:
     if len(line) <= _MOST:
         return line
     return "\n".join([f"{name}(", *(f"    {each}," for each in given), f"){arrow}"])
+
+
+def _signature_of_fields(model: type[Arguments]) -> inspect.Signature:
+    """Return the signature of a tool's arguments with types, which `inspect` is not shown."""
+    return inspect.Signature(
+        [
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=inspect.Parameter.empty if field.is_required() else field.default,
+                annotation=field.rebuild_annotation(),
+            )
+            for name, field in model.model_fields.items()
+        ]
+    )
 
 
 def _is_left_out(name: str) -> bool:

@@ -107,6 +107,9 @@ def stack() -> str:
 
 def state() -> str:
     """Return the table of state keys, and how an agent shares them with its subagents."""
+    for name in middleware.__all__:
+        # Classes are found when they are there, and these load on first use.
+        getattr(middleware, name)
     rows = {key: [f"`{key}`", "LangChain", *_show_sharing(each)] for key, each in COMMON_KEYS.items()}
     for kind in sorted(_find_kinds(BaseMiddleware), key=lambda each: each.__name__):
         shared = collect_sharing([kind.state_schema])

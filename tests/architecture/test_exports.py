@@ -61,6 +61,17 @@ OFFERED = {
 
 HEAVY = ["anthropic", "langchain_anthropic", "langchain_openai", "openai", "rich", "xllamacpp"]
 
+RARE = (
+    "deepagents.mcp.",
+    "deepagents.middleware.mcp",
+    "deepagents.middleware.code_mode",
+    "deepagents.middleware.tool_search.",
+    "deepagents.middleware.skills.middleware",
+    "deepagents.undo.",
+    "regex",
+    "yaml",
+)
+
 
 @pytest.mark.parametrize("module", EXACT)
 def test_a_front_door_offers_exactly_the_documented_names(module: str) -> None:
@@ -88,6 +99,22 @@ def test_a_name_is_the_same_object_on_every_path() -> None:
 
 def test_importing_the_library_imports_no_provider() -> None:
     program = f"import deepagents, sys; print([name for name in {HEAVY} if name in sys.modules])"
+
+    assert (
+        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout.strip() == "[]"
+    )
+
+
+def test_a_plain_agent_imports_nothing_of_features_that_few_have() -> None:
+    program = f"""
+import sys
+from deepagents import create_deep_agent
+from deepagents.testing import ScriptedModel
+
+agent = create_deep_agent(ScriptedModel("Done."))
+agent.invoke({{"messages": [{{"role": "user", "content": "Begin."}}]}})
+print([name for name in sys.modules if name.startswith({RARE})])
+"""
 
     assert (
         subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout.strip() == "[]"

@@ -1,6 +1,6 @@
 """Offer the middleware that a deep agent is made of; each also works with LangChain's `create_agent`.
 
-Names load on first use: most agents have some of it.
+Names load on first use: an agent has few of them.
 """
 
 from __future__ import annotations
