@@ -64,6 +64,8 @@ OPTIONAL_PACKAGES = frozenset(
         "genai_prices",
         "langchain_openai",
         "langgraph.checkpoint.sqlite",
+        "langgraph_sdk",
+        "langgraph_sdk.errors",
         "regex",
         "xllamacpp",
     }
