@@ -1,4 +1,4 @@
-"""CPU milliseconds of one task with three calls from start to end, or of the imports that it always needs.
+"""CPU milliseconds of one task with three calls from start to end, or of a plain import of what it stands on.
 
 The model is a server of this process that answers from a script, so what it takes is not counted.
 """
