@@ -20,10 +20,11 @@ from deepagents_cli.text import clean
 with imported_when_run():
     import asyncio
 
+    from deepagents.middleware import _history
     from deepagents_cli.project import state
     from deepagents_cli.session import task
     from deepagents_cli.session.conversation import undo as session
-    from deepagents_cli.session.threads import driver, export, sessions
+    from deepagents_cli.session.threads import export, sessions
     from deepagents_cli.session.workplace import workplace
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def run(arguments: Namespace, *, model: Any = None) -> int:
     store = sessions.Sessions(state.state_dir())
     with closing(export.MessageReader(store.path)) as reader:
         found = store.find_all(directory)
-        last = next((each for each in found if any(map(driver.is_typed, reader.read(each.id)))), None)
+        last = next((each for each in found if any(map(_history.is_from_person, reader.read(each.id)))), None)
     if last is None:
         raise CommandError(f"there is nothing to take back: no task was done in {str(directory)!r}")
     if not last.directory.is_dir():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
+from itertools import takewhile
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from langchain.agents.middleware import AgentMiddleware, hook_config
@@ -127,18 +128,13 @@ class TurnHooks(AgentMiddleware[Any, Any, Any]):
         if reason is None:
             return None
         jump: Literal["model"] = "model"
-        return {"messages": [HumanMessage(reason, name=_BY_HOOK)], "jump_to": jump}
+        message = HumanMessage(reason, additional_kwargs={"lc_source": _BY_HOOK})
+        return {"messages": [message], "jump_to": jump}
 
 
 def _count_sent_by_hooks(messages: list[Any]) -> int:
-    count = 0
-    for message in reversed(messages):
-        # What the library adds in between is not of a person.
-        if is_from_person(message):
-            if message.name != _BY_HOOK:
-                break
-            count += 1
-    return count
+    turn = takewhile(lambda message: not is_from_person(message), reversed(messages))
+    return sum(message.additional_kwargs.get("lc_source") == _BY_HOOK for message in turn)
 
 
 def _clip(value: Any) -> Any:

@@ -14,7 +14,20 @@ import pytest
 from deepagents.backends import LocalSandbox
 from deepagents.testing import ScriptedModel
 from deepagents.testing import call as scripted_call
-from deepagents_cli.protocol import Draft, Notice, Ran, Ready, Result, Run, Save, Status, Trust, Trusted
+from deepagents_cli.protocol import (
+    Draft,
+    Notice,
+    PastMessage,
+    Ran,
+    Ready,
+    Replay,
+    Result,
+    Run,
+    Save,
+    Status,
+    Trust,
+    Trusted,
+)
 from deepagents_cli.text import clean
 from tests.cli.conftest import Command
 from tests.cli.openai_server import MODEL, OpenAIServer, Reply, call
@@ -214,6 +227,25 @@ def test_what_the_harness_says_for_the_model_is_not_shown_as_the_person_s(
     ]
     parts = {each.split("  ")[0] for each in worker.command("context").ansi.splitlines()}
     assert {"your messages", "harness"} <= parts
+
+
+def test_what_a_person_goes_on_with_by_an_empty_line_is_not_shown_as_their_words(
+    worker: Worker, start: StartWorker, server: OpenAIServer
+) -> None:
+    server.then("One.", "Two.")
+    worker.open()
+    worker.turn("Count.")
+    worker.turn("")
+
+    assert server.requests[-1].last == "Go on."
+    assert [each.label for each in worker.command("rewind").choices] == ["1. Count."]
+    who = [each.detail for each in reversed(worker.command("fork").choices)]
+    assert who == ["you", "the agent", "the harness", "the agent"]
+    worker.send(Replay(0))
+    worker.wait(Result, id=0)
+    assert [each.text for each in worker.all(PastMessage)] == ["Count."]
+    worker.kill()
+    assert [each.text for each in start().open(resume=True).history] == ["Count.", "One.", "Two."]
 
 
 def test_what_the_context_holds_and_costs_is_shown_and_made_smaller(

@@ -20,6 +20,7 @@ from deepagents.events import (
     ToolFinished,
     Usage,
 )
+from deepagents.middleware._history import is_from_person
 from deepagents.models.traits import input_window, model_identifier
 from deepagents.tools.background import COMMANDS_CHANNEL
 from deepagents_cli import protocol
@@ -38,7 +39,7 @@ from deepagents_cli.session.conversation.undo import Undo
 from deepagents_cli.session.display.call_diffs import CallDiffs
 from deepagents_cli.session.display.lines import call_line, line_of
 from deepagents_cli.session.display.results import Results
-from deepagents_cli.session.threads.driver import OWN_COMMAND, Driver, is_typed, messages_in
+from deepagents_cli.session.threads.driver import OWN_COMMAND, Driver, messages_in
 from deepagents_cli.session.threads.record import Text
 from deepagents_cli.session.threads.usage import last_context, sum_used
 from deepagents_cli.session.turns.asking import Asking, Say
@@ -385,7 +386,7 @@ def _show_past(message: BaseMessage) -> Iterator[protocol.PastMessage]:
     text = clean(message.text[:_LONGEST_SHOWN]).strip()
     if (command := read_past(message)) is not None:
         yield protocol.PastMessage("command", command)
-    elif is_typed(message):
+    elif is_from_person(message):
         yield protocol.PastMessage("person", text)
     elif isinstance(message, AIMessage):
         if text:

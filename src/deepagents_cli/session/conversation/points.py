@@ -10,7 +10,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 
-from deepagents_cli.session.threads.driver import is_typed
+from deepagents.middleware._history import is_from_person
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Point:
 async def find_points(saver: Any, thread: str, messages: Sequence[BaseMessage]) -> list[Point]:
     """Return the messages of the person in a thread that one can go back to, the first first."""
     # Not by the states of the checkpoints: to put each together takes longer, the longer the thread is.
-    numbers = {each.id: number for number, each in enumerate(messages, 1) if is_typed(each)}
+    numbers = {each.id: number for number, each in enumerate(messages, 1) if is_from_person(each)}
     found: dict[int, Point] = {}
     wanted: str | None = None
     async for each in saver.alist({"configurable": {"thread_id": thread, "checkpoint_ns": ""}}):

@@ -8,10 +8,10 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from deepagents.events import Event, PlanChanged, Reasoning, Todo, Token, ToolCalled, ToolFinished
+from deepagents.middleware._history import is_from_person
 from deepagents_cli.protocol import PastMessage
 from deepagents_cli.session.conversation.attachments import split_files
 from deepagents_cli.session.conversation.own_commands import read_past
-from deepagents_cli.session.threads.driver import is_typed
 
 
 def replay(messages: Sequence[BaseMessage], todos: Sequence[Any]) -> Iterator[PastMessage | Event]:
@@ -21,7 +21,7 @@ def replay(messages: Sequence[BaseMessage], todos: Sequence[Any]) -> Iterator[Pa
             yield PastMessage("command", command)
             continue
         match message:
-            case HumanMessage() if is_typed(message):
+            case HumanMessage() if is_from_person(message):
                 text, files = split_files(message.text)
                 yield PastMessage("person", text, files, _pictures_in(message))
             case AIMessage():

@@ -44,15 +44,10 @@ def messages_in(state: Any) -> Sequence[BaseMessage]:
     return state.values.get("messages") or ()
 
 
-def is_typed(message: BaseMessage) -> bool:
-    """Return whether a person has sent a message: what the library and hooks add has a mark or a name."""
-    return is_from_person(message) and not message.name
-
-
 def is_from_harness(message: BaseMessage) -> bool:
     """Return whether a message in the role of a person is from none, nor about a command of theirs."""
     is_own = message.additional_kwargs.get("lc_source") == OWN_COMMAND
-    return isinstance(message, HumanMessage) and not (is_own or is_typed(message))
+    return isinstance(message, HumanMessage) and not (is_own or is_from_person(message))
 
 
 class Driver:

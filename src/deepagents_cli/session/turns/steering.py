@@ -10,8 +10,8 @@ from langchain_core.messages import BaseMessage, SystemMessage
 from langchain_core.tools import BaseTool, tool
 from langgraph.types import interrupt
 
+from deepagents.middleware._history import is_from_person
 from deepagents_cli.approval.verdicts import PLANNING
-from deepagents_cli.session.threads.driver import is_typed
 from deepagents_cli.session.turns.inbox import MODEL, Inbox
 from deepagents_cli.session.workplace.workplace import Workplace
 
@@ -83,6 +83,6 @@ def _with(message: SystemMessage | None, further: Sequence[str]) -> SystemMessag
 
 def _find_named_model(messages: Sequence[BaseMessage]) -> str | None:
     """Return the model that the last text of the person names: a command from a file may have one."""
-    texts = (each for each in reversed(messages) if is_typed(each))
+    texts = (each for each in reversed(messages) if is_from_person(each))
     last = next(texts, None)
     return last.additional_kwargs.get(MODEL) if last else None

@@ -231,7 +231,7 @@ class Turns:
         last = past[-1] if past else None
         if isinstance(last, AIMessage) and not last.tool_calls:
             # A model that is asked behind an answer of its own may answer with nothing, or refuse.
-            return await self._driver.send([HumanMessage(_GO_ON)])
+            return await self._driver.send([HumanMessage(_GO_ON, additional_kwargs={"lc_source": "go_on"})])
         return await self._driver.go_on() if state.tasks else []
 
     async def _settle(self) -> None:
