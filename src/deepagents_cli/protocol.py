@@ -18,6 +18,8 @@ from deepagents.limits import Price
 from deepagents_cli.values import Mode, Scope
 
 End: TypeAlias = Literal["done", "stopped", "failed", "limited"]
+STOPPED: Final = "Stopped; nothing more comes of it"
+"""What is said of a slash command that was stopped."""
 _SHOWN: Final = 200
 """Characters of a line that is not a message."""
 

@@ -22,7 +22,7 @@ from deepagents_cli.errors import (
     is_for_people,
 )  # fmt: skip
 from deepagents_cli.session.conversation.conversation import Conversation
-from deepagents_cli.session.slash import COMMANDS, STOPPED, carry_out, list_commands
+from deepagents_cli.session.slash import carry_out, list_commands
 from deepagents_cli.session.threads.sessions import InUse
 from deepagents_cli.session.turns.asking import Say
 from deepagents_cli.session.workplace.editor import Editor
@@ -33,6 +33,8 @@ logger = logging.getLogger(__name__)
 _MOST_SECONDS: Final = 15.0
 """For a thread that another process is about to leave."""
 _BETWEEN: Final = 0.2
+_CHOICES: Final = ("mode", "model", "effort")
+"""Commands that a stop drops not: an editor reads and changes these beside its prompts."""
 _WAITS: Final = (
     "Another process works in this session. It is opened once that has ended, within {seconds:.0f} seconds. "
     "Ctrl-C twice leaves; for a copy to work in: deepagents sessions fork {thread}"
@@ -122,8 +124,8 @@ class Worker:
         elif isinstance(order, protocol.Replay):
             await self._talk.replay()
             self._say(protocol.Result(order.id))
-        elif stopped and isinstance(order, protocol.Invoke) and order.name not in COMMANDS:
-            self._say(protocol.Result(order.id, error=STOPPED))
+        elif stopped and isinstance(order, protocol.Invoke) and order.name not in _CHOICES:
+            self._say(protocol.Result(order.id, error=protocol.STOPPED))
         else:
             await carry_out(self._talk, order)
 

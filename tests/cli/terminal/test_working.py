@@ -13,7 +13,7 @@ import pytest
 from tests.cli.approval.test_sandbox import needs_sandbox
 from tests.cli.openai_server import OpenAIServer, Reply, call
 from tests.cli.terminal.person import Home, Person
-from tests.cli.tmux import needs_tmux
+from tests.cli.tmux import PATIENCE, needs_tmux
 from tests.waiting import until
 
 pytestmark = needs_tmux
@@ -85,7 +85,7 @@ def test_a_command_from_a_file_is_stopped_while_it_is_put_together(
             until((home.directory / "begun").exists)
         person.presses(key)
 
-        person.sees("^Stopped; nothing is sent.")
+        person.sees("^Stopped; nothing more comes of it")
         person.asks("Are you there?", "Here I am.")
         person.sees("^Here I am.")
     assert server.requests[-1].texts("user") == ["Are you there?"]
@@ -105,7 +105,7 @@ def test_esc_stops_the_commands_that_wait_behind_another(tmp_path: Path, server:
         person.sees("^› /slow again")
         person.presses("Escape")
 
-        person.sees("(?s)^Stopped; nothing is sent.*^Stopped; nothing is sent.")
+        person.sees("(?s)^Stopped; nothing more comes of it.*^Stopped; nothing more comes of it")
         person.asks("Are you there?", "Here I am.")
         person.sees("^Here I am.")
 
@@ -127,6 +127,56 @@ def test_esc_right_behind_a_command_that_has_to_wait_keeps_it_from_being_sent(pe
 
     person.sees("^The end.")
     assert person.server.requests[-1].texts("user") == ["Tell me a story.", "A short one."]
+
+
+@pytest.mark.parametrize(("options", "key"), [((), "Escape"), (("--plain",), "C-c")])
+def test_a_compaction_is_stopped_and_nothing_is_changed(
+    tmp_path: Path, server: OpenAIServer, options: tuple[str, ...], key: str
+) -> None:
+    home = Home(tmp_path, server)
+    with home.sit_down(*options) as person:
+        person.sees(r"scripted in\b")
+        for number in range(3):
+            person.asks(f"Count {number}.", f"Counted {number}.")
+            person.sees(f"^Counted {number}.")
+            person.sees_gone("Esc stops")
+        before = len(server.requests)
+        # It is not streamed.
+        server.then(lambda request: "They counted." if server.closing.wait(PATIENCE) else "Late.")
+        person.enters("/compact")
+        until(lambda: len(server.requests) > before)
+        person.presses(key)
+
+        person.sees("^Stopped; nothing more comes of it")
+        person.asks("Are you there?", "Here I am.")
+        person.sees("^Here I am.")
+    assert server.requests[-1].texts("user") == ["Count 0.", "Count 1.", "Count 2.", "Are you there?"]
+
+
+def test_esc_keeps_what_waits_from_compacting_and_from_showing_a_file(person: Person) -> None:
+    person.asks("Count.", "One.")
+    person.sees("^One.")
+    before = len(person.server.requests)
+    person.server.then(Reply("Once upon a time", hold=Event()))
+    with closing(sqlite3.connect(person.home.home / "state" / "threads.sqlite", timeout=60)) as sessions:
+        # So long the message before them is not saved, and the commands wait for that.
+        sessions.execute("BEGIN IMMEDIATE")
+        person.enters("Tell me a story.")
+        person.sees("^queued: Tell me a story.")
+        for command in ("/remember home Salt the soup.", "/remember Salt the rice.", "/rewind 1 summary"):
+            person.enters(command)
+            person.sees(f"^› {command}")
+        person.presses("Escape")
+        person.sees("stopping")
+    shown = person.sees(r"(?s)^Stopped\. What is done is kept\..*^queued: Tell me a story\.")
+    assert shown.count("Stopped; nothing more comes of it") == 3
+    assert "Salt the soup" not in shown.rpartition("Stopped; ")[2]
+    person.server.forget()
+    person.asks("A short one.", "The end.")
+
+    person.sees("^The end.")
+    assert len(person.server.requests) == before + 1
+    assert person.server.requests[-1].texts("user") == ["Count.", "Tell me a story.", "A short one."]
 
 
 def test_esc_many_times_stops_a_turn_and_opens_nothing(person: Person) -> None:

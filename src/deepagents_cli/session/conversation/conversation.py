@@ -92,8 +92,8 @@ class Conversation:
         self.results = Results(str(place.directory))
         self.is_commanded = False
         """Whether a slash command is carried out, which may go back or compact."""
-        self.stop_expanding: Callable[[], object] = lambda: None
-        """Stops putting together the text of a command from a file."""
+        self.stop_command: Callable[[], object] = lambda: None
+        """Stops what takes long of a slash command."""
         self._looking: Task[None] | None = None
         self.driver = Driver(self.make_agent(), thread, self.show)
         self._asking_hosts: Task[None] | None = None
@@ -163,7 +163,7 @@ class Conversation:
         match message:
             case protocol.Stop():
                 self.turns.stop()
-                self.stop_expanding()
+                self.stop_command()
             case protocol.TakeBack():
                 self.say(protocol.TakenBack(self.inbox.take_back()))
             case protocol.Run():

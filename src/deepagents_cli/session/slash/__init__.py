@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-from asyncio import CancelledError, create_task, current_task, to_thread
+from asyncio import to_thread
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
 
 from deepagents_cli.errors import CommandError, explain_error, is_for_people
 from deepagents_cli.project.commands import FileCommand
@@ -14,12 +13,11 @@ from deepagents_cli.protocol import Invoke, Result, Save
 from deepagents_cli.session.agent.agents import expand_command
 from deepagents_cli.session.conversation.conversation import Conversation
 from deepagents_cli.session.slash import background, project, sessions, undo, usage
-from deepagents_cli.session.slash.command import SlashCommand
+from deepagents_cli.session.slash.command import SlashCommand, until_stopped
 from deepagents_cli.text import one_line
 
 logger = logging.getLogger(__name__)
 
-STOPPED: Final = "Stopped; nothing is sent"
 COMMANDS: Mapping[str, SlashCommand] = {
     each.name: each
     for each in (*sessions.COMMANDS, *undo.COMMANDS, *background.COMMANDS, *usage.COMMANDS, *project.COMMANDS)
@@ -56,14 +54,8 @@ async def _run(talk: Conversation, order: Invoke) -> Result:
         return await command.run(talk, arguments)
     place = talk.workplace
     if brought := place.setup.commands.get(name):
-        expanding = create_task(expand_command(f"/{name} {arguments}", place.setup, place.policy))
-        talk.stop_expanding = expanding.cancel
-        try:
-            text = await expanding
-        except CancelledError:
-            if (task := current_task()) and task.cancelling():
-                raise
-            raise CommandError(STOPPED) from None
+        expanding = expand_command(f"/{name} {arguments}", place.setup, place.policy)
+        text = await until_stopped(talk, expanding)
         talk.made[text] = brought
         return Result(send=text)
     raise CommandError(f"There is no command /{one_line(name)}; /help lists them")

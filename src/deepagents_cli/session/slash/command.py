@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from asyncio import CancelledError, create_task, current_task
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
-from deepagents_cli.protocol import Result
+from deepagents_cli.errors import CommandError
+from deepagents_cli.protocol import STOPPED, Result
 from deepagents_cli.session.conversation.conversation import Conversation
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -17,3 +22,19 @@ class SlashCommand:
     description: str
     arguments: str
     run: Callable[[Conversation, str], Awaitable[Result]]
+
+
+async def until_stopped(talk: Conversation, work: Coroutine[Any, Any, T]) -> T:
+    """Return what this part of a command gives, unless the person stops it.
+
+    Raises:
+        CommandError: when they do.
+    """
+    task = create_task(work)
+    talk.stop_command = task.cancel
+    try:
+        return await task
+    except CancelledError:
+        if (this := current_task()) and this.cancelling():
+            raise
+        raise CommandError(STOPPED) from None

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from asyncio import create_task, to_thread
 from collections import Counter
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.messages.utils import count_tokens_approximately
@@ -22,7 +22,7 @@ from deepagents_cli.project.models import find_models
 from deepagents_cli.protocol import Choice, Result
 from deepagents_cli.session.agent.effort import DEFAULT, effort_levels
 from deepagents_cli.session.conversation.conversation import Conversation
-from deepagents_cli.session.slash.command import SlashCommand
+from deepagents_cli.session.slash.command import SlashCommand, until_stopped
 from deepagents_cli.session.slash.project import describe_skills
 from deepagents_cli.session.threads.driver import is_from_harness, messages_in
 from deepagents_cli.session.threads.usage import sum_used
@@ -34,7 +34,6 @@ _STYLES: Final = ("35", "34", "36", "33", "32", "31", "95", "94")
 _FREE: Final = "90"
 _KEPT: Final = 4
 """Messages that stay whole when the context is made smaller."""
-_NOTHING_TO_COMPACT: Final = "There is nothing to compact yet."
 
 
 async def _model(talk: Conversation, name: str) -> Result:
@@ -96,22 +95,26 @@ async def _compact(talk: Conversation, arguments: str) -> Result:
 
 async def compact(talk: Conversation, keep: int) -> Result:
     """Replace all messages but the last ones by a summary."""
-    place, driver = talk.workplace, talk.driver
-    state = await driver.read()
-    if not messages_in(state):
-        return Result(text=_NOTHING_TO_COMPACT)
-    summarizing = SummarizationMiddleware(
-        place.model, backend=place.policy.backend, trigger=("messages", 1), keep=("messages", keep)
-    )
-    # So that the archive is that of this thread, as where the agent compacts by itself.
-    with set_config_context(driver.config) as context:
-        done = await create_task(summarizing.acompact(state.values), context=context)
+    driver, done = talk.driver, await until_stopped(talk, _summarize(talk, keep))
     if done is None:
-        return Result(text=_NOTHING_TO_COMPACT)
+        return Result(text="There is nothing to compact yet.")
     count, update = done
     await driver.agent.aupdate_state(driver.config, update, as_node=NODE)
     await driver.agent.aupdate_state(driver.config, None, as_node=END)
     return Result(text=f"{count} messages were replaced by a summary; they are kept whole in an archive.")
+
+
+async def _summarize(talk: Conversation, keep: int) -> tuple[int, Mapping[str, Any]] | None:
+    state = await talk.driver.read()
+    if not messages_in(state):
+        return None
+    place = talk.workplace
+    summarizing = SummarizationMiddleware(
+        place.model, backend=place.policy.backend, trigger=("messages", 1), keep=("messages", keep)
+    )
+    # So that the archive is that of this thread, as where the agent compacts by itself.
+    with set_config_context(talk.driver.config) as context:
+        return await create_task(summarizing.acompact(state.values), context=context)
 
 
 async def _context(talk: Conversation, arguments: str) -> Result:

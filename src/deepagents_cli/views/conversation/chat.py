@@ -82,9 +82,8 @@ class Chat:
         """Whether the worker was asked to stop the turn, which is not over yet."""
         self._asked: dict[int, tuple[str, Sequence[str]]] = {}
         """The commands that the worker carries out, by their numbers, and what was attached to them."""
-        self._stopped: set[int] = set()
-        """Those that were asked for when something was stopped: what they would send is not sent."""
-        self._number = 0
+        self._number = self._stopped = 0
+        """Those up to the number that is stopped send, offer and propose nothing any more."""
         self._begun = False
         self._noted = ""
         self._thread = ""
@@ -276,7 +275,7 @@ class Chat:
             self.take_back()
         elif self.working or begins or self._asked:
             self.is_stopping = self.working or begins
-            self._stopped = {*self._asked}
+            self._stopped = self._number
             self._send(protocol.Stop())
 
     def cancel_question(self) -> bool:
@@ -474,8 +473,8 @@ class Chat:
             self._say("preformatted", result.ansi)
         if result.typed:
             self.taken_back.append(result.typed)
-        if result.send and result.id in self._stopped:
-            self._say("notice", "Stopped; nothing is sent.")
+        if name and result.id <= self._stopped and (result.send or result.draft or result.choices):
+            self._say("notice", protocol.STOPPED)
         elif name:
             self._go_on(name, attachments, result)
 
