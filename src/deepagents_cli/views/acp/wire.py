@@ -80,9 +80,9 @@ def _translate(message: dict[str, Any]) -> dict[str, Any] | None:
     """Return a message as the package knows it; `None` for one that may be passed over."""
     method, given = str(message.get("method")), message.get("params")
     params: Mapping[str, Any] = cast("Mapping[str, Any]", given) if isinstance(given, dict) else {}
-    if method == "session/prompt":
-        # What a client gives beside it has no meaning here.
-        return {**message, "params": {**params, "_meta": {REQUEST: message.get("id")}}}
+    if method == "session/prompt" or "_meta" in params:
+        # What a client adds for itself has no meaning here, and the package takes it for parameters.
+        message = {**message, "params": {**params, "_meta": {REQUEST: message.get("id")}}}
     if "id" in message or not method.startswith("$/"):
         return message
     number = params.get("requestId")

@@ -245,8 +245,34 @@ def test_cancelling_the_request_of_a_prompt_that_waits_cancels_that_one_alone(
     assert "Second." not in str(server.requests[-1].body)
 
 
+def test_what_a_client_adds_for_itself_is_no_parameter(editor: RawEditor, server: OpenAIServer) -> None:
+    server.then("Hello.")
+    trace = "00-80e1afed08e019fc1110464cfa66635c-7a085853722dc6d2-01"
+    meta = {
+        "traceparent": trace,
+        "cwd": 5,
+        "session_id": "other",
+        "sessionId": "other",
+        "self": 1,
+        "prompt": 2,
+    }
+    editor.initialize()
+
+    opened = {"cwd": str(editor.directory), "mcpServers": []}
+    session = editor.call("session/new", **opened, _meta=meta)["sessionId"]
+    editor.call("session/set_mode", sessionId=session, modeId="auto", _meta={**meta, "mode_id": "full"})
+    blocks = [{"type": "text", "text": "Hi.", "_meta": meta}]
+    ended = editor.call("session/prompt", sessionId=session, prompt=blocks, _meta=meta)
+
+    assert ended["stopReason"] == "end_turn"
+    assert server.requests[-1].last == "Hi."
+    assert editor.call("session/load", sessionId=session, **opened, _meta=meta)["modes"]
+    assert [each["sessionId"] for each in editor.call("session/list", _meta=meta)["sessions"]] == [session]
+
+
+@pytest.mark.parametrize("names", [True, False])
 def test_what_a_client_adds_to_a_cancellation_stops_no_other_session(
-    editor: RawEditor, server: OpenAIServer
+    editor: RawEditor, server: OpenAIServer, names: bool
 ) -> None:
     hold = Event()
     server.then(Reply("One two.", hold=hold))
@@ -254,7 +280,7 @@ def test_what_a_client_adds_to_a_cancellation_stops_no_other_session(
     first = editor.begin_prompt(session, "First.")
     editor.wait_for_update("agent_message_chunk")
 
-    editor.notify("session/cancel", sessionId=other, _meta={"deepagents/request": None})
+    editor.notify("session/cancel", sessionId=other, _meta={"deepagents/request": first if names else None})
     editor.notify("$/cancel_request", requestId=True)
     hold.set()
 
