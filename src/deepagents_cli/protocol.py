@@ -110,11 +110,12 @@ class Preview(Value):
 
 
 class Answer(Value):
-    """Answer a `Question`; `cancelled` where the person leaves it unanswered, and the step goes on."""
+    """Answer a `Question`, a form by its `content`; `cancelled` where it is left, and the step goes on."""
 
     ask: str
     text: str
     cancelled: bool = False
+    content: Mapping[str, Any] | None = None
 
 
 class ShowWhole(Value):
@@ -250,7 +251,8 @@ class Question(Value):
     """Ask what a tool or a server asks; the answer is the `value` of a choice, or without choices any text.
 
     About a plan, a text may be the answer too: it says what is to be different. One that `can_cancel` may
-    be left unanswered: a server that asks waits for its answer, whatever becomes of the step.
+    be left unanswered: a server that asks waits for its answer, whatever becomes of the step. An editor with
+    forms gets all that a server asks at once as a `form`; where it cannot show that, each part is asked for.
     """
 
     id: str
@@ -259,6 +261,7 @@ class Question(Value):
     choices: Sequence[Choice] = ()
     is_plan: bool = False
     can_cancel: bool = False
+    form: Mapping[str, Any] | None = None
 
 
 class Queued(Value):

@@ -85,7 +85,7 @@ class Conversation:
         self.inbox = Inbox(
             place.record, thread, texts, lambda texts: say(protocol.Queued(texts)), self._approve
         )
-        self.asking = Asking(say, place.policy, self.set_mode, with_changes=place.editor is not None)
+        self.asking = Asking(say, place.policy, self.set_mode, place.editor)
         self.steering = Steering(self.inbox, place, presents=self.presents)
         self.call_diffs = CallDiffs(place.policy)
         self.calls = RunningCalls()

@@ -18,6 +18,7 @@ from deepagents_cli.session.display.lines import call_line
 from deepagents_cli.session.threads.driver import Driver, Waiting
 from deepagents_cli.session.turns.elicitation import ELICITATION, NotAnswered, answer_server
 from deepagents_cli.session.turns.steering import PLAN
+from deepagents_cli.session.workplace.editor import Editor
 from deepagents_cli.text import clean, one_line
 from deepagents_cli.values import Mode, Scope
 
@@ -34,12 +35,12 @@ class Asking:
     """Decides about what waits: by the policy, else by asking one after the other."""
 
     def __init__(
-        self, say: Say, policy: Policy, set_mode: Callable[[Mode], None], *, with_changes: bool = False
+        self, say: Say, policy: Policy, set_mode: Callable[[Mode], None], editor: Editor | None = None
     ) -> None:
         self._say = say
         self._policy = policy
         self._set_mode = set_mode
-        self._with_changes = with_changes
+        self._editor = editor
         self._one_by_one = Lock()
         self._open: tuple[str, Future[protocol.Decide | protocol.Answer]] | None = None
         self._shown: tuple[ApprovalRequest, str | None] | None = None
@@ -76,11 +77,12 @@ class Asking:
             who = f"The MCP server {one_line(str(plan.get('server')))}"
             who += f", called by {one_line(asked.agent)}," if asked.agent else ""
 
-            async def ask(text: str, choices: Sequence[protocol.Choice]) -> str:
-                question = protocol.Question(self._number(), who, clean(text), choices, can_cancel=True)
+            async def ask(text: str, choices: Sequence[protocol.Choice], form: Any = None) -> Any:
+                number, text = self._number(), clean(text)
+                question = protocol.Question(number, who, text, choices, can_cancel=True, form=form)
                 return await self._ask_for_text(question)
 
-            return await answer_server(plan, ask)
+            return await answer_server(plan, ask, has_forms=bool(self._editor and self._editor.has_forms))
         text = question if isinstance(question, str) else json.dumps(question, default=str, indent=2)
         return await self._ask_for_text(protocol.Question(self._number(), asked.agent, clean(text)))
 
@@ -157,11 +159,11 @@ class Asking:
             case wish:
                 return f"The person does not approve the plan yet. They say: {wish}"
 
-    async def _ask_for_text(self, question: protocol.Question) -> str:
+    async def _ask_for_text(self, question: protocol.Question) -> Any:
         answer: protocol.Answer = await self._ask(question)
         if answer.cancelled:
-            raise NotAnswered("cancel")
-        return answer.text
+            raise NotAnswered(answer.text or "cancel")
+        return answer.content if question.form else answer.text
 
     async def _ask_about_no_call(
         self, title: str, details: str, rules: Mapping[str, str] | None = None
@@ -195,7 +197,7 @@ class Asking:
         return replace(
             question,
             id=number,
-            changes=question.changes if self._with_changes else (),
+            changes=question.changes if self._editor else (),
             agent=None if agent is None else one_line(agent),
             line=call_line(request.name, request.args, directory=str(self._policy.directory)),
         )

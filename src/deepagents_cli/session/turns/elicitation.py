@@ -1,4 +1,4 @@
-"""Ask a person what a server wants to know: one question after the other, then all answers together."""
+"""Ask a person what a server wants to know: in a form, else one question after the other."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from deepagents_cli.session.agent.schema import refuse
 
 ELICITATION: Final = "mcp_elicitation"
 """The kind of question of a server."""
-Ask: TypeAlias = Callable[[str, Sequence[Choice]], Awaitable[str]]
-"""Asks a person, for one of the choices or for a text; raises `NotAnswered` where they cancel."""
+Ask: TypeAlias = Callable[..., Awaitable[Any]]
+"""Asks a person, for one of the choices, a text or a form; raises `NotAnswered` where they cancel."""
 
 _DECLINE: Final = Choice("decline", "Decline", "the server reads that you do not want to")
 _ANSWER: Final = Choice("accept", "Answer", "you are asked for each part, and then it is sent")
@@ -27,7 +27,7 @@ class NotAnswered(Exception):
     """Ends a form without answers; the text is what the server reads: `decline` or `cancel`."""
 
 
-async def answer_server(asked: Mapping[str, Any], ask: Ask) -> dict[str, Any]:
+async def answer_server(asked: Mapping[str, Any], ask: Ask, *, has_forms: bool = False) -> dict[str, Any]:
     """Ask all that a server asks at one time; return the answers as the call that waits takes them.
 
     What gets no answer is cancelled.
@@ -36,17 +36,21 @@ async def answer_server(asked: Mapping[str, Any], ask: Ask) -> dict[str, Any]:
     for request in asked["requests"]:
         head = f"{request['message']}\n(for a call of {asked['tool_name']})"
         try:
-            responses[request["key"]] = await _answer(request, head, ask)
+            responses[request["key"]] = await _answer(request, head, ask, has_forms)
         except NotAnswered as how:
             responses[request["key"]] = {"action": str(how)}
     return {"responses": responses}
 
 
-async def _answer(request: Mapping[str, Any], head: str, ask: Ask) -> dict[str, Any]:
+async def _answer(request: Mapping[str, Any], head: str, ask: Ask, has_forms: bool) -> dict[str, Any]:
     if request["mode"] == "url":
         await _choose(f"{head}\nIt asks you to open: {request['url']}", [_OPENED], ask)
         return {"action": "accept"}
-    fields = _fields_of(request["requested_schema"])
+    form = request["requested_schema"]
+    if (fields := _fields_of(form)) and has_forms:
+        filled = await ask(head, (), form)
+        if filled is not None and _find_problem(filled, form) is None:
+            return {"action": "accept", "content": filled}
     if not fields or not fields[0].is_choice:
         wanted = f"\nIt wants to know: {', '.join(each.title for each in fields)}" if fields else ""
         await _choose(f"{head}{wanted}", [_ANSWER if fields else _AGREE], ask)

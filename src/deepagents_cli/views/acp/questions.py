@@ -53,21 +53,24 @@ async def ask_client(
 
 
 async def ask_in_form(client: Client, session: str, asked: protocol.Question) -> Pending | None:
-    """Ask for a text in a form of the client, and return the answer; `None` where it cannot show one."""
-    field = schema.ElicitationStringPropertySchema(type="string", title="Answer")
-    form = schema.ElicitationFormSessionMode(
-        session_id=session, requested_schema=schema.ElicitationSchema(properties={_FIELD: field})
-    )
+    """Ask in a form of the client, and return the answer; `None` where it can show none for a text."""
+    wanted = asked.form or {"properties": {_FIELD: {"type": "string", "title": "Answer"}}}
     message = updates.sound(f"{asked.agent or 'The agent'}: {asked.text}")
     try:
-        response = await client.create_elicitation(message, form)
+        form = schema.ElicitationSchema.model_validate(wanted)
+        mode = schema.ElicitationFormSessionMode(session_id=session, requested_schema=form)
+        response = await client.create_elicitation(message, mode)
     except (RequestError, ValidationError):
-        return None
+        return protocol.Answer(asked.id, "") if asked.form else None
     except ConnectionError:
         return protocol.Stop()
     if isinstance(response, schema.AcceptElicitationResponse):
-        return protocol.Answer(asked.id, str((response.content or {}).get(_FIELD, "")))
-    return protocol.Answer(asked.id, "", cancelled=True) if asked.can_cancel else protocol.Stop()
+        content = response.content or {}
+        return protocol.Answer(asked.id, str(content.get(_FIELD, "")), content=content)
+    if not asked.can_cancel:
+        return protocol.Stop()
+    declined = isinstance(response, schema.DeclineElicitationResponse)
+    return protocol.Answer(asked.id, "decline" if declined else "", cancelled=True)
 
 
 _Answers: TypeAlias = dict[str, tuple[schema.PermissionOption, protocol.Decide | protocol.Answer]]

@@ -69,7 +69,7 @@ class Talk:
                 self._tell,
             )
             editor = replace(editor, terminals=runs)
-        self._worker = Worker(self._take, lambda code: None, editor)
+        self._worker = Worker(self._take, lambda code: None, replace(editor, has_forms=self._has_forms))
         self._ready: Future[protocol.Ready] = asyncio.get_running_loop().create_future()
         self._results: dict[int, Future[protocol.Result]] = {}
         self._ids = count(1)
@@ -396,7 +396,7 @@ class Talk:
         """Ask what waits, while there is a prompt: an editor shows questions of a turn."""
         if self._asked is None or self._turn is None or self._asking is not None:
             return
-        if _is_in_words(self._asked) and not self._has_forms:
+        if _is_in_words(self._asked) and not (self._has_forms or self._asked.form):
             self._question, self._asked = self._asked, None
             self._tell(f"{self._question.agent or 'The agent'}: {self._question.text}")
             self._end_prompt("end_turn")

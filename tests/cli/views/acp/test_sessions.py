@@ -285,40 +285,44 @@ def test_a_model_that_comes_later_is_offered_at_the_next_choice(
     assert "local-server:late" in models_in(editor.call("session/set_config_option", **given))
 
 
-@pytest.mark.parametrize("how", ["answers", "declines", "cannot"])
-def test_a_question_in_words_is_a_form_where_the_editor_has_them(
-    start: Start, server: OpenAIServer, how: str
-) -> None:
+@pytest.mark.parametrize("how", ["answers", "answers wrong", "declines", "cancels", "cannot"])
+def test_all_that_a_server_asks_at_once_is_one_form(start: Start, server: OpenAIServer, how: str) -> None:
     editor = start("--mode", "full")
     editor.initialize(elicitation={"form": {}})
     server.then(call("mcp__hotel__book"), lambda request: Reply(request.last))
-    asks = json.dumps({"name": {"type": "string"}})
-    hotel = _as_editor_has_it("hotel", crooked("book", call="ask"), ASKS=asks)
+    kinds = {"type": "array", "items": {"type": "string", "enum": ["sea", "garden"]}}
+    fields = {"name": {"type": "string"}, "seats": {"type": "integer", "maximum": 8}, "views": kinds}
+    hotel = _as_editor_has_it("hotel", crooked("book", call="ask"), ASKS=json.dumps(fields))
     session = editor.call("session/new", cwd=str(editor.directory), mcpServers=[hotel])["sessionId"]
     editor.on["session/request_permission"] = lambda params: {
         "outcome": {"outcome": "selected", "optionId": params["options"][0]["optionId"]}
     }
+    content = {"name": "Ada", "seats": 4, "views": ["sea"]}
+    wrong = {"name": "Ada", "seats": 40}
+    one_by_one = iter([{"answer": "Ada"}, {"answer": "4"}, {"answer": "sea"}])
+
+    def fill(params: Message) -> Message:
+        if "answer" in params["requestedSchema"]["properties"]:
+            return {"action": "accept", "content": next(one_by_one)}
+        if how in ("declines", "cancels"):
+            return {"action": how.removesuffix("s")}
+        return {"action": "accept", "content": wrong if how == "answers wrong" else content}
+
     if how != "cannot":
-        answered = {"action": "accept", "content": {"answer": "Ada"}}
-        editor.on["elicitation/create"] = lambda params: (
-            answered if how == "answers" else {"action": "decline"}
-        )
+        editor.on["elicitation/create"] = fill
 
-    ended = editor.prompt(session, "Book.")
+    assert editor.prompt(session, "Book.") == "end_turn"
 
-    asked = editor.asked("elicitation/create")[0]
-    assert asked["mode"] == "form"
-    assert asked["sessionId"] == session
-    assert "name" in asked["message"]
-    assert asked["requestedSchema"]["properties"]["answer"]["type"] == "string"
+    first, *further = editor.asked("elicitation/create")
+    assert set(first["requestedSchema"]["properties"]) == set(fields)
+    assert first["requestedSchema"]["properties"]["seats"]["maximum"] == 8
+    assert "book" in first["message"]
+    assert len(further) == {"answers wrong": 3, "cannot": 1}.get(how, 0)
     if how == "cannot":
-        assert editor.said().rstrip().endswith("(may be empty)")
-        assert editor.prompt(session, "Ada") == "end_turn"
+        assert [editor.prompt(session, each) for each in ("Ada", "4", "sea")] == ["end_turn"] * 3
     said = json.loads(editor.said().rpartition("\n")[2])
-    cancelled = {"action": "cancel"}
-    given = cancelled if how == "declines" else {"action": "accept", "content": {"name": "Ada"}}
-    assert ended == "end_turn"
-    assert said["answers"] == [given]
+    ends = {"declines": {"action": "decline"}, "cancels": {"action": "cancel"}}
+    assert said["answers"] == [ends.get(how, {"action": "accept", "content": content})]
 
 
 def test_files_with_an_answer_are_for_the_agent(editor: RawEditor, server: OpenAIServer) -> None:
