@@ -123,6 +123,8 @@ def test_a_first_change_before_the_check_has_looked_shows_what_the_changed_file_
         ("yes 'a.txt:1:1: error: flood'", "it printed more than 90,000 bytes"),
         ("sh -c 'kill -9 $$'", "it ended with exit code 137"),
         ("kill -9 $$", "it ended with exit code"),
+        # As bash says it, with a number that is another one each time.
+        ('echo "sh: line 5: $$ Killed"; exit 137', "exit code 137: sh: line 5:"),
         ("sh -c 'echo a.txt:1:1: bad; kill -SEGV $$'", "exit code 139: Segmentation fault"),
         ("echo 'TypeError: no such rule' >&2; exit 3", "exit code 3: TypeError: no such rule"),
     ],

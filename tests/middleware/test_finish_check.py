@@ -165,6 +165,41 @@ def test_files_that_went_or_lie_elsewhere_are_not_missed(
     assert questions(total(*script, call_mode=call_mode, text=text, backend=backend)) == []
 
 
+@pytest.mark.parametrize(
+    "script",
+    [
+        [
+            call("write_file", file_path="/tmp/try.py", content="x"),
+            call("execute", command="cd tmp; rm *.py"),
+        ],
+        [call("execute", command="mkdir tmp; echo x > tmp/try.py"), call("delete", file_path="/tmp/try.py")],
+        [call("execute", command="mkdir tmp; echo x > tmp/try.py; rm tmp/try.py")],
+    ],
+)
+def test_a_file_that_was_made_and_removed_again_is_not_missed(
+    tmp_path: Path, call_mode: CallMode, script: list[Any]
+) -> None:
+    text = "Write tmp/try.py, run it, and remove it."
+    backend = LocalShellBackend(tmp_path, virtual_mode=True)
+
+    messages = total(*script, "Done.", call_mode=call_mode, text=text, backend=backend)
+
+    assert questions(messages) == []
+    assert not (tmp_path / "tmp" / "try.py").exists()
+
+
+@pytest.mark.parametrize("command", ["echo rm > sub-try.py", "rm -f sub-try.py", "python make.py > try.log"])
+def test_a_file_that_no_call_has_made_or_removed_is_missed(
+    tmp_path: Path, call_mode: CallMode, command: str
+) -> None:
+    script = [call("execute", command=command), "Done.", "It failed."]
+    backend = LocalShellBackend(tmp_path, virtual_mode=True)
+
+    messages = total(*script, call_mode=call_mode, text="Write tmp/try.py.", backend=backend)
+
+    assert ["tmp/try.py, which" in each for each in questions(messages)] == [True]
+
+
 def test_who_did_nothing_or_was_refused_is_not_asked(call_mode: CallMode) -> None:
     rules = [FilesystemPermission(operations=["write"], paths=["/out/**"], mode="deny")]
     writes = call("write_file", file_path="/out/total.txt", content="6\n")

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final, NotRequired, Self, cast
 from langchain.agents import AgentState
 from langchain.agents.middleware import hook_config
 from langchain.agents.middleware.types import PrivateStateAttr
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
 
 from deepagents._paths import normalise
 from deepagents._state.schema import NOT_SHARED
@@ -27,6 +27,7 @@ from deepagents.errors import BackendError, ConfigError, ToolFailure
 from deepagents.middleware._base import BaseMiddleware
 from deepagents.middleware._history import ends_at_limit, is_from_person
 from deepagents.permissions import Rules
+from deepagents.tools import specs_by_name
 
 _SOURCE: Final = "finish_check"
 _MENDABLE: Final = frozenset(
@@ -48,6 +49,8 @@ _FILE_NAME: Final = re.compile(
     r"|svg|tex|toml|ts|tsv|tsx|txt|xlsx|xml|yaml|yml|zip)(?![\w*?/(-])(?!\.\w)"
 )
 """A name with an ending that files have; `example.com` and `console.log(` are none."""
+_ASKS: Final = ("?", "\uff1f")
+_REMOVES: Final = re.compile(r"(?:\A|[;&|\n(])\s*(?:rm|mv|unlink)\s")
 _MOST_FILES: Final = 8
 """A message that names more files was pasted, and orders none of them."""
 _SECONDS_TO_FIND: Final = 2.0
@@ -105,25 +108,29 @@ class FinishCheckMiddleware(BaseMiddleware):
     async def _after_agent(self, state: Mapping[str, Any], runtime: Any) -> dict[str, Any] | None:
         """Send the model back with a question, if there is a doubt."""
         messages: Sequence[AnyMessage] = state["messages"]
-        if not _is_answer(messages) or ends_at_limit(messages) or _was_asked(messages):
+        turn = [*takewhile(lambda each: not is_from_person(each), reversed(messages))]
+        was_asked = any(each.additional_kwargs.get("lc_source") == _SOURCE for each in turn)
+        if not _is_answer(messages) or ends_at_limit(messages) or was_asked:
             return None
-        why = _doubt(messages, state.get("todos") or ()) or await self._name_missing(state, runtime)
+        missing = state.get(_MISSING) or ()
+        why = _doubt(messages, state.get("todos") or ()) or await self._name_missing(missing, turn, runtime)
         if why is None:
             return None
         runtime.stream_writer({"type": _SOURCE, "why": why})
-        question = HumanMessage(
-            _QUESTION.format(why=why), name=_SOURCE, additional_kwargs={"lc_source": _SOURCE}
-        )
-        return {"messages": [question], "jump_to": "model"}
+        text, marks = _QUESTION.format(why=why), {"lc_source": _SOURCE}
+        return {"messages": [HumanMessage(text, name=_SOURCE, additional_kwargs=marks)], "jump_to": "model"}
 
-    async def _name_missing(self, state: Mapping[str, Any], runtime: Any) -> str | None:
+    async def _name_missing(self, asked: Sequence[str], turn: list[AnyMessage], runtime: Any) -> str | None:
         """Name the files that were to come, unless nothing was tried or something keeps them from coming."""
-        turn = takewhile(lambda each: not is_from_person(each), reversed(state["messages"]))
         results = [each for each in turn if isinstance(each, ToolMessage)]
         if not results or any(each.status == "error" and not _can_be_mended(each) for each in results):
             return None
         # One that the request names may lie in a directory that it names elsewhere.
-        missing = await self._find_missing(state.get(_MISSING) or (), runtime, anywhere=True)
+        done = {each.tool_call_id for each in results if each.status == "success"}
+        calls = [each for answer in turn if isinstance(answer, AIMessage) for each in answer.tool_calls]
+        had = {file for each in calls if each["id"] in done for file in _files_made_or_removed(each)}
+        names = [each for each in asked if _base(each) not in had]
+        missing = await self._find_missing(names, runtime, anywhere=True)
         verb = "do" if len(missing) > 1 else "does"
         return f"{', '.join(missing)}, which the request names, {verb} not exist" if missing else None
 
@@ -162,7 +169,7 @@ async def _is_there(files: FileCalls, name: str) -> bool:
 
 async def _is_below(files: FileCalls, name: str) -> bool:
     try:
-        found = await files.glob(f"**/{name.rpartition('/')[2]}", None, _SECONDS_TO_FIND)
+        found = await files.glob(f"**/{_base(name)}", None, _SECONDS_TO_FIND)
     except ToolFailure:
         return True
     return bool(found.matches or found.error)
@@ -171,37 +178,31 @@ async def _is_below(files: FileCalls, name: str) -> bool:
 def _is_answer(messages: Sequence[AnyMessage]) -> bool:
     """Return whether a history ends with an answer that asks a person nothing."""
     last = messages[-1] if messages else None
-    if not isinstance(last, AIMessage) or last.tool_calls:
-        return False
-    return not last.text.strip().endswith(("?", "\uff1f"))
+    return isinstance(last, AIMessage) and not (last.tool_calls or last.text.strip().endswith(_ASKS))
 
 
-def _was_asked(messages: Sequence[AnyMessage]) -> bool:
-    """Return whether it was asked since a person spoke last."""
-    for message in reversed(messages):
-        if message.additional_kwargs.get("lc_source") == _SOURCE:
-            return True
-        if is_from_person(message):
-            return False
-    return False
+def _files_made_or_removed(call: ToolCall) -> Iterable[str]:
+    """Return the names of files that a call has written or removed: those were there."""
+    spec, command = specs_by_name().get(call["name"]), str(call["args"].get("command"))
+    if spec and spec.changes_files:
+        return map(_base, spec.paths_in(call["args"]))
+    return map(_base, _FILE_NAME.findall(command)) if _REMOVES.search(command) else ()
+
+
+def _base(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
 def _doubt(messages: Sequence[AnyMessage], todos: Iterable[Any]) -> str | None:
     """Return why the work may not be done; `None` where the last words look like an end."""
     text = messages[-1].text.strip()[-_MOST_SEARCHED:]
-    if failed := _failed_before(messages):
-        return f"your last call, of {failed}, failed"
+    if isinstance(before := messages[-2:][0], ToolMessage) and _can_be_mended(before):
+        return f"your last call, of {before.name or 'a tool'}, failed"
     if open_todos := sum(_is_open(each) for each in todos):
         return "a to-do is open" if open_todos == 1 else f"{open_todos} to-dos are open"
     if not text:
         return "you said nothing"
     return "you announced a next step" if _ANNOUNCES.search(text) else None
-
-
-def _failed_before(messages: Sequence[AnyMessage]) -> str | None:
-    """Return the tool of the last result before the answer, if it failed in a way that can be mended."""
-    before = messages[-2] if len(messages) > 1 else None
-    return before.name or "a tool" if isinstance(before, ToolMessage) and _can_be_mended(before) else None
 
 
 def _can_be_mended(result: ToolMessage) -> bool:

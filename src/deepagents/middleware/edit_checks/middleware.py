@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from math import ceil
+from re import sub
 from typing import Annotated, Any, Final, NotRequired, Self, cast
 from uuid import uuid4
 
@@ -136,9 +137,10 @@ class EditCheckMiddleware(BaseMiddleware):
         return self._files(runtime).capabilities().command_paths.show
 
     def _warn(self, sentence: str) -> None:
-        # At each turn it would be the same.
-        if self._given_warn and sentence not in self._warned:
-            self._warned.add(sentence)
+        # At each turn it would be the same, but for the number of a process.
+        known = sub(r"\d+", "", sentence)
+        if self._given_warn and known not in self._warned:
+            self._warned.add(known)
             self._given_warn(sentence)
 
     def _find_turn(self, state: Any) -> Turn | None:
@@ -275,11 +277,8 @@ def _spec_of(tool: Any) -> ToolSpec | None:
 
 
 def _may_change(spec: ToolSpec) -> bool:
-    return (
-        spec.changes_files
-        or spec.shows_delegated_work
-        or (spec.effect == "run" and not spec.about_background)
-    )
+    runs = spec.effect == "run" and not spec.about_background
+    return spec.changes_files or spec.shows_delegated_work or runs
 
 
 def _make_message(news: News, runtime: Any) -> HumanMessage:
