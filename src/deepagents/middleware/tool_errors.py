@@ -27,7 +27,7 @@ from pydantic import BaseModel, PydanticInvalidForJsonSchema, ValidationError
 from typing_extensions import TypeIs
 
 from deepagents._async import IOCall
-from deepagents._state.runtime import emit
+from deepagents._state.runtime import emit, writes_undone_on_failure
 from deepagents._state.schema import NOT_SHARED
 from deepagents._text import describe_exception, truncate
 from deepagents.errors import AwaitableOnly, CodedError, ConfigError, ErrorCode, RunConfigError
@@ -71,15 +71,17 @@ class ToolErrorMiddleware(BaseMiddleware):
     async def _around_tool(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]
     ) -> ToolResult:
-        try:
-            return note_repeat(_explain_result(await inner(handler, request), request), request)
-        except (GraphBubbleUp, RunConfigError):
-            raise
-        except Exception as error:
-            if self.raise_errors or not _came_from_tool(error):
+        # A call that is cancelled is made again when the run goes on.
+        with writes_undone_on_failure():
+            try:
+                return note_repeat(_explain_result(await inner(handler, request), request), request)
+            except (GraphBubbleUp, RunConfigError):
                 raise
-            self._log_once(request.tool_call["name"], error)
-            return _explain(error, request)
+            except Exception as error:
+                if self.raise_errors or not _came_from_tool(error):
+                    raise
+                self._log_once(request.tool_call["name"], error)
+                return _explain(error, request)
 
     def _log_once(self, tool: str, error: Exception) -> None:
         """Log where a tool failed, unless it has failed there before: a model may try many times."""
@@ -120,11 +122,9 @@ class ToolOriginMiddleware(BaseMiddleware):
             raise
         names = names_of_tools(request.tools)
         known: Mapping[str, Any] = cast("Mapping[str, Any]", request.state)
-        return (
-            response
-            if known.get(OFFERED_CHANNEL) == names
-            else keeping(response, [], {OFFERED_CHANNEL: names})
-        )
+        if known.get(OFFERED_CHANNEL) == names:
+            return response
+        return keeping(response, [], {OFFERED_CHANNEL: names})
 
     async def _around_tool(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]

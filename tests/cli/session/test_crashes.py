@@ -7,10 +7,11 @@ from pathlib import Path
 from threading import Event
 
 from deepagents.events import ApprovalGiven, Token, ToolCalled, ToolFinished
-from deepagents_cli.protocol import Answer, Ask, Idle, Notice, Question, Queued, Status, Stop
+from deepagents_cli.protocol import Answer, Ask, Close, Idle, Notice, Question, Queued, Status, Stop
 from tests.cli.approval.test_sandbox import needs_sandbox
 from tests.cli.openai_server import OpenAIServer, Reply, call
 from tests.cli.session.conftest import StartWorker, Worker
+from tests.waiting import until
 
 
 def test_a_killed_worker_goes_on_with_each_text_once(
@@ -131,6 +132,26 @@ def test_a_command_of_another_process_is_not_taken_for_ones_own(
     again.turn("Does it run?")
 
     assert any("cannot be reached any more" in each for each in server.requests[-1].texts("user"))
+
+
+@needs_sandbox
+def test_a_command_that_ended_with_its_screen_begins_again(
+    worker: Worker, start: StartWorker, server: OpenAIServer, directory: Path
+) -> None:
+    server.then(call("execute", command="echo x >> begun; until test -e go; do sleep 0.05; done"), "Built.")
+    worker.open(mode="auto")
+    worker.say("Build.")
+    until((directory / "begun").exists)
+    worker.send(Close())
+    worker.wait_for_end()
+    (directory / "go").touch()
+
+    again = start()
+    assert again.open(resume=True, mode="auto").waiting
+    again.say("")
+    assert again.event(ToolFinished).status == "success"
+    assert again.answer() == "Built."
+    assert (directory / "begun").read_text() == "x\nx\n"
 
 
 def test_a_screen_that_is_gone_ends_the_worker_and_the_thread_goes_on(
