@@ -217,7 +217,7 @@ async def _choices(talk: Talk) -> dict[str, Any]:
 
 
 def _directory(cwd: str) -> Path:
-    if not Path(cwd).is_absolute():
+    if not Path(cwd).is_absolute() or "\0" in cwd:
         raise RequestError(INVALID, f"{cwd!r} is not an absolute path.")
     return Path(cwd).resolve()
 

@@ -375,8 +375,9 @@ def test_a_killed_agent_leaves_a_session_that_goes_on(start: Start, server: Open
 def test_what_cannot_be_opened_is_named(editor: RawEditor) -> None:
     with pytest.raises(Failure, match="not a directory"):
         editor.call("session/new", cwd="/nowhere", mcpServers=[])
-    with pytest.raises(Failure, match="not an absolute path"):
-        editor.call("session/new", cwd="here", mcpServers=[])
+    for cwd in ("here", "/here\0there"):
+        with pytest.raises(Failure, match="not an absolute path"):
+            editor.call("session/new", cwd=cwd, mcpServers=[])
     with pytest.raises(Failure, match="There is no session 'lost'"):
         editor.call("session/load", sessionId="lost", cwd=str(editor.directory), mcpServers=[])
     with pytest.raises(Failure, match="Session 'lost' is not open"):
