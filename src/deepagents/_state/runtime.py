@@ -24,6 +24,7 @@ from langgraph.channels.binop import BinaryOperatorAggregate
 from langgraph.channels.delta import DeltaChannel
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.config import get_config, get_stream_writer
+from langgraph.errors import GraphBubbleUp
 from langgraph.graph import message as langgraph_message
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime, get_runtime
@@ -104,9 +105,9 @@ def writes_undone_on_failure() -> Generator[None]:
     before = len(written)
     try:
         yield
-    except BaseException:
-        # A task is cancelled by what is not an `Exception`.
-        while len(written) > before:
+    except BaseException as error:
+        # A cancellation too. What asks a person has written the answers that it was given.
+        while len(written) > before and not isinstance(error, GraphBubbleUp):
             written.pop()
         raise
 

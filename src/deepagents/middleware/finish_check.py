@@ -49,7 +49,6 @@ _FILE_NAME: Final = re.compile(
     r"|svg|tex|toml|ts|tsv|tsx|txt|xlsx|xml|yaml|yml|zip)(?![\w*?/(-])(?!\.\w)"
 )
 """A name with an ending that files have; `example.com` and `console.log(` are none."""
-_ASKS: Final = ("?", "\uff1f")
 _REMOVES: Final = re.compile(r"(?:\A|[;&|\n(])\s*(?:rm|mv|unlink)\s")
 _MOST_FILES: Final = 8
 """A message that names more files was pasted, and orders none of them."""
@@ -178,7 +177,9 @@ async def _is_below(files: FileCalls, name: str) -> bool:
 def _is_answer(messages: Sequence[AnyMessage]) -> bool:
     """Return whether a history ends with an answer that asks a person nothing."""
     last = messages[-1] if messages else None
-    return isinstance(last, AIMessage) and not (last.tool_calls or last.text.strip().endswith(_ASKS))
+    return isinstance(last, AIMessage) and not (
+        last.tool_calls or last.text.strip().endswith(("?", "\uff1f"))
+    )
 
 
 def _files_made_or_removed(call: ToolCall) -> Iterable[str]:
