@@ -49,6 +49,7 @@ _FILE_NAME: Final = re.compile(
     r"|svg|tex|toml|ts|tsv|tsx|txt|xlsx|xml|yaml|yml|zip)(?![\w*?/(-])(?!\.\w)"
 )
 """A name with an ending that files have; `example.com` and `console.log(` are none."""
+_ASKS: Final = ("?", "\uff1f")
 _REMOVES: Final = re.compile(r"(?:\A|[;&|\n(])\s*(?:rm|mv|unlink)\s")
 _MOST_FILES: Final = 8
 """A message that names more files was pasted, and orders none of them."""
@@ -111,15 +112,14 @@ class FinishCheckMiddleware(BaseMiddleware):
         was_asked = any(each.additional_kwargs.get("lc_source") == _SOURCE for each in turn)
         if not _is_answer(messages) or ends_at_limit(messages) or was_asked:
             return None
-        missing = state.get(_MISSING) or ()
-        why = _doubt(messages, state.get("todos") or ()) or await self._name_missing(missing, turn, runtime)
+        why = _doubt(messages, state.get("todos") or ()) or await self._name_missing(state, turn, runtime)
         if why is None:
             return None
         runtime.stream_writer({"type": _SOURCE, "why": why})
         text, marks = _QUESTION.format(why=why), {"lc_source": _SOURCE}
         return {"messages": [HumanMessage(text, name=_SOURCE, additional_kwargs=marks)], "jump_to": "model"}
 
-    async def _name_missing(self, asked: Sequence[str], turn: list[AnyMessage], runtime: Any) -> str | None:
+    async def _name_missing(self, state: Any, turn: list[AnyMessage], runtime: Any) -> str | None:
         """Name the files that were to come, unless nothing was tried or something keeps them from coming."""
         results = [each for each in turn if isinstance(each, ToolMessage)]
         if not results or any(each.status == "error" and not _can_be_mended(each) for each in results):
@@ -128,7 +128,7 @@ class FinishCheckMiddleware(BaseMiddleware):
         done = {each.tool_call_id for each in results if each.status == "success"}
         calls = [each for answer in turn if isinstance(answer, AIMessage) for each in answer.tool_calls]
         had = {file for each in calls if each["id"] in done for file in _files_made_or_removed(each)}
-        names = [each for each in asked if _base(each) not in had]
+        names = [each for each in state.get(_MISSING) or () if _base(each) not in had]
         missing = await self._find_missing(names, runtime, anywhere=True)
         verb = "do" if len(missing) > 1 else "does"
         return f"{', '.join(missing)}, which the request names, {verb} not exist" if missing else None
@@ -177,9 +177,7 @@ async def _is_below(files: FileCalls, name: str) -> bool:
 def _is_answer(messages: Sequence[AnyMessage]) -> bool:
     """Return whether a history ends with an answer that asks a person nothing."""
     last = messages[-1] if messages else None
-    return isinstance(last, AIMessage) and not (
-        last.tool_calls or last.text.strip().endswith(("?", "\uff1f"))
-    )
+    return isinstance(last, AIMessage) and not (last.tool_calls or last.text.strip().endswith(_ASKS))
 
 
 def _files_made_or_removed(call: ToolCall) -> Iterable[str]:
