@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
+from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 
-from deepagents.backends import FilesystemBackend
+from deepagents.backends import CompositeBackend, FilesystemBackend, StateBackend, StoreBackend
 from deepagents.backends._bytes import temporary_name
 from deepagents.testing import call
 from tests.conftest import CallMode
@@ -165,3 +166,43 @@ def test_an_approval_waits_again_after_going_back_to_it(shop: Workshop) -> None:
         assert listed(shop.root) == []
         # Asked anew: a run without input.
         shop.mode.invoke(agent, None, shop.thread)
+
+
+# -- what lies elsewhere
+
+
+def make_keeper(shop: Workshop) -> Any:
+    """Make an agent with files on disk, in a store and in its state."""
+    disk = FilesystemBackend(shop.root, virtual_mode=True)
+    store = StoreBackend(namespace=lambda _: ("memories",))
+    routes = {"/memories/": store, "/scratch/": StateBackend()}
+    return shop.make_agent(CompositeBackend(disk, routes), store=InMemoryStore())
+
+
+def test_what_is_written_elsewhere_is_named(shop: Workshop) -> None:
+    agent = make_keeper(shop)
+    start = shop.do(call("write_file", file_path="/a.txt", content="1\n"), agent=agent)
+    later = shop.do(
+        call("write_file", file_path="/memories/user.md", content="likes tea\n"),
+        call("write_file", file_path="/scratch/sum.md", content="3\n"),
+        call("edit_file", file_path="/memories/user.md", old_string="tea", new_string="milk"),
+        agent=agent,
+    )
+    said = [
+        "/memories/user.md lies in none of the directories that go back, and stays as it is",
+        "/scratch/sum.md is kept with the conversation, and goes back only together with that",
+    ]
+    for target in (start, later):
+        assert list(shop.plan(target, agent).uncovered) == said
+    assert shop.plan(shop.head, agent).uncovered == ()
+    last = shop.do(call("write_file", file_path="/b.txt", content="1\n"), agent=agent)
+    assert shop.plan(last, agent).uncovered == ()
+    # What was said once is known to the next process, too.
+    shop.history.close()
+    assert list(shop.plan(later, agent).uncovered) == said
+
+
+def test_an_agent_without_files_on_this_machine_is_named(shop: Workshop) -> None:
+    agent = shop.make_agent(StoreBackend(namespace=lambda _: ("memories",)), store=InMemoryStore())
+    start = shop.do(call("write_file", file_path="/user.md", content="likes tea\n"), agent=agent)
+    assert shop.plan(start, agent).uncovered == ("the agent has no files on the disk of this machine",)

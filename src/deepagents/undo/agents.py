@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from deepagents._paths import ARTIFACT_FOLDERS
 from deepagents.backends._disk import find_disk_name, find_disk_paths, find_disk_roots, may_restore
@@ -14,6 +14,10 @@ from deepagents.backends.handle import BackendHandle
 from deepagents.permissions import Rules
 from deepagents.tools._tool import SpecTool
 from deepagents.undo.steps import Directories, is_below
+
+NOT_ON_DISK: Final = "the agent has no files on the disk of this machine"
+_WITH_CONVERSATION: Final = "{path} is kept with the conversation, and goes back only together with that"
+_ELSEWHERE: Final = "{path} lies in none of the directories that go back, and stays as it is"
 
 
 class AgentFiles:
@@ -49,10 +53,18 @@ class AgentFiles:
         """Return whether what a tool returns is the work of agents whose own calls are recorded."""
         return isinstance(tool, SpecTool) and tool.spec.shows_delegated_work
 
-    def paths_in(self, tool: Any, arguments: Mapping[str, Any]) -> list[str]:
-        """Return where the files lie that a call names, as far as they are on this machine."""
-        named = tool.spec.paths_in(arguments)
-        return [*dict.fromkeys(str(path) for each in named for path in find_disk_paths(self._backend, each))]
+    def paths_in(self, tool: Any, arguments: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+        """Return where the files lie on this machine that a call names, and say what becomes of others."""
+        named = {each: find_disk_paths(self._backend, each) for each in tool.spec.paths_in(arguments)}
+        notes = [note for each, found in named.items() if not found for note in self._describe(each)]
+        return [*dict.fromkeys(str(path) for found in named.values() for path in found)], notes
+
+    def _describe(self, path: str) -> list[str]:
+        """Say what becomes of a file that has no place on this disk, unless the backend refuses its path."""
+        can = self.handle.capabilities(path)
+        if can.host:
+            return []
+        return [(_WITH_CONVERSATION if can.state_files else _ELSEWHERE).format(path=path)]
 
     def find_virtual(self, known: Mapping[str, Any], paths: set[str]) -> list[str]:
         """Return which of the agent's own paths lie at one of these on disk."""

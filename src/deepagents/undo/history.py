@@ -18,7 +18,7 @@ from deepagents.backends.handle import open_backend
 from deepagents.errors import PlanOutdated, UndoError
 from deepagents.permissions import Rules
 from deepagents.undo import threads
-from deepagents.undo.agents import AgentFiles
+from deepagents.undo.agents import NOT_ON_DISK, AgentFiles
 from deepagents.undo.index import Bounds
 from deepagents.undo.journal import Journal, Target
 from deepagents.undo.middleware import FileHistoryMiddleware, MainFileHistoryMiddleware
@@ -220,7 +220,7 @@ class FileHistory:
         """Return what of this agent's changes can be taken back; the first look may be taken now."""
         files = self._find(agent)
         if not files.places.roots:
-            return Coverage(False, False, "the agent has no files on the disk of this machine")
+            return Coverage(False, False, NOT_ON_DISK)
         why = await in_thread(
             lambda: self.attempt(lambda recorder: recorder.look_at_all(files.places, once=True))
         )

@@ -36,7 +36,16 @@ from deepagents.undo.index import (
 )
 from deepagents.undo.plans import IN_MISSED
 from deepagents.undo.states import UNKNOWN, PathReading, State, reaching, read_path
-from deepagents.undo.steps import Directories, RecordedStep, find_owners, is_below, read_step
+from deepagents.undo.steps import (
+    Directories,
+    RecordedStep,
+    add_note,
+    end_step,
+    find_owners,
+    is_below,
+    read_notes,
+    read_step,
+)
 from deepagents.undo.store import Store
 from deepagents.undo.tables import RULES_OF_TURNS
 
@@ -201,21 +210,13 @@ class Looker:
     def _end(
         self, database: Connection, step: RecordedStep, roots: Sequence[str], why: Sequence[str] = ()
     ) -> int:
-        values = [step.thread, step.number, time.time()]
-        # By this mark a step that changed nothing which is covered has its place among the others.
-        row = database.execute("INSERT INTO seen(thread, step, shared, at) VALUES (?, ?, 0, ?)", values)
         notes = [f"what this thread changed is not covered: {each}" for each in why]
         trees = [tree for root in roots if (tree := self._trees.get(root))]
         notes += [GIT_STAYS] if any(tree.has_git for tree in trees) else []
         notes += [HIDDEN_STAYS.format(path=tree.out_of_sight) for tree in trees if tree.out_of_sight]
         notes += [IGNORED_STAYS] if any(tree.has_ignored for tree in trees) else []
         notes += [ELSEWHERE_STAYS.format(roots=" and ".join(roots))]
-        begun = json.loads(read_notes(database, step))
-        database.execute(
-            "UPDATE steps SET ended = ?, notes = ? WHERE id = ?",
-            [row.lastrowid, json.dumps([*begun, *notes]), step.number],
-        )
-        return row.lastrowid or 0
+        return end_step(database, step, [*json.loads(read_notes(database, step)), *notes])
 
     def _close_dead(self, database: Connection, root: str, steps: Sequence[RecordedStep]) -> None:
         """End the steps of processes that died: what they changed below this root is recorded now."""
@@ -380,21 +381,3 @@ class Looker:
         """Return the steps that may change anything, those of processes that died included."""
         rows = database.execute("SELECT id, thread, kind, places, process FROM steps WHERE ended IS NULL")
         return [read_step(row) for row in rows]
-
-
-def add_note(database: Connection, step: RecordedStep, note: str) -> None:
-    """Add a sentence to those of a step."""
-    known = json.loads(read_notes(database, step))
-    database.execute("UPDATE steps SET notes = ? WHERE id = ?", [json.dumps([*known, note]), step.number])
-
-
-def read_notes(database: Connection, step: RecordedStep) -> str:
-    """Return the notes of a step, as JSON."""
-    row = database.execute("SELECT notes FROM steps WHERE id = ?", [step.number]).fetchone()
-    return row[0] if row else "[]"
-
-
-def last_seen(database: Connection) -> int:
-    """Return the number of the last change of all."""
-    row = database.execute("SELECT seq FROM sqlite_sequence WHERE name = 'seen'").fetchone()
-    return row[0] if row else 0

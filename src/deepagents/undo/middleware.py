@@ -93,8 +93,10 @@ class FileHistoryMiddleware(BaseMiddleware):
         if kind == "all":
             begin = partial(Recorder.begin, thread=thread, places=self._files.places)
         else:
-            paths = self._files.paths_in(request.tool, arguments)
-            begin = partial(Recorder.begin_files, thread=thread, paths=paths, places=self._files.places)
+            paths, notes = self._files.paths_in(request.tool, arguments)
+            begin = partial(
+                Recorder.begin_files, thread=thread, paths=paths, places=self._files.places, notes=notes
+            )
         step = await self._begin(begin, thread)
         if step is None:
             return await inner(handler, request)

@@ -7,7 +7,7 @@ import os
 from collections.abc import Collection
 from typing import Any
 
-from deepagents.undo.agents import AgentFiles
+from deepagents.undo.agents import NOT_ON_DISK, AgentFiles
 from deepagents.undo.journal import Target
 from deepagents.undo.plans import Change, Item, by_path, decide, settle
 from deepagents.undo.recorder import Recorder
@@ -32,7 +32,7 @@ class Planner:
             tuple(sorted(shown.get(each, ()), key=lambda change: change.path))
             for each in ("restored", "removed", "conflict", "not_kept")
         )
-        uncovered = self._find_uncovered(target)
+        uncovered = self._find_uncovered(target) if files.places.roots else (NOT_ON_DISK,)
         return Plan(restored, removed, conflicts, not_kept, uncovered, target, tuple(items), history)
 
     def decide(self, files: AgentFiles, target: Target) -> list[Item]:

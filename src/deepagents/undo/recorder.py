@@ -15,9 +15,19 @@ from uuid import uuid4
 
 from deepagents.undo.ignores import GIT, IGNORE_FILE
 from deepagents.undo.index import Bounds, IndexWalk, KnownPath, OutOfSight, TooMuch, Tree, is_own, mode_at
-from deepagents.undo.looker import GIT_IS_GONE, Looker, add_note, last_seen, read_notes
+from deepagents.undo.looker import GIT_IS_GONE, Looker
 from deepagents.undo.states import UNKNOWN
-from deepagents.undo.steps import Directories, RecordedStep, StepKind, are_near, read_step
+from deepagents.undo.steps import (
+    Directories,
+    RecordedStep,
+    StepKind,
+    add_note,
+    are_near,
+    end_step,
+    last_seen,
+    read_notes,
+    read_step,
+)
 from deepagents.undo.store import Store
 from deepagents.undo.tables import KEEP_RULES
 from deepagents.undo.threads import KEY, FileMark, Missed, note_checkpoint
@@ -145,10 +155,15 @@ class Recorder(Looker):
                 add_note(database, step, note)
             return self._end(database, step, places.roots, why)
 
-    def begin_files(self, thread: str, paths: Iterable[str], places: Directories) -> RecordedStep | None:
-        """Keep what these paths hold before a tool changes them; `None` where none of them is covered."""
+    def begin_files(
+        self, thread: str, paths: Iterable[str], places: Directories, notes: Sequence[str] = ()
+    ) -> RecordedStep | None:
+        """Keep what these paths hold before a tool changes them; `None` where there is nothing to record.
+
+        `notes` say what becomes of what else it changes.
+        """
         paths = [path for path in paths if not is_own(path)]
-        if not paths:
+        if not paths and not notes:
             return None
         if any(Path(path).name == IGNORE_FILE for path in paths):
             self.look_at_all(places, thread=thread)
@@ -165,7 +180,8 @@ class Recorder(Looker):
                 unknown = KnownPath(UNKNOWN, (0, 0, 0, 0, 0), racy=True)
                 changes.entries.update(dict.fromkeys(too_large, unknown))
                 self._write(changes)
-                return self._note(thread, "files", below, [GIT_IS_GONE.format(top=top) for top in tops])
+                notes = [*notes, *(GIT_IS_GONE.format(top=top) for top in tops)]
+                return self._note(thread, "files", below, notes)
 
     def end_files(self, step: RecordedStep, note: str = "") -> int:
         """Record what has become of the paths of a file tool. Return the number of the last change."""
@@ -178,15 +194,12 @@ class Recorder(Looker):
     def _close_files(self, database: Connection, step: RecordedStep, note: str) -> int:
         """End a step of a file tool, which is kept only where there is something to say of it."""
         notes: list[str] = json.loads(read_notes(database, step))
-        gone = {each for each in step.places if notes and not mode_at(Path(each, GIT))}
-        kept, last = [*{*notes} & {GIT_IS_GONE.format(top=each) for each in gone}], last_seen(database)
-        kept += [note] * bool(note)
-        if kept:
-            values = [last, json.dumps(kept), step.number]
-            database.execute("UPDATE steps SET ended = ?, notes = ? WHERE id = ?", values)
-        else:
-            database.execute("DELETE FROM steps WHERE id = ?", [step.number])
-        return last
+        there = {each for each in step.places if notes and mode_at(Path(each, GIT))}
+        untrue = {GIT_IS_GONE.format(top=each) for each in there}
+        if kept := [each for each in (*notes, note) if each and each not in untrue]:
+            return end_step(database, step, kept)
+        database.execute("DELETE FROM steps WHERE id = ?", [step.number])
+        return last_seen(database)
 
     def _note(
         self, thread: str, kind: StepKind, places: Sequence[str], notes: Sequence[str] = ()

@@ -1,10 +1,12 @@
-"""Tell whose a change is: of the steps that were under way when it was found."""
+"""Tell whose a change is, of the steps that were under way when it was found, and how these end."""
 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from sqlite3 import Connection
 from typing import Any, Literal, TypeAlias
 
 StepKind: TypeAlias = Literal["all", "files", "background", "missed"]
@@ -56,6 +58,34 @@ def find_owners(
 def read_step(row: Any) -> RecordedStep:
     number, thread, kind, places, process = row
     return RecordedStep(number, thread, kind, frozenset(json.loads(places)), process)
+
+
+def add_note(database: Connection, step: RecordedStep, note: str) -> None:
+    """Add a sentence to those of a step."""
+    known = json.loads(read_notes(database, step))
+    database.execute("UPDATE steps SET notes = ? WHERE id = ?", [json.dumps([*known, note]), step.number])
+
+
+def read_notes(database: Connection, step: RecordedStep) -> str:
+    """Return the notes of a step, as JSON."""
+    row = database.execute("SELECT notes FROM steps WHERE id = ?", [step.number]).fetchone()
+    return row[0] if row else "[]"
+
+
+def end_step(database: Connection, step: RecordedStep, notes: Sequence[str]) -> int:
+    """End a step with these notes, and return its number among the changes."""
+    values = [step.thread, step.number, time.time()]
+    # By this mark a step that changed nothing which is covered has its place among the others.
+    row = database.execute("INSERT INTO seen(thread, step, shared, at) VALUES (?, ?, 0, ?)", values)
+    values = [row.lastrowid, json.dumps(notes), step.number]
+    database.execute("UPDATE steps SET ended = ?, notes = ? WHERE id = ?", values)
+    return row.lastrowid or 0
+
+
+def last_seen(database: Connection) -> int:
+    """Return the number of the last change of all."""
+    row = database.execute("SELECT seq FROM sqlite_sequence WHERE name = 'seen'").fetchone()
+    return row[0] if row else 0
 
 
 def is_below(path: str, directory: str) -> bool:
