@@ -78,15 +78,18 @@ class ThreadFiles:
         """Show what a plan would do, by the paths of the agent."""
         kinds = {name: getattr(plan, name) for name in ("restored", "removed", "conflicts", "not_kept")}
         shown = {name: [self._show(each) for each in found] for name, found in kinds.items()}
-        roots = {str(root): self.name(root) for root in self.history.roots(self.graph)}
-        roots[str(self.history.directory)] = "its directory"
-        uncovered = [_without_roots(each, roots) for each in plan.uncovered]
         return {
             "plan": sign(plan),
             "checkpoint_id": plan.target.checkpoint,
             **shown,
-            "uncovered": uncovered,
+            "uncovered": self.show_uncovered(plan),
         }
+
+    def show_uncovered(self, plan: Plan) -> list[str]:
+        """Show the sentences about what else is not taken back, without places of this machine."""
+        roots = {str(root): self.name(root) for root in self.history.roots(self.graph)}
+        roots[str(self.history.directory)] = "its directory"
+        return [_without_roots(each, roots) for each in plan.uncovered]
 
     def _show(self, change: Change) -> dict[str, str]:
         return {"path": self.name(change.path), "kind": change.kind, "reason": change.reason}
@@ -240,7 +243,7 @@ async def rewind_thread(
             raise
         if done.config != done.left:
             await _show_in_row(server, opened, token)
-        return _show_done(opened, done)
+        return _show_done(opened, done, made)
 
 
 async def _show_in_row(server: Server, opened: ThreadFiles, token: int) -> None:
@@ -256,7 +259,7 @@ async def _show_in_row(server: Server, opened: ThreadFiles, token: int) -> None:
         await connection.execute(changed.values({**shown, "status": status}))
 
 
-def _show_done(opened: ThreadFiles, done: RewindResult) -> dict[str, Any]:
+def _show_done(opened: ThreadFiles, done: RewindResult, plan: Plan) -> dict[str, Any]:
     def names(paths: Iterable[Path]) -> list[str]:
         return [opened.name(each) for each in paths]
 
@@ -269,4 +272,5 @@ def _show_done(opened: ThreadFiles, done: RewindResult) -> dict[str, Any]:
         "changed": names(done.changed),
         "kept": names(done.kept),
         "failed": names(done.failed),
+        "uncovered": opened.show_uncovered(plan),
     }

@@ -185,12 +185,25 @@ def test_either_half_goes_back_alone(shop: Workshop, client: SyncLangGraphClient
 
 def test_a_history_that_is_gone_is_said_without_its_place(tmp_path: Path) -> None:
     with serving(tmp_path) as shop:
-        thread, start = begin(shop.client("owner"), "write a.txt 1")
+        client = shop.client("owner")
+        thread, start = begin(client, "write a.txt 1")
+        done = go_back(client, thread, start)
     (tmp_path / "history").rename(tmp_path / "away")
+    gone = "the history in its directory is not the one"
+    unknown = "not all is known any more that this going back has changed, and the rest stays as it is"
+    left, forth = done["left"]["checkpoint_id"], {"rewind_id": done["rewind_id"]}
     with serving(tmp_path) as shop:
-        plan = look(shop.client("owner"), thread, start)
-    assert any(each.startswith("the history in its directory is not the one") for each in plan["uncovered"])
-    assert (plan["removed"], str(tmp_path) in str(plan)) == ([], False)
+        client = shop.client("owner")
+        forwards = look(client, thread, left, **forth)
+        forwards_done = go_back(client, thread, left, **forth)
+        backwards = look(client, thread, start)
+        backwards_done = go_back(client, thread, start)
+    for said in (forwards, forwards_done):
+        assert said["uncovered"] == [unknown]
+    for said in (backwards, backwards_done):
+        assert any(each.startswith(gone) for each in said["uncovered"])
+    for plan in (forwards, backwards):
+        assert (plan["removed"], plan["restored"], str(tmp_path) in str(plan)) == ([], [], False)
 
 
 def test_what_others_changed_stays_unless_it_is_named(shop: Workshop, client: SyncLangGraphClient) -> None:

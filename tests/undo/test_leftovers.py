@@ -23,7 +23,7 @@ from langgraph.checkpoint.memory import MemorySaver
 from deepagents import create_deep_agent
 from deepagents.backends import FilesystemBackend, LocalShellBackend
 from deepagents.testing import ScriptedModel, call
-from deepagents.undo import FileHistory, UndoBusy, UndoError
+from deepagents.undo import FileHistory, RewindResult, UndoBusy, UndoError
 from deepagents.undo.processes import Processes
 from deepagents.undo.steps import Directories
 from tests.conftest import CallMode
@@ -113,6 +113,28 @@ def test_age_counts_while_a_process_lives(shop: Workshop, monkeypatch: pytest.Mo
     monkeypatch.setattr(time, "monotonic", lambda: now + 3_700)
     shop.write("d.txt", "4\n")
     assert names(shop.plan(first).not_kept, shop.root) == ["a.txt", "b.txt"]
+
+
+def test_what_is_not_known_of_a_going_back_is_said(shop: Workshop) -> None:
+    start = shop.do(
+        call("write_file", file_path="/a.txt", content="1\n"),
+        call("write_file", file_path="/b.txt", content="1\n"),
+    )
+    done = shop.rewind(start)
+    # As it is known over HTTP, and from the sessions of a terminal: by its name.
+    named = RewindResult(done.left, done.left, rewind=done.rewind, moved=True)
+    said = "not all is known any more that this going back has changed, and the rest stays as it is"
+    assert shop.plan(named).uncovered == ()
+    assert shop.plan(RewindResult(done.left, done.left, rewind="another", moved=True)).uncovered == (said,)
+    alone = shop.rewind(shop.write("c.txt", "3\n"), files=False)
+    assert shop.plan(alone).uncovered == ()
+
+    let_time_pass(shop, 40)
+    shop.write("d.txt", "4\n")
+    shop.history.close()
+    for target in (named, done):
+        assert shop.plan(target).uncovered == (said,)
+    assert [each.reason for each in shop.plan(done).not_kept] == ["dropped"] * 2
 
 
 # -- git

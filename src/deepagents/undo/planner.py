@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection
-from typing import Any
+from typing import Any, Final
 
 from deepagents.undo.agents import NOT_ON_DISK, AgentFiles
 from deepagents.undo.journal import Target
 from deepagents.undo.plans import Change, Item, by_path, decide, settle
 from deepagents.undo.recorder import Recorder
 from deepagents.undo.results import Plan
+
+_NOT_KNOWN: Final = "not all is known any more that this going back has changed, and the rest stays as it is"
 
 
 class Planner:
@@ -64,7 +66,8 @@ class Planner:
 
     def _find_uncovered(self, target: Target) -> tuple[str, ...]:
         if target.rewind:
-            return ()
+            query, values = target.line.select("path, rewind", "seen", 0)
+            return () if (None, target.rewind) in self._store.read(query, *values) else (_NOT_KNOWN,)
         query, values = target.line.select("notes", "steps", target.mark)
         notes = [note for (text,) in self._store.read(query, *values) for note in json.loads(text)]
         until = "SELECT max(until) FROM dropped WHERE thread = ?"

@@ -249,6 +249,8 @@ class Recorder(Looker):
         """Record what going back has changed; return the number of the last change."""
         step = self._note(thread, "files", paths)
         with self._comparing(paths) as (changes, found):
+            # A mark comes first: the oldest records are dropped first, so while it is there all of them are.
+            end_step(changes.database, step, ())
             for path, (now, known) in found.items():
                 self._compare(changes, path, now, known, (step,))
             self._write(changes)
