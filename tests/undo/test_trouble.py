@@ -347,6 +347,32 @@ def test_a_history_that_is_gone_is_named_and_counts_again_once_it_is_back(
     assert names(plan.removed, shop.root) == ["first.txt"]
 
 
+def test_two_histories_in_turn_each_take_back_their_own_turns(shop: Workshop) -> None:
+    second = FileHistory(shop.root.parent / "second")
+    other = shop.make_agent(file_history=second)
+    starts = [
+        shop.run(f"echo {number} > turn{number}.txt; echo {number} > each.txt", agent=agent)
+        for number, agent in enumerate([shop.agent, other] * 3)
+    ]
+    own_history: Any = {0: (shop.history, shop.agent), 1: (second, other)}
+    for each in shop.saver.list({"configurable": {**shop.thread["configurable"], "checkpoint_ns": ""}}):
+        turn = sum(is_before(start, each.config) for start in starts) - 1
+        for own, (history, agent) in own_history.items():
+            if each.config == shop.head or (turn % 2 == own and each.config not in starts):
+                continue
+            plan = shop.mode.call(history, "plan", agent, each.config)
+            assert names(plan.removed, shop.root) == [f"turn{n}.txt" for n in range(turn, 6) if n % 2 == own]
+            # What the other one has recorded is not known, and that is said.
+            said = [each for each in plan.uncovered if "is not the one that recorded" in each]
+            assert len(said) == (turn < 5 or own == 0)
+    second.close()
+
+
+def is_before(start: Any, target: Any) -> bool:
+    """Return whether a turn began at a checkpoint, or before it."""
+    return start["configurable"]["checkpoint_id"] <= target["configurable"]["checkpoint_id"]
+
+
 def names_of_all(plan: Any) -> list[str]:
     assert sum("move it back while no agent runs" in each for each in plan.uncovered) == 1
     return [each.path.name for each in (*plan.restored, *plan.removed, *plan.conflicts, *plan.not_kept)]

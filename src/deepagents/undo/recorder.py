@@ -96,7 +96,8 @@ class Recorder(Looker):
             self._note_gap(thread, places, missed["name"], _MISSED.format(why=missed["why"]))
         if mark["store"] not in ("", self.store.name):
             note = _ELSEWHERE.format(directory=self.store.directory)
-            self._note_gap(thread, places, f"{mark['store']} {thread}", note)
+            # By its number, for each time that the other one was used.
+            self._note_gap(thread, places, f"{mark['store']} {mark['seen']} {thread}", note)
         self.make_up()
 
     def note_made_up(self, thread: str, checkpoint: str) -> None:

@@ -29,12 +29,16 @@ class Missed(TypedDict):
 
 
 class FileMark(TypedDict):
-    """Up to which change the files of a checkpoint are known: by number, in the records of a thread."""
+    """Up to which change the files of a checkpoint are known: by number, in the records of a thread.
+
+    `earlier` are the marks of other stores, which recorded the thread before.
+    """
 
     store: str
     thread: str
     seen: int
     missed: NotRequired[Missed]
+    earlier: NotRequired[list[FileMark]]
 
 
 def keep_newest(known: FileMark | None, given: FileMark) -> FileMark:
@@ -44,7 +48,14 @@ def keep_newest(known: FileMark | None, given: FileMark) -> FileMark:
     same = (known["store"], known["thread"]) == (given["store"], given["thread"])
     # One of no store is of a step before which none could be opened.
     newest = known if not given["store"] or (same and known["seen"] > given["seen"]) else given
+    marks = [FileMark(store=each["store"], thread=each["thread"], seen=each["seen"]) for each in _list(known)]
+    if earlier := [each for each in marks if each["store"] not in ("", newest["store"])]:
+        newest: FileMark = {**newest, "earlier": earlier}
     return with_missed(newest, given.get("missed") or known.get("missed"))
+
+
+def _list(mark: FileMark) -> list[FileMark]:
+    return [mark, *mark.get("earlier", ())]
 
 
 def with_missed(mark: FileMark, missed: Missed | None) -> FileMark:
@@ -156,8 +167,9 @@ def is_half_done(found: CheckpointTuple) -> bool:
 
 def mark_in(state: Mapping[str, Any], store: Store) -> FileMark | None:
     """Return the mark in a state, if it is of this store, with the name that its records have there."""
-    mark = cast("FileMark | None", state.get(KEY))
-    if not mark or mark["store"] != store.name:
+    given = cast("FileMark | None", state.get(KEY))
+    mark = next((each for each in _list(given) if each["store"] == store.name), None) if given else None
+    if not mark:
         return None
     # Where that thread was dropped, its records have another name, which ends with the last of their numbers.
     query, first = "SELECT name FROM about WHERE name >= ? AND name < ?", f"{FORGOTTEN}{mark['thread']}\n"
