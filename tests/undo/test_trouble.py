@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import closing
 from pathlib import Path
 from threading import Event
@@ -16,12 +16,13 @@ from typing import Any
 import pytest
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage
+from langgraph.checkpoint.memory import MemorySaver
 
 from deepagents._async import start_thread
 from deepagents.testing import call
 from deepagents.undo import FileHistory, UndoError
 from tests.conftest import CallMode
-from tests.undo.workshop import Neighbour, Workshop, mounted, names
+from tests.undo.workshop import Neighbour, Workshop, listed, mounted, names
 
 SOON = 0.3
 """Seconds until a loop does something for which all others wait: never, if one of these holds the loop."""
@@ -188,6 +189,49 @@ def test_who_waits_for_a_step_lets_other_tasks_go_on(tmp_path: Path, method: str
         shop = Workshop(CallMode("async", runner), tmp_path)
         start = shop.write("a.txt", "1\n")
         assert runner.run(ask())
+
+
+class Away(MemorySaver):
+    """Can be read no more once it is to write the checkpoint that going back makes."""
+
+    is_away: Callable[[], object] | None = None
+
+    def put(self, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
+        if self.is_away:
+            self.is_away()
+            raise ConnectionError("the saver is away")
+        return super().put(config, checkpoint, metadata, new_versions)
+
+    def list(self, *args: Any, **named: Any) -> Any:
+        if self.is_away:
+            raise ConnectionError("the saver is away")
+        return super().list(*args, **named)
+
+
+def test_a_going_back_that_fails_lets_other_tasks_go_on(tmp_path: Path) -> None:
+    is_written, may_end = Event(), Event()
+    writing: list[Any] = []
+
+    def write(recorder: Any) -> bool:
+        with recorder.store.write():
+            is_written.set()
+            return may_end.wait(10)
+
+    def hold() -> None:
+        writing.append(start_thread(lambda: shop.history.attempt(write)))
+        assert is_written.wait(60)
+        asyncio.get_running_loop().call_later(SOON, may_end.set)
+
+    with asyncio.Runner() as runner:
+        shop = Workshop(CallMode("async", runner), tmp_path, saver=(saver := Away()))
+        plan = shop.plan(shop.write("a.txt", "1\n"))
+        saver.is_away = hold
+        with pytest.raises(UndoError, match="whether it was is found out"):
+            shop.mode.call(shop.history, "rewind", shop.agent, plan)
+        assert writing[0].result(60)
+        saver.is_away = None
+        assert names(shop.plan(shop.head).removed, shop.root) == []
+        assert listed(shop.root) == ["a.txt"]
 
 
 @pytest.fixture

@@ -58,9 +58,9 @@ class Rewinds:
             except StoreOff as error:
                 # All has changed, and must not be told otherwise: who comes next finds the journal.
                 _log.warning("a going back was not recorded yet: %s", error)
-                self._leave(journal)
+                await self._leave(journal)
         except BaseException:
-            self._leave(journal)
+            await self._leave(journal)
             raise
         finally:
             self._under_way.discard(journal.rewind)
@@ -156,10 +156,14 @@ class Rewinds:
             )
             database.execute("DELETE FROM journal WHERE id = ?", [journal.rewind])
 
-    def _leave(self, journal: Journal) -> None:
+    def _leave(self, journal: Journal) -> IOCall[None]:
         """Let the next call finish or drop one, though this process lives."""
-        with suppress(StoreOff), self._store.write() as database:
-            database.execute("UPDATE journal SET process = '' WHERE id = ?", [journal.rewind])
+
+        def leave() -> None:
+            with suppress(StoreOff), self._store.write() as database:
+                database.execute("UPDATE journal SET process = '' WHERE id = ?", [journal.rewind])
+
+        return in_thread(leave)
 
     def _drop(self, journal: Journal) -> None:
         self._restorer(journal).clear()
@@ -204,7 +208,7 @@ class Rewinds:
             drop = partial(self._drop, journal)
             await in_thread(partial(self._finish, journal, head) if head else drop)
         except BaseException:
-            self._leave(journal)
+            await self._leave(journal)
             raise
         finally:
             self._under_way.discard(journal.rewind)
