@@ -9,13 +9,17 @@ import sqlite3
 import subprocess
 from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.types import Command
 
 from deepagents.testing import Asked, call
+from deepagents.undo.recorder import Recorder
+from deepagents.undo.steps import Directories
 from tests.conftest import CallMode
 from tests.programs import FORKING
 from tests.undo.workshop import Workshop, listed, names
@@ -116,12 +120,62 @@ def test_what_a_turn_hid_that_was_cut_off_goes_back_though_it_does_not_go_on(
         assert names(shop.plan(start).removed, shop.root) == [".gitignore", "inner.txt"]
 
 
+@pytest.mark.parametrize("does", ["waits", "works"])
+def test_rules_of_a_turn_stay_though_many_other_threads_work(tmp_path: Path, does: str) -> None:
+    with opened(tmp_path) as shop:
+        places = Directories((str(shop.root),))
+
+        def beside() -> str:
+            """Let many others work."""
+            for number in range(300):
+                step = shop.history.attempt(partial(Recorder.begin, thread=f"other {number}", places=places))
+                assert step
+                shop.history.attempt(partial(Recorder.end, step=step, places=places))
+            return "ok"
+
+        agent = shop.make_agent(tools=[beside], interrupt_on={"execute": does == "waits"})
+        (shop.root / "mine.txt").write_text("mine\n")
+        hide = call("write_file", file_path="/.gitignore", content="*\n")
+        shop.model.then(hide, call("beside"), call("execute", command="echo 1 > hidden.txt"), "Done.")
+        shop.mode.invoke(agent, {"messages": "Go on"}, shop.thread)
+        if does == "waits":
+            beside()
+            let_time_pass(shop, days=20)
+            approve = Command(resume={"decisions": [{"type": "approve"}]})
+            shop.mode.invoke(agent, approve, shop.thread)
+        start = [*agent.get_state_history(shop.thread)][-1].config
+        assert names(shop.plan(start, agent).removed, shop.root) == [".gitignore", "hidden.txt"]
+
+
+def let_time_pass(shop: Workshop, days: float) -> None:
+    """Let all records be so much older, and looked for."""
+    shop.history.close()
+    with closing(sqlite3.connect(shop.history.directory / "files.db", isolation_level=None)) as database:
+        database.execute("UPDATE seen SET at = at - ?", [days * 86_400])
+
+
+def count_rules(shop: Workshop) -> int:
+    with closing(sqlite3.connect(shop.history.directory / "files.db")) as database:
+        return database.execute("SELECT count(*) FROM rules_of_turns").fetchone()[0]
+
+
+def test_rules_of_turns_go_with_their_age_and_their_thread(tmp_path: Path) -> None:
+    with opened(tmp_path) as shop:
+        for name in "123":
+            shop.run(f"echo 1 > {name}.txt", thread={"configurable": {"thread_id": name}})
+        shop.history.forget("3")
+        assert count_rules(shop) == 2
+        let_time_pass(shop, days=40)
+        shop.run("true", thread={"configurable": {"thread_id": "2"}})
+        assert count_rules(shop) == 1
+
+
 def test_a_history_that_was_made_without_rules_of_turns_goes_on(tmp_path: Path) -> None:
     with opened(tmp_path) as shop:
         start = shop.write("a.txt", "1\n")
         shop.history.close()
         with closing(sqlite3.connect(shop.history.directory / "files.db")) as database:
-            database.execute("DROP TABLE turns")
+            database.executescript("DROP TABLE rules; DROP TABLE rules_of_turns")
         shop.run(f"{HIDE}; echo 1 > b.txt")
         assert names(shop.plan(start).removed, shop.root) == [".gitignore", "a.txt", "b.txt"]
 

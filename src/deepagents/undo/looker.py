@@ -156,17 +156,19 @@ class Looker:
 
     def _walk(self, tree: Tree, bounds: Bounds, thread: str) -> IndexWalk:
         rows = self.store.read(RULES_OF_TURNS, os.fsencode(tree.root), thread)
-        walk = IndexWalk(tree, bounds, earlier=[Ignores.load(rules) for (rules,) in rows])
+        earlier = {number: Ignores.load(rules) for number, rules in rows}
+        walk = IndexWalk(tree, bounds, earlier=[*earlier.values()])
         try:
             walk.go()
         except TooMuch:
             if not rows:
                 raise
             # As where an agent says what is to be ignored, and then installs that.
-            with self.store.write() as database:
-                database.execute("DELETE FROM turns WHERE root = ?", [os.fsencode(tree.root)])
             walk = IndexWalk(tree, bounds, old_rules=walk.old_rules)
             walk.go()
+            too_much = [(number,) for number, each in earlier.items() if each != tree.ignores]
+            with self.store.write() as database:
+                database.executemany("DELETE FROM rules_of_turns WHERE rules = ?", too_much)
         return walk
 
     def _merge(self, database: Connection, walk: IndexWalk, found: dict[str, PathReading | None]) -> None:

@@ -34,7 +34,6 @@ from deepagents.undo.threads import KEY, FileMark, Missed, note_checkpoint
 
 _WAIT: Final = 0.02
 _MOST_WAITS: Final = 1500
-_MOST_TURNS: Final = 256
 _MISSED: Final = "a step of this thread could not be recorded ({why}), and what it changed stays as it is"
 _ELSEWHERE: Final = (
     "the history in {directory} is not the one that recorded what this thread did before, which stays as it "
@@ -118,7 +117,7 @@ class Recorder(Looker):
             # What these have changed is found by the rules of their own turn.
             self.look_at_all(places)
         with self.store.write() as database:
-            database.execute("DELETE FROM turns WHERE thread = ?", [thread])
+            database.execute("DELETE FROM rules_of_turns WHERE thread = ?", [thread])
 
     def _keep_rules(self, thread: str, places: Directories) -> None:
         """Keep the rules of before the first step of a turn: what it ignores itself is still looked at.
@@ -126,10 +125,9 @@ class Recorder(Looker):
         They are kept in the store, for another process may go on with the turn.
         """
         with self.store.write() as database:
-            rows = [(thread, os.fsencode(root)) for root in places.roots]
-            if database.executemany(KEEP_RULES, rows).rowcount:
-                last = "SELECT max(rowid) FROM turns"
-                database.execute(f"DELETE FROM turns WHERE rowid <= ({last}) - ?", [_MOST_TURNS])
+            for statement in KEEP_RULES:
+                rows = [{"thread": thread, "root": os.fsencode(root)} for root in places.roots]
+                database.executemany(statement, rows)
 
     def begin(self, thread: str, places: Directories, kind: StepKind = "all") -> RecordedStep:
         """Look at all there is, and note that a step is under way which may change any of it."""

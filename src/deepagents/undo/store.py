@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import sqlite3
 import sys
@@ -21,9 +22,9 @@ from typing import Any, Final, TypeAlias
 from uuid import uuid4
 from weakref import ref
 
+from deepagents.undo import tables
 from deepagents.undo.processes import IS_POSSIBLE, Processes
 from deepagents.undo.states import FILE, PathReading, State, key_of
-from deepagents.undo.tables import AT_WORK, FORGOTTEN, OF_THREADS, REFERRED, SCHEMA, TURNS, WITHOUT_RECORDS
 
 Rows: TypeAlias = list[Any]
 _FILE: Final = "files.db"
@@ -201,7 +202,7 @@ class Store:
         if not _version_of(database):
             database.execute("BEGIN IMMEDIATE")
             if not _version_of(database):
-                for statement in SCHEMA.strip().split(";\n"):
+                for statement in tables.SCHEMA.strip().split(";\n"):
                     database.execute(statement)
                 database.execute("INSERT INTO about VALUES ('name', ?)", [uuid4().hex[:12]])
                 database.execute(f"PRAGMA user_version = {_VERSION}")
@@ -211,7 +212,7 @@ class Store:
             text = f"the history of files in {self.directory} cannot be used: {why}"
             raise StoreOff(f"{text}; use the release that made it, or {_WAY_OUT}", why, lasts=True)
         # One that was made before rules of turns were kept has no table of them.
-        database.execute(TURNS)
+        database.executescript(tables.TURNS)
         self._name = database.execute("SELECT value FROM about WHERE name = 'name'").fetchone()[0]
 
     def close(self) -> None:
@@ -221,7 +222,7 @@ class Store:
                 return
             is_at_work = False
             with contextlib.suppress(sqlite3.Error):
-                is_at_work = bool(self._database.execute(AT_WORK, [self.process] * 2).fetchone())
+                is_at_work = bool(self._database.execute(tables.AT_WORK, [self.process] * 2).fetchone())
                 self._database.close()
             self._database = None
             # Others take a step for dead once this process has let go.
@@ -312,11 +313,8 @@ class Store:
 
     def _drop_oldest(self) -> bool:
         """Drop the oldest tenth of all records but the newest of each thread; then roots of others."""
-        newest = "SELECT max(step) FROM seen WHERE path IS NOT NULL GROUP BY thread"
-        old = f"SELECT id FROM seen WHERE step NOT IN ({newest}) ORDER BY id"
-        count = len(self.read(old))
-        if count:
-            self._drop(self.read(f"{old} LIMIT ?", 1 + count // 10))
+        if old := self.read(tables.OLD_RECORDS, math.inf):
+            self._drop(old[: 1 + len(old) // 10])
             return True
         unused = self.read("SELECT path FROM roots WHERE used < ? ORDER BY used LIMIT 1", time.time() - _DAY)
         if unused:
@@ -327,11 +325,13 @@ class Store:
         """Drop what is too old; it is looked for when the store is opened, and then once an hour."""
         self._next_drop = time.monotonic() + _HOUR
         long_ago = time.time() - self._days * _DAY
-        newest = "SELECT max(step) FROM seen WHERE path IS NOT NULL GROUP BY thread"
-        old = self.read(f"SELECT id FROM seen WHERE at < ? AND step NOT IN ({newest}) ORDER BY id", long_ago)
-        roots = self.read("SELECT path FROM roots WHERE used < ?", long_ago)
-        for each in roots:
-            self._drop_root(each[0])
+        old = self.read(tables.OLD_RECORDS, long_ago)
+        if self.read(f"SELECT 1 {tables.OLD_TURNS} LIMIT 1", long_ago):
+            with self.write() as database:
+                database.execute(f"DELETE {tables.OLD_TURNS}", [long_ago])
+                database.execute(tables.WITHOUT_TURNS)
+        for (path,) in self.read("SELECT path FROM roots WHERE used < ?", long_ago):
+            self._drop_root(path)
         if old:
             self._drop(old)
             with self._using() as database:
@@ -346,20 +346,20 @@ class Store:
             for row in rows:
                 database.execute(note, row)
                 database.execute("DELETE FROM seen WHERE id = ?", row)
-            database.execute(WITHOUT_RECORDS)
-            database.execute(REFERRED, [self._settled])
+            database.execute(tables.WITHOUT_RECORDS)
+            database.execute(tables.REFERRED, [self._settled])
 
     def _drop_root(self, path: bytes) -> None:
         with self.write() as database:
             database.execute("DELETE FROM roots WHERE path = ?", [path])
-            database.execute("DELETE FROM turns WHERE root = ?", [path])
+            database.execute("DELETE FROM rules_of_turns WHERE root = ?", [path])
             database.execute("DELETE FROM entries WHERE path >= ? AND path < ?", [path + b"/", path + b"0"])
             # Nobody comes any more who would end what died there.
             rows = database.execute("SELECT id, process, places FROM steps WHERE ended IS NULL").fetchall()
             for number, process, places in rows:
                 if json.loads(places) == [os.fsdecode(path)] and not self.is_alive(process):
                     database.execute("DELETE FROM steps WHERE id = ?", [number])
-            database.execute(REFERRED, [self._settled])
+            database.execute(tables.REFERRED, [self._settled])
 
     def forget(self, thread: str) -> None:
         """Drop all records of a thread; what its copies go on from goes with the last of these."""
@@ -367,20 +367,20 @@ class Store:
             # Another thread may have its name from here on, with higher numbers.
             last = database.execute("SELECT seq FROM sqlite_sequence WHERE name = 'seen'").fetchone()
             kept = f"{thread}\n{last[0] if last else 0:015}"
-            for table, name in (*OF_THREADS, ("lines", "source")):
+            for table, name in (*tables.OF_THREADS, ("lines", "source")):
                 database.execute(f"UPDATE OR REPLACE {table} SET {name} = ? WHERE {name} = ?", [kept, thread])
-            database.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", [FORGOTTEN + kept, kept])
+            database.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", [tables.FORGOTTEN + kept, kept])
             self._forget(database, kept)
-            database.execute(REFERRED, [self._settled])
+            database.execute(tables.REFERRED, [self._settled])
         with self._using() as database:
             _vacuum(database)
 
     def _forget(self, database: sqlite3.Connection, thread: str) -> None:
-        gone = database.execute("SELECT 1 FROM about WHERE name = ?", [FORGOTTEN + thread]).fetchone()
+        gone = database.execute("SELECT 1 FROM about WHERE name = ?", [tables.FORGOTTEN + thread]).fetchone()
         if not gone or database.execute("SELECT 1 FROM lines WHERE source = ?", [thread]).fetchone():
             return
         sources = database.execute("SELECT source FROM lines WHERE thread = ?", [thread]).fetchall()
-        for table, column in OF_THREADS:
+        for table, column in tables.OF_THREADS:
             database.execute(f"DELETE FROM {table} WHERE {column} = ?", [thread])
         for (source,) in sources:
             self._forget(database, source)

@@ -26,17 +26,35 @@ CREATE TABLE dropped(thread TEXT, path BLOB, until INTEGER NOT NULL, PRIMARY KEY
 CREATE TABLE about(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
 TURNS: Final = """
-CREATE TABLE IF NOT EXISTS turns(thread TEXT, root BLOB, ignores TEXT NOT NULL, PRIMARY KEY(thread, root))
+CREATE TABLE IF NOT EXISTS rules(id INTEGER PRIMARY KEY, ignores TEXT UNIQUE NOT NULL);
+CREATE TABLE IF NOT EXISTS rules_of_turns(thread TEXT, root BLOB, rules INTEGER NOT NULL,
+  PRIMARY KEY(thread, root)) WITHOUT ROWID;
 """
+"""Hold the rules with which the last turn of each thread began; many turns have the same."""
 KEEP_RULES: Final = (
-    "INSERT OR IGNORE INTO turns(thread, root, ignores) SELECT ?, path, ignores FROM roots WHERE path = ?"
+    "INSERT OR IGNORE INTO rules(ignores) SELECT ignores FROM roots WHERE path = :root",
+    """INSERT OR IGNORE INTO rules_of_turns SELECT :thread, path, rules.id
+    FROM roots JOIN rules USING (ignores) WHERE path = :root""",
 )
 RULES_OF_TURNS: Final = """
-SELECT ignores FROM turns
+SELECT DISTINCT rules.id, ignores FROM rules_of_turns JOIN rules ON rules.id = rules
 WHERE root = ? AND (thread = ? OR thread IN (SELECT thread FROM steps WHERE ended IS NULL))
 """
+OLD_TURNS: Final = """
+FROM rules_of_turns WHERE thread NOT IN (
+  SELECT thread FROM seen WHERE at > ? UNION SELECT thread FROM steps WHERE ended IS NULL)
+"""
+WITHOUT_TURNS: Final = "DELETE FROM rules WHERE id NOT IN (SELECT rules FROM rules_of_turns)"
+OLD_RECORDS: Final = """
+SELECT id FROM seen WHERE at < ? AND step NOT IN (
+  SELECT max(step) FROM seen WHERE path IS NOT NULL GROUP BY thread) ORDER BY id
+"""
+"""Those that may be dropped: never the newest of a thread."""
 OF_THREADS: Final = (
-    *((table, "thread") for table in ("seen", "steps", "checkpoints", "lines", "news", "dropped", "turns")),
+    *(
+        (table, "thread")
+        for table in ("seen", "steps", "checkpoints", "lines", "news", "dropped", "rules_of_turns")
+    ),
     ("about", "value"),
 )
 """Where the name of a thread stands."""
