@@ -17,6 +17,7 @@ import pytest
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Command
 
+from deepagents.backends._bytes import is_temporary
 from deepagents.testing import Asked, call
 from deepagents.undo.recorder import Recorder
 from deepagents.undo.steps import Directories
@@ -185,6 +186,34 @@ def die_at(path: Path, start: Any, moment: str, options: dict[str, Any]) -> None
         plan = shop.plan(start)
         setattr(os, moment, lambda *args, **named: die())
         shop.history.rewind(shop.agent, plan, **options)
+
+
+def die_behind_all(path: Path, start: Any) -> None:
+    remove = os.rmdir
+
+    def remove_or_die(name: str, **named: Any) -> None:
+        if is_temporary(name):
+            die()
+        remove(name, **named)
+
+    with opened(path) as shop:
+        plan = shop.plan(start)
+        os.rmdir = remove_or_die
+        shop.history.rewind(shop.agent, plan)
+
+
+def test_what_went_away_before_a_kill_is_not_said_to_have_failed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with opened(tmp_path) as shop:
+        for name in ("a", "b"):
+            (shop.root / name).write_text("1\n")
+        (shop.root / "link").symlink_to("a")
+        start = shop.run("for i in a link; do rm $i; mkdir $i; echo 2 > $i/made; done; echo 2 > b")
+        assert in_a_process(die_behind_all, tmp_path, start) == -signal.SIGKILL
+        shop.history.recover(shop.agent, shop.thread)
+        assert listed(shop.root) == ["a", "b", "link"]
+        assert caplog.messages == []
 
 
 @pytest.mark.parametrize("options", [{}, {"conversation": False}], ids=["both", "files"])

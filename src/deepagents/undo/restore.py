@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 from deepagents.backends._bytes import temporary_name, write_all
 from deepagents.backends._directory import open_directory
 from deepagents.undo.plans import Item
-from deepagents.undo.states import DIRECTORY, LINK, State, key_of, mode_of, reaching, read_path
+from deepagents.undo.states import DIRECTORY, LINK, NOTHING_THERE, State, key_of, mode_of, reaching, read_path
 from deepagents.undo.store import Store
 
 Work: TypeAlias = Callable[[Any, str, Item, int], None]
@@ -102,8 +102,9 @@ class Restorer:
                 # A directory of one's own that must not be written to, perhaps since the agent said so.
                 with _writable(str(Path(item.path).parent)):
                     _at(item, work, number)
-        except OSError:
-            return False
+        except OSError as error:
+            # After a kill, what it lay in may be another thing already.
+            return item.target is None and error.errno in NOTHING_THERE
         return True
 
     def _held(self, item: Item) -> State | None:
