@@ -51,6 +51,7 @@ from deepagents.undo.tables import RULES_OF_TURNS
 
 _BATCH: Final = 4_000_000
 
+NOT_COVERED: Final = "what commands and tools of this thread changed is not covered: {why}"
 GIT_STAYS: Final = "what git keeps for itself (commits, branches, its index) stays as it is"
 GIT_IS_GONE: Final = "the .git of {top} is gone, and does not come back with the files"
 IGNORED_STAYS: Final = "what git ignores is covered only where a file tool wrote it; the rest stays as it is"
@@ -212,7 +213,7 @@ class Looker:
     def _end(
         self, database: Connection, step: RecordedStep, roots: Sequence[str], why: Sequence[str] = ()
     ) -> int:
-        notes = [f"what this thread changed is not covered: {each}" for each in why]
+        notes = [NOT_COVERED.format(why=each) for each in why]
         trees = [tree for root in roots if (tree := self._trees.get(root))]
         notes += [GIT_STAYS] if any(tree.has_git for tree in trees) else []
         notes += [HIDDEN_STAYS.format(path=tree.out_of_sight) for tree in trees if tree.out_of_sight]

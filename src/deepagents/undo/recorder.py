@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from deepagents.undo.ignores import GIT, IGNORE_FILE
 from deepagents.undo.index import Bounds, IndexWalk, KnownPath, OutOfSight, TooMuch, Tree, is_own, mode_at
-from deepagents.undo.looker import GIT_IS_GONE, Looker
+from deepagents.undo.looker import GIT_IS_GONE, NOT_COVERED, Looker
 from deepagents.undo.states import UNKNOWN
 from deepagents.undo.steps import (
     Directories,
@@ -135,7 +135,7 @@ class Recorder(Looker):
             is_free = self.wait_for_rewind(places.roots)
             self.close_dead_files()
             why = self.look_at_all(places, thread=thread)
-            notes = [f"commands and tools of this thread are not covered: {each}" for each in why]
+            notes = [NOT_COVERED.format(why=each) for each in why]
             with self.store.write():
                 # One may have begun during the look; one that begins from here on finds this step.
                 if not (is_free and self.find_rewind(places.roots)):
