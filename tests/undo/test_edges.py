@@ -42,6 +42,18 @@ def test_a_store_at_its_bound_goes_on_and_keeps_the_newest(call_mode: CallMode, 
     assert names(plan.restored, shop.root) == ["a"]
 
 
+def test_what_is_read_again_and_kept_already_needs_no_room(call_mode: CallMode, tmp_path: Path) -> None:
+    told: list[str | None] = []
+    shop = Workshop(call_mode, tmp_path, max_bytes=3_000_000, report=told.append)
+    first = shop.run("echo 1 > first.txt")
+    for number in range(8):
+        shop.run(f"head -c 120000 /dev/urandom > {number}.bin")
+    last = shop.run("echo 2 > last.txt")
+    assert told == []
+    assert len(shop.plan(first).removed) == 10
+    assert names(shop.plan(last).removed, shop.root) == ["last.txt"]
+
+
 def test_a_directory_above_the_bounds_is_named_when_it_is_deleted(
     call_mode: CallMode, tmp_path: Path
 ) -> None:

@@ -18,6 +18,7 @@ from sqlite3 import Connection
 from threading import Lock
 from typing import Any, Final, TypeAlias
 
+from deepagents.backends._directory import FilesBelow
 from deepagents.undo.ignores import GIT, Ignores
 from deepagents.undo.index import (
     Bounds,
@@ -126,11 +127,13 @@ class Looker:
     @contextmanager
     def _comparing(self, paths: Sequence[str]) -> Generator[tuple[Changes, Mapping[str, Pair]]]:
         """Read single paths in a transaction, and yield what each holds with what was known of it."""
-        self.store.make_room(sum(size_at(path, self.bounds.max_file_bytes) for path in paths))
+        with reaching() as reach:
+            coming = [path for path in paths if not self._is_known(reach, path)]
+            self.store.make_room(sum(size_at(path, self.bounds.max_file_bytes) for path in coming))
         with self.store.write() as database, reaching() as reach:
             found: dict[str, Pair] = {}
             for path in paths:
-                known = self._known(database, path)
+                known = self._known(path)
                 now = find_still(reach, path, known) or read_path(reach, path, self.bounds.max_file_bytes)
                 self.store.keep([now] if now else [])
                 found[path] = now, known
@@ -299,22 +302,21 @@ class Looker:
                 batch.append(found)
                 size += len(found.content)
                 if size > _BATCH:
-                    self._keep(batch, size)
+                    self.store.keep(batch)
                     batch, size = [], 0
             yield path, PathReading(found.state, found.signature, found.racy) if found else None
         if batch:
-            self._keep(batch, size)
+            self.store.keep(batch)
 
-    def _keep(self, batch: Sequence[PathReading], size: int) -> None:
-        self.store.make_room(size + 200 * len(batch))
-        self.store.keep(batch)
+    def _known(self, path: str) -> KnownPath | None:
+        query = "SELECT state, size, modified, changed, inode, mode, racy FROM entries WHERE path = ?"
+        rows = self.store.read(query, os.fsencode(path))
+        return KnownPath(rows[0][0], tuple(rows[0][1:6]), bool(rows[0][6])) if rows else None
 
-    def _known(self, database: Connection, path: str) -> KnownPath | None:
-        row = database.execute(
-            "SELECT state, size, modified, changed, inode, mode, racy FROM entries WHERE path = ?",
-            [os.fsencode(path)],
-        ).fetchone()
-        return KnownPath(row[0], tuple(row[1:6]), bool(row[6])) if row else None
+    def _is_known(self, reach: FilesBelow, path: str) -> bool:
+        """Return whether the content of a path is kept, as far as its times tell."""
+        known = self._known(path)
+        return known is not None and is_unchanged(reach, path, PathReading(*known))
 
     def _was_looked_at(self, path: str) -> bool:
         """Return whether a path would be in the index if it had been there at the last look."""

@@ -238,11 +238,13 @@ class Store:
     # -- contents
 
     def keep(self, found: Iterable[PathReading]) -> None:
-        """Keep the contents of files that were read, each once."""
+        """Keep the contents of files that were read, each once, within the bound."""
+        contents = {key_of(each.state): each.content for each in found if not self.has(each.state)}
+        new = [(digest, content) for digest, content in contents.items() if content is not None]
+        self.make_room(sum(len(content) + 200 for _, content in new))
         with self.write() as database:
-            for each in found:
-                if each.content is not None:
-                    self._keep(database, key_of(each.state), each.content)
+            for digest, content in new:
+                self._keep(database, digest, content)
 
     @contextmanager
     def holding_new(self) -> Generator[None]:
@@ -254,13 +256,11 @@ class Store:
             self._settled = sys.maxsize
 
     def _keep(self, database: sqlite3.Connection, digest: bytes, content: bytes) -> None:
-        if database.execute("SELECT 1 FROM contents WHERE digest = ?", [digest]).fetchone():
-            return
         packed = zlib.compress(content, 1)
         data = packed if len(packed) < len(content) else content
-        database.execute(
-            "INSERT INTO contents(digest, size, data) VALUES (?, ?, ?)", [digest, len(content), data]
-        )
+        # Another process may have been faster.
+        insert = "INSERT OR IGNORE INTO contents(digest, size, data) VALUES (?, ?, ?)"
+        database.execute(insert, [digest, len(content), data])
 
     def content(self, state: State | None) -> bytes | None:
         """Return the content of a file or the target of a link; `None` where nothing is kept."""
