@@ -242,9 +242,13 @@ class Store:
         contents = {key_of(each.state): each.content for each in found if not self.has(each.state)}
         new = [(digest, content) for digest, content in contents.items() if content is not None]
         self.make_room(sum(len(content) + 200 for _, content in new))
+        # Another process may be faster.
+        insert = "INSERT OR IGNORE INTO contents(digest, size, data) VALUES (?, ?, ?)"
         with self.write() as database:
             for digest, content in new:
-                self._keep(database, digest, content)
+                packed = zlib.compress(content, 1)
+                data = packed if len(packed) < len(content) else content
+                database.execute(insert, [digest, len(content), data])
 
     @contextmanager
     def holding_new(self) -> Generator[None]:
@@ -254,13 +258,6 @@ class Store:
             yield
         finally:
             self._settled = sys.maxsize
-
-    def _keep(self, database: sqlite3.Connection, digest: bytes, content: bytes) -> None:
-        packed = zlib.compress(content, 1)
-        data = packed if len(packed) < len(content) else content
-        # Another process may have been faster.
-        insert = "INSERT OR IGNORE INTO contents(digest, size, data) VALUES (?, ?, ?)"
-        database.execute(insert, [digest, len(content), data])
 
     def content(self, state: State | None) -> bytes | None:
         """Return the content of a file or the target of a link; `None` where nothing is kept."""
