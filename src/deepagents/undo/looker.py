@@ -37,16 +37,7 @@ from deepagents.undo.index import (
 )
 from deepagents.undo.plans import IN_MISSED
 from deepagents.undo.states import UNKNOWN, PathReading, State, reaching, read_path
-from deepagents.undo.steps import (
-    Directories,
-    RecordedStep,
-    add_note,
-    end_step,
-    find_owners,
-    is_below,
-    read_notes,
-    read_step,
-)
+from deepagents.undo.steps import Directories, RecordedStep, find_owners, is_below, read_step
 from deepagents.undo.store import Store
 from deepagents.undo.tables import RULES_OF_TURNS
 
@@ -141,7 +132,7 @@ class Looker:
 
     def _bring_up_to_date(self, changes: Changes, found: Mapping[str, Pair]) -> None:
         """Note what steps that are under way, or others, have changed so far."""
-        steps = self._under_way(changes.database)
+        steps = self._under_way()
         for path, (now, known) in found.items():
             is_new = known is None and not self._was_looked_at(path)
             is_still_there = now and known and known.state == UNKNOWN
@@ -177,8 +168,8 @@ class Looker:
 
     def _merge(self, database: Connection, walk: IndexWalk, found: dict[str, PathReading | None]) -> None:
         tree = walk.tree
-        changes, steps = Changes(database), self._under_way(database)
-        stored = self._generation(database, tree.root)
+        changes, steps = Changes(database), self._under_way()
+        stored = self._generation(tree.root)
         if stored != tree.generation or tree.generation is None:
             # Another process, or a file tool, was faster: what it has found is not found again. Before the
             # first look is kept there is no generation to tell so.
@@ -202,14 +193,14 @@ class Looker:
             self._compare(changes, path, now, known, owners, before)
         for top in walk.lost:
             for step in find_owners(f"{top}/{GIT}", steps, self.store.is_alive, is_new=False):
-                add_note(database, step, GIT_IS_GONE.format(top=top))
+                step.add_note(database, GIT_IS_GONE.format(top=top))
         if is_first or walk.old_rules is not None:
             values = [os.fsencode(tree.root), tree.ignores.dump(), time.time()]
             database.execute(
                 "INSERT INTO roots VALUES (?, 0, ?, ?) ON CONFLICT DO UPDATE SET ignores = excluded.ignores",
                 values,
             )
-            tree.generation = self._generation(database, tree.root)
+            tree.generation = self._generation(tree.root)
         self._write(changes)
         self._close_dead(database, tree.root, steps)
 
@@ -222,7 +213,7 @@ class Looker:
         notes += [HIDDEN_STAYS.format(path=tree.out_of_sight) for tree in trees if tree.out_of_sight]
         notes += [IGNORED_STAYS] if any(tree.has_ignored for tree in trees) else []
         notes += [ELSEWHERE_STAYS.format(roots=" and ".join(roots))]
-        return end_step(database, step, [*json.loads(read_notes(database, step)), *notes])
+        return step.end(database, [*step.notes(database), *notes])
 
     def _close_dead(self, database: Connection, root: str, steps: Sequence[RecordedStep]) -> None:
         """End the steps of processes that died: what they changed below this root is recorded now."""
@@ -264,7 +255,7 @@ class Looker:
                 self._load(database, tree)
                 database.execute("UPDATE roots SET used = ? WHERE path = ?", [time.time(), os.fsencode(root)])
             self._trees[root] = tree
-        elif tree.generation != self._generation(None, root):
+        elif tree.generation != self._generation(root):
             with self.store.write() as database:
                 self._load(database, tree)
         return tree
@@ -283,9 +274,8 @@ class Looker:
         # Before a look was kept, the rules are those that the present one has read.
         tree.load(entries, found[0] if found else None, Ignores.load(found[1]) if found else tree.ignores)
 
-    def _generation(self, database: Connection | None, root: str) -> int | None:
-        query, value = "SELECT generation FROM roots WHERE path = ?", os.fsencode(root)
-        rows = database.execute(query, [value]).fetchall() if database else self.store.read(query, value)
+    def _generation(self, root: str) -> int | None:
+        rows = self.store.read("SELECT generation FROM roots WHERE path = ?", os.fsencode(root))
         return rows[0][0] if rows else None
 
     # -- changes
@@ -382,7 +372,7 @@ class Looker:
                 tree.put(path, entry)
             tree.generation = generation + 1
 
-    def _under_way(self, database: Connection) -> list[RecordedStep]:
+    def _under_way(self) -> list[RecordedStep]:
         """Return the steps that may change anything, those of processes that died included."""
-        rows = database.execute("SELECT id, thread, kind, places, process FROM steps WHERE ended IS NULL")
-        return [read_step(row) for row in rows]
+        query = "SELECT id, thread, kind, places, process FROM steps WHERE ended IS NULL"
+        return [*map(read_step, self.store.read(query))]

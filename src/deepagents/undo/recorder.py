@@ -17,17 +17,7 @@ from deepagents.undo.ignores import GIT, IGNORE_FILE
 from deepagents.undo.index import Bounds, IndexWalk, KnownPath, OutOfSight, TooMuch, Tree, is_own, mode_at
 from deepagents.undo.looker import GIT_IS_GONE, NOT_COVERED, Looker
 from deepagents.undo.states import UNKNOWN
-from deepagents.undo.steps import (
-    Directories,
-    RecordedStep,
-    StepKind,
-    add_note,
-    are_near,
-    end_step,
-    last_seen,
-    read_notes,
-    read_step,
-)
+from deepagents.undo.steps import Directories, RecordedStep, StepKind, are_near, last_seen
 from deepagents.undo.store import Store
 from deepagents.undo.tables import KEEP_RULES
 from deepagents.undo.threads import KEY, FileMark, Missed, note_checkpoint
@@ -151,7 +141,7 @@ class Recorder(Looker):
         why = self.look_at_all(places)
         with self.store.write() as database:
             if note:
-                add_note(database, step, note)
+                step.add_note(database, note)
             return self._end(database, step, places.roots, why)
 
     def begin_files(
@@ -192,11 +182,11 @@ class Recorder(Looker):
 
     def _close_files(self, database: Connection, step: RecordedStep, note: str) -> int:
         """End a step of a file tool, which is kept only where there is something to say of it."""
-        notes: list[str] = json.loads(read_notes(database, step))
+        notes = step.notes(database)
         there = {each for each in step.places if notes and mode_at(Path(each, GIT))}
         untrue = {GIT_IS_GONE.format(top=each) for each in there}
         if kept := [each for each in (*notes, note) if each and each not in untrue]:
-            return end_step(database, step, kept)
+            return step.end(database, kept)
         database.execute("DELETE FROM steps WHERE id = ?", [step.number])
         return last_seen(database)
 
@@ -234,8 +224,7 @@ class Recorder(Looker):
 
         Where a directory is not looked at whole, what a command that died has changed stays unknown.
         """
-        rows = self.store.read("SELECT id, thread, kind, places, process FROM steps WHERE ended IS NULL")
-        for step in map(read_step, rows):
+        for step in self._under_way():
             if self.store.is_alive(step.process):
                 continue
             if step.kind == "files":
@@ -249,7 +238,7 @@ class Recorder(Looker):
         step = self._note(thread, "files", paths)
         with self._comparing(paths) as (changes, found):
             # A mark comes first: the oldest records are dropped first, so while it is there all of them are.
-            end_step(changes.database, step, ())
+            step.end(changes.database, ())
             for path, (now, known) in found.items():
                 self._compare(changes, path, now, known, (step,))
             self._write(changes)
@@ -263,17 +252,17 @@ class Recorder(Looker):
 
     def find_open(self, roots: Sequence[str], *, dead: bool = False) -> bool:
         """Return whether commands are under way, or were when their process died, below any of these."""
-        rows = self.store.read("SELECT id, thread, kind, places, process FROM steps WHERE ended IS NULL")
-        steps = [step for step in map(read_step, rows) if step.kind != "files"]
-        steps = [step for step in steps if not (dead and self.store.is_alive(step.process))]
-        return any(are_near(step.places, roots) for step in steps)
+        return any(
+            are_near(step.places, roots)
+            for step in self._under_way()
+            if step.kind != "files" and not (dead and self.store.is_alive(step.process))
+        )
 
     def find_busy(self, paths: Sequence[str]) -> bool:
         """Return whether a step of a process that lives may change any of these."""
-        rows = self.store.read("SELECT id, thread, kind, places, process FROM steps WHERE ended IS NULL")
         return any(
             are_near(step.places, paths)
-            for step in map(read_step, rows)
+            for step in self._under_way()
             if step.kind != "background" and self.store.is_alive(step.process)
         )
 

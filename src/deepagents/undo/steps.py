@@ -35,6 +35,25 @@ class RecordedStep:
     places: frozenset[str]
     process: str
 
+    def notes(self, database: Connection) -> list[str]:
+        """Return the sentences that are noted of it."""
+        row = database.execute("SELECT notes FROM steps WHERE id = ?", [self.number]).fetchone()
+        return json.loads(row[0]) if row else []
+
+    def add_note(self, database: Connection, note: str) -> None:
+        """Add a sentence to those."""
+        values = [json.dumps([*self.notes(database), note]), self.number]
+        database.execute("UPDATE steps SET notes = ? WHERE id = ?", values)
+
+    def end(self, database: Connection, notes: Sequence[str]) -> int:
+        """End it with these sentences, and return its number among the changes."""
+        values = [self.thread, self.number, time.time()]
+        # By this mark a step that changed nothing which is covered has its place among the others.
+        row = database.execute("INSERT INTO seen(thread, step, shared, at) VALUES (?, ?, 0, ?)", values)
+        values = [row.lastrowid, json.dumps(notes), self.number]
+        database.execute("UPDATE steps SET ended = ?, notes = ? WHERE id = ?", values)
+        return row.lastrowid or 0
+
 
 def find_owners(
     path: str, steps: Sequence[RecordedStep], is_alive: Callable[[str], bool], *, is_new: bool
@@ -58,28 +77,6 @@ def find_owners(
 def read_step(row: Any) -> RecordedStep:
     number, thread, kind, places, process = row
     return RecordedStep(number, thread, kind, frozenset(json.loads(places)), process)
-
-
-def add_note(database: Connection, step: RecordedStep, note: str) -> None:
-    """Add a sentence to those of a step."""
-    known = json.loads(read_notes(database, step))
-    database.execute("UPDATE steps SET notes = ? WHERE id = ?", [json.dumps([*known, note]), step.number])
-
-
-def read_notes(database: Connection, step: RecordedStep) -> str:
-    """Return the notes of a step, as JSON."""
-    row = database.execute("SELECT notes FROM steps WHERE id = ?", [step.number]).fetchone()
-    return row[0] if row else "[]"
-
-
-def end_step(database: Connection, step: RecordedStep, notes: Sequence[str]) -> int:
-    """End a step with these notes, and return its number among the changes."""
-    values = [step.thread, step.number, time.time()]
-    # By this mark a step that changed nothing which is covered has its place among the others.
-    row = database.execute("INSERT INTO seen(thread, step, shared, at) VALUES (?, ?, 0, ?)", values)
-    values = [row.lastrowid, json.dumps(notes), step.number]
-    database.execute("UPDATE steps SET ended = ?, notes = ? WHERE id = ?", values)
-    return row.lastrowid or 0
 
 
 def last_seen(database: Connection) -> int:
