@@ -67,22 +67,22 @@ fresh: ## Check that the locks install with the oldest pip of each Python that i
 	@sh requirements/fresh.sh $(LOCKED)
 
 pytest: $(VENV)/.dev ## Run the tests alone: make pytest ARGS="tests/kernel -x"
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(BIN)/python -m pytest --jobs $(JOBS) $(ARGS)
 
 quick: $(VENV)/.dev ## Check the inner loop in under 90 seconds: lint, and one quick test file for each part
 	@$(BIN)/ruff format --check --quiet . || { echo "Run: make format"; exit 1; }
 	@$(BIN)/ruff check --quiet .
-	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not slow" $(QUICK) $(ARGS)
+	@$(BIN)/python -m pytest -q --jobs $(JOBS) -m "not slow" $(QUICK) $(ARGS)
 
 drills: $(VENV)/.dev ## Run the long drills at full size: a hundred agents, two thousand steps, many kills
-	@CHAOS_AGENTS=100 LONG_RUN_STEPS=2000 CRASHES=30 HISTORIES=300 EXAMPLES=1000 CLOCK_THREADS=4 HITS=4 MCP_KILLS=100 UNDO_SEQUENCES=200 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile \
+	@CHAOS_AGENTS=100 LONG_RUN_STEPS=2000 CRASHES=30 HISTORIES=300 EXAMPLES=1000 CLOCK_THREADS=4 HITS=4 MCP_KILLS=100 UNDO_SEQUENCES=200 $(BIN)/python -m pytest --jobs $(JOBS) \
 	  --timeout 3600 $(DRILLS) $(ARGS)
 
 test-latest: $(VENV)/.uv ## Run the tests on the newest releases that can be installed, then on the lowest that are allowed
 	@sh requirements/resolve.sh $(UV) $(BIN)/python highest .venv-highest
-	@.venv-highest/bin/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder --ignore tests/architecture --ignore tests/third_party tests $(ARGS)
+	@.venv-highest/bin/python -m pytest -q --jobs $(JOBS) --ignore tests/architecture --ignore tests/third_party tests $(ARGS)
 	@sh requirements/resolve.sh $(UV) $(BIN)/python lowest-direct .venv-lowest
-	@.venv-lowest/bin/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder --ignore tests/architecture --ignore tests/third_party tests $(ARGS)
+	@.venv-lowest/bin/python -m pytest -q --jobs $(JOBS) --ignore tests/architecture --ignore tests/third_party tests $(ARGS)
 
 third-party: $(THIRD_PARTY)/.ready ## Run packages of others, which build on this one, in an environment of their own
 	@$(THIRD_PARTY)/bin/python -m pytest -q --basetemp=$(THIRD_PARTY)/tmp tests/third_party $(ARGS)
@@ -118,7 +118,7 @@ site: $(DOCS)/.ready ## Build the documents as a website in build/site
 	@echo "Read it: $(BIN)/python -m http.server -d build/site"
 
 coverage: $(VENV)/.dev ## Run the tests and show what they do not reach
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder --cov --cov-report=term-missing:skip-covered $(ARGS)
+	@$(BIN)/python -m pytest --jobs $(JOBS) --cov --cov-report=term-missing:skip-covered $(ARGS)
 
 bench: $(VENV)/.dev ## Measure creation, step cost and search, beside the alternatives
 	@$(BIN)/python -m benchmarks $(ARGS)

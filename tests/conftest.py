@@ -7,14 +7,14 @@ import gc
 import ipaddress
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 from hypothesis import settings
-from xdist.scheduler import LoadFileScheduling
 
 from deepagents.events import Event
 from deepagents.observe import aobserve, observe
@@ -22,6 +22,8 @@ from tests import postgres as postgres_server
 
 settings.register_profile("shared-cores", deadline=None, max_examples=int(os.environ.get("EXAMPLES", "50")))
 settings.load_profile("shared-cores")
+
+pytest_plugins = ["tests.jobs"]
 
 collect_ignore = ["third_party"]
 """What `make third-party` runs in an environment of its own."""
@@ -123,36 +125,6 @@ sys.addaudithook(_stay_on_this_machine)
 gc.disable()
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report(
-    collector: pytest.Collector,
-) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Let each process begin to collect elsewhere: a file that one has compiled, the others need not."""
-    report = yield
-    if isinstance(collector, pytest.Directory) and (given := getattr(collector.config, "workerinput", None)):
-        number = int(given["workerid"].removeprefix("gw"))
-        first = len(report.result) * number // given["workercount"]
-        report.result = report.result[first:] + report.result[:first]
-    return report
-
-
-TOGETHER = ("tests/architecture/", "tests/attacks/server/", "tests/cli/terminal/")
-"""Files that share what takes long to make: the source as trees, servers, a conversation in a terminal."""
-
-
-class Scheduling(LoadFileScheduling):
-    """Gives a process a file at a time, and files that share much one after the other."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        return next(filter(nodeid.startswith, TOGETHER), super()._split_scope(nodeid))
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling:
-    """Make what is shared once, and not in each process."""
-    return Scheduling(config, log)
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the server, whose files wait most: the last ones would have nothing beside them.
@@ -169,6 +141,20 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
     gc.enable()
+
+
+@pytest.fixture(scope="session")
+def _folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("tests")
+    return (folder / str(number) for number in count())
+
+
+@pytest.fixture
+def tmp_path(_folders: Iterator[Path]) -> Path:
+    """Make an empty folder for a test, without a look at those of all tests before."""
+    folder = next(_folders)
+    folder.mkdir(mode=0o700)
+    return folder
 
 
 @pytest.fixture(scope="session")
