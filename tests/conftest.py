@@ -6,11 +6,13 @@ import asyncio
 import gc
 import ipaddress
 import os
+import shutil
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing
 from itertools import count
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import pytest
@@ -31,6 +33,12 @@ collect_ignore = ["third_party"]
 KEPT = {"LANGCHAIN_TRACING_V2": "false", "LANGSMITH_TRACING": "false", "NO_COLOR": "1"}
 DROPPED_PREFIXES = ("DEEPAGENTS_", "LANGCHAIN_", "LANGGRAPH_", "LANGSMITH_")
 DROPPED_SUFFIXES = ("_API_KEY", "_AUTH_TOKEN", "_BASE_URL", "_PROXY", "_proxy")
+
+
+SHARED_MEMORY = Path("/dev/shm")
+ENOUGH = 2 << 30
+IN_MEMORY = ("tests/attacks/", "tests/backends/")
+"""Tests that make many files and run no sandbox, which would hide a directory in shared memory."""
 
 
 class CallMode:
@@ -144,17 +152,44 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(scope="session")
-def _folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp("tests")
-    return (folder / str(number) for number in count())
+def _numbers() -> Iterator[int]:
+    return count()
+
+
+@pytest.fixture(scope="session")
+def _disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("tests")
+
+
+@pytest.fixture(scope="session")
+def _memory(request: pytest.FixtureRequest) -> Iterator[Path | None]:
+    """Make a folder in shared memory, if it is large enough and what lies in it can be run."""
+    if (
+        request.config.option.basetemp
+        or not SHARED_MEMORY.is_dir()
+        or os.statvfs(SHARED_MEMORY).f_flag & os.ST_NOEXEC
+        or shutil.disk_usage(SHARED_MEMORY).free < ENOUGH
+    ):
+        yield None
+        return
+    with TemporaryDirectory(prefix="tests-", dir=SHARED_MEMORY, ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
 
 
 @pytest.fixture
-def tmp_path(_folders: Iterator[Path]) -> Path:
-    """Make an empty folder for a test, without a look at those of all tests before."""
-    folder = next(_folders)
+def tmp_path(
+    request: pytest.FixtureRequest, _numbers: Iterator[int], _disk: Path, _memory: Path | None
+) -> Iterator[Path]:
+    """Make an empty folder: in memory, where to make a file takes a tenth of the work and of the time.
+
+    Those in memory are removed at once. `--basetemp` has all of them on disk, and kept.
+    """
+    in_memory = _memory if request.node.nodeid.startswith(IN_MEMORY) else None
+    folder = (in_memory or _disk) / str(next(_numbers))
     folder.mkdir(mode=0o700)
-    return folder
+    yield folder
+    if in_memory:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
