@@ -211,15 +211,16 @@ class SpreadOnDisk(Spread):
             yield CompositeBackend(FilesystemBackend(root), routes)
 
 
+# So many plays of each, which are always the same; `make drills` makes a thousand others.
 PLACES: dict[str, tuple[Place, int]] = {
-    "disk": (OnDisk(), 50),
-    "bare": (OnDisk(), 15),
-    "shell": (OnDiskWithShell(), 10),
-    "state": (InState(), 40),
-    "store": (InStore(), 40),
-    "spread": (Spread(), 30),
-    "across": (SpreadOnDisk(), 30),
-    "box": (InSandbox(), 5),
+    "disk": (OnDisk(), 25),
+    "bare": (OnDisk(), 10),
+    "shell": (OnDiskWithShell(), 5),
+    "state": (InState(), 25),
+    "store": (InStore(), 25),
+    "spread": (Spread(), 15),
+    "across": (SpreadOnDisk(), 15),
+    "box": (InSandbox(), 3),
 }
 
 
