@@ -12,14 +12,16 @@ import gc
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.util import find_spec, resolve_name
 from types import ModuleType
 from typing import Any, Final
 
+from deepagents._lazy import import_whole
+
 _LARGE: Final = (
-    *("langchain.agents.middleware", "langchain_openai", "langgraph_sdk", "langsmith.types", "openai.types"),
+    *("langchain.agents.middleware.", "langchain_openai.", "langgraph_sdk.", "langsmith.types."),
+    "openai.types.",
 )
 """Packages that re-export much, with the packages in them."""
 
@@ -46,7 +48,7 @@ class _Finder:
         name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return how to import a large package; all else is left to the finders behind this one."""
-        if not name.startswith(_LARGE):
+        if not f"{name}.".startswith(_LARGE):
             return None
         spec = PathFinder.find_spec(name, path, target)
         if spec and spec.submodule_search_locations and isinstance(spec.loader, SourceFileLoader):
@@ -64,15 +66,17 @@ class _Loader(SourceFileLoader):
         def find(name: str) -> Any:
             if name in places:
                 place, original = places[name]
-                setattr(module, name, getattr(import_module(place), original))
+                setattr(module, name, getattr(import_whole(place), original))
+            elif name == "__all__":
+                return [each for each in dir(module) if not each.startswith("_")]
             elif find_spec(f"{package}.{name}"):
                 # Its own modules were there too, once any of them had been imported.
-                import_module(f"{package}.{name}")
+                import_whole(f"{package}.{name}")
             else:
                 raise AttributeError(f"module {package!r} has no attribute {name!r}")
             return vars(module)[name]
 
-        vars(module).update(__getattr__=find, __dir__=lambda: [*vars(module), *places])
+        vars(module).update(__getattr__=find, __dir__=lambda: {*vars(module), *places})
         exec(compile(rest, self.path, "exec", dont_inherit=True), vars(module))
 
 
@@ -83,12 +87,15 @@ def _take_re_exports(code: ast.Module, package: str) -> dict[str, tuple[str, str
         The module of each name, and its name there.
     """
     used = {node.id for node in ast.walk(code) if isinstance(node, ast.Name)}
+    used |= {node.name for node in code.body if isinstance(node, ast.FunctionDef)}
     places = dict[str, tuple[str, str]]()
     for statement in [*code.body]:
-        if isinstance(statement, ast.ImportFrom):
+        if isinstance(statement, ast.ImportFrom) and "__getattr__" not in used:
             origin = resolve_name("." * statement.level + (statement.module or ""), package)
             names = {each.asname or each.name: (origin, each.name) for each in statement.names}
-            if origin.startswith(f"{package}.") and used.isdisjoint(names) and "*" not in names:
+            # A module gets a name in its package, too: it may be used here, or be that of what it holds.
+            module = origin[len(package) + 1 :].partition(".")[0] if origin.startswith(f"{package}.") else ""
+            if module and used.isdisjoint({module, *names}) and names.keys().isdisjoint({module, "*"}):
                 places |= names
                 code.body.remove(statement)
     return places

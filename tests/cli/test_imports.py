@@ -55,28 +55,71 @@ def test_a_large_package_holds_what_it_held_and_imports_less(package: str) -> No
     assert fewer_modules < all_modules
 
 
-def test_a_package_does_what_else_it_does(tmp_path: Path) -> None:
-    types = tmp_path / "openai" / "types"
-    types.mkdir(parents=True)
-    (tmp_path / "openai/__init__.py").touch()
-    (types / "model.py").write_text("class Model: ...")
-    (types / "batch.py").write_text("class Batch: ...\nclass Other: ...")
-    (types / "__init__.py").write_text(
-        "from .batch import Batch as Batch, Other\n"
-        "from .model import Model\n"
-        "class Larger(Model): ...\n"
-        "LIMIT = 3\n"
+def run_with(directory: Path, package: dict[str, str], code: str) -> str:
+    """Return what a program prints to which `openai.types` is a package of these files."""
+    types = directory / "openai" / "types"
+    types.mkdir(parents=True, exist_ok=True)
+    (directory / "openai/__init__.py").touch()
+    for name, text in package.items():
+        (types / name).write_text(text)
+    begin = (
+        "from deepagents_cli.imports import importing_much\nwith importing_much(): import openai.types, sys\n"
     )
+    argv = [sys.executable, "-c", begin + code]
+    return subprocess.run(argv, cwd=directory, capture_output=True, text=True, check=True).stdout
+
+
+def test_a_package_does_what_else_it_does(tmp_path: Path) -> None:
+    package = {
+        "model.py": "class Model: ...",
+        "batch.py": "class Batch: ...\nclass Other: ...",
+        "__init__.py": (
+            "from .batch import Batch as Batch, Other\n"
+            "from .model import Model\n"
+            "class Larger(Model): ...\n"
+            "LIMIT = 3\n"
+        ),
+    }
     code = (
-        "from deepagents_cli.imports import importing_much\n"
-        "with importing_much():\n"
-        "    import openai.types, sys\n"
         "print(openai.types.LIMIT, openai.types.Larger.mro()[1] is openai.types.Model)\n"
         "print('openai.types.batch' in sys.modules, openai.types.Batch, hasattr(openai.types, 'Absent'))"
     )
 
-    ran = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
+    assert run_with(tmp_path, package, code) == "3 True\nFalse <class 'openai.types.batch.Batch'> False\n"
 
-    assert ran.stdout == "3 True\nFalse <class 'openai.types.batch.Batch'> False\n"
+
+@pytest.mark.parametrize(
+    ("more", "code", "printed"),
+    [
+        ("", "from openai.types import *; print(Batch, '_hidden' in dir())", "{Batch} False"),
+        ("", "openai.types.Batch; print(dir(openai.types).count('Batch'))", "1"),
+        ("batch.Other()", "print(openai.types.Batch)", "{Batch}"),
+        ("del batch", "print(openai.types.Batch)", "{Batch}"),
+        ("def __getattr__(name): return name", "print(openai.types.Batch, openai.types.New)", "{Batch} New"),
+        ("__getattr__ = str", "print(openai.types.Batch, openai.types.New)", "{Batch} New"),
+        ("def Batch(): ...", "print(openai.types.Batch())", "None"),
+        ("", "import openai.types.tool; from openai.types import tool; print(tool())", "called"),
+        ("", "import openai.types_of; print(vars(openai.types_of)['Batch'])", "{Batch}"),
+        (
+            "from .broken import Part",
+            "try: from openai.types import Part\nexcept ImportError as error: print('gone' in str(error))",
+            "True",
+        ),
+    ],
+)
+def test_a_package_is_what_it_was(tmp_path: Path, more: str, code: str, printed: str) -> None:
+    package = {
+        "batch.py": "class Batch: ...\nclass Other: ...",
+        "broken.py": "import sys; sys.gone",
+        "tool.py": "def tool(): return 'called'",
+        "__init__.py": f"from .batch import Batch\nfrom .batch import Other as _hidden\n"
+        f"from .tool import tool\n{more}\n",
+    }
+    other = tmp_path / "openai" / "types_of"
+    other.mkdir(parents=True)
+    (other / "__init__.py").write_text("from .batch import Batch")
+    (other / "batch.py").write_text("from openai.types.batch import Batch")
+
+    ran = run_with(tmp_path, package, code)
+
+    assert ran.strip() == printed.format(Batch="<class 'openai.types.batch.Batch'>")
