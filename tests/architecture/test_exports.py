@@ -81,6 +81,24 @@ def test_a_front_door_offers_exactly_the_documented_names(module: str) -> None:
 NAMES = [(module, name) for module, names in (EXACT | OFFERED).items() for name in names.split()]
 
 
+LAZY = ("deepagents.backends", "deepagents.mcp", "deepagents.middleware", "deepagents.middleware.skills")
+
+
+@pytest.mark.parametrize("module", LAZY)
+def test_names_that_load_on_first_use_are_listed_at_once(module: str) -> None:
+    program = (
+        f"import sys, {module}; here = sys.modules[{module!r}]; print({{*here.__all__}} - {{*dir(here)}})"
+    )
+
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "set()\n"
+
+
+def test_the_modules_of_middleware_are_there_as_if_all_were_imported() -> None:
+    program = "import deepagents.middleware as m; print(m.skills.SkillsMiddleware is m.SkillsMiddleware)"
+
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "True\n"
+
+
 def test_every_documented_name_is_there() -> None:
     assert [(module, name) for module, name in NAMES if not hasattr(import_module(module), name)] == []
 
