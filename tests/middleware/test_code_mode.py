@@ -825,3 +825,20 @@ def test_beside_the_limit_of_langchain_the_tools_have_to_be_named() -> None:
         named = CodeModeMiddleware(tools=["look"])
         answer = run("await look(place='Brest')", make=make, middleware=[named, limit])
         assert answer.text == "Brest is fine"
+
+
+def test_what_a_program_has_done_stays_when_another_call_of_it_is_cut_off(call_mode: CallMode) -> None:
+    def dawdle() -> str:
+        """Take long."""
+        Event().wait(3)
+        return "late"
+
+    code = "import asyncio\nawait asyncio.gather(dawdle(), write_file(file_path='/kept.md', content='x'))"
+    with ScriptedModel(call("run_code", code=code), "Done.") as model:
+        agent = create_deep_agent(model, tools=[dawdle], middleware=[CodeModeMiddleware(seconds=2)])
+        result = call_mode.invoke(agent, ASK)
+
+    read = next(each.text for each in result["messages"] if each.type == "tool")
+    assert "took longer than 2 s" in read
+    assert "write_file(file_path='/kept.md', content='x'): done" in read
+    assert "/kept.md" in result["files"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from difflib import get_close_matches
 from functools import partial
 from traceback import walk_tb
@@ -27,6 +28,7 @@ from pydantic import BaseModel, PydanticInvalidForJsonSchema, ValidationError
 from typing_extensions import TypeIs
 
 from deepagents._async import IOCall
+from deepagents._state.programs import is_call_of_program
 from deepagents._state.runtime import emit, writes_undone_on_failure
 from deepagents._state.schema import NOT_SHARED
 from deepagents._text import describe_exception, truncate
@@ -71,8 +73,10 @@ class ToolErrorMiddleware(BaseMiddleware):
     async def _around_tool(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]
     ) -> ToolResult:
-        # A call that is cancelled is made again when the run goes on.
-        with writes_undone_on_failure():
+        # A call that is cancelled is made again when the run goes on. One of a program is not, and others of
+        # the program write beside it.
+        is_alone = not is_call_of_program(request.tool_call["id"])
+        with writes_undone_on_failure() if is_alone else nullcontext():
             try:
                 return note_repeat(_explain_result(await inner(handler, request), request), request)
             except (GraphBubbleUp, RunConfigError):
