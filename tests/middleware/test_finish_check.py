@@ -91,6 +91,17 @@ def test_a_long_answer_is_read_at_once(call_mode: CallMode) -> None:
     assert process_time() - began < 2
 
 
+def test_a_long_command_is_read_at_once(tmp_path: Path, call_mode: CallMode) -> None:
+    script = [call("execute", command="true" + "\n" * 40_000), "Done.", "It failed."]
+    backend = LocalShellBackend(tmp_path, virtual_mode=True)
+    began = process_time()
+
+    messages = total(*script, call_mode=call_mode, text="Write try.py.", backend=backend)
+
+    assert len(questions(messages)) == 1
+    assert process_time() - began < 2
+
+
 def test_what_a_model_cannot_mend_is_a_reason_to_stop(call_mode: CallMode) -> None:
     def fetch() -> str:
         """Fetch it."""

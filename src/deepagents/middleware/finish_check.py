@@ -50,7 +50,7 @@ _FILE_NAME: Final = re.compile(
 )
 """A name with an ending that files have; `example.com` and `console.log(` are none."""
 _ASKS: Final = ("?", "\uff1f")
-_REMOVES: Final = re.compile(r"(?:\A|[;&|\n(])\s*(?:rm|mv|unlink)\s")
+_REMOVES: Final = re.compile(r"(?:\A|[;&|\n(])[ \t]*(?:rm|mv|unlink)\s")
 _MOST_FILES: Final = 8
 """A message that names more files was pasted, and orders none of them."""
 _SECONDS_TO_FIND: Final = 2.0
