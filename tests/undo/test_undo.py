@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import stat
 import subprocess
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.tools import tool
 from langgraph.checkpoint.memory import MemorySaver
 from langgraph.types import Command
 
@@ -290,6 +292,26 @@ def test_what_an_agent_ignores_and_installs_is_not_kept_where_it_is_much(
     assert names(plan.removed, shop.root) == [".gitignore", "a.txt"]
     assert any("what git ignores" in each for each in plan.uncovered)
     assert shop.mode.call(shop.history, "coverage", shop.agent).commands
+
+
+def test_much_that_is_ignored_in_one_tree_hides_nothing_in_another(
+    call_mode: CallMode, tmp_path: Path
+) -> None:
+    shop = Workshop(call_mode, tmp_path, max_files=100)
+    (tmp_path / "other").mkdir()
+    other = Workshop(CallMode("sync", asyncio.Runner()), tmp_path / "other", history=shop.history)
+    other.thread = {"configurable": {"thread_id": "2"}}
+
+    @tool
+    def install() -> str:
+        """Let another agent install much in a directory of its own."""
+        other.run("echo packages > .gitignore; mkdir packages; cd packages; touch $(seq 30)")
+        return "ok"
+
+    work = [call("execute", command=f"echo {line}") for line in ("'*.log' > .gitignore", "1 > a.log")]
+    agent = shop.make_agent(tools=[install])
+    start = shop.do(work[0], call("install"), work[1], agent=agent)
+    assert names(shop.plan(start, agent).removed, shop.root) == [".gitignore", "a.log"]
 
 
 def test_file_tools_alone_where_a_tree_is_too_large(call_mode: CallMode, tmp_path: Path) -> None:

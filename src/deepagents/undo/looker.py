@@ -161,9 +161,10 @@ class Looker:
             # As where an agent says what is to be ignored, and then installs that.
             walk = IndexWalk(tree, bounds, old_rules=walk.old_rules)
             walk.go()
-            too_much = [(number,) for number, each in earlier.items() if each != tree.ignores]
+            top = os.fsencode(tree.root)
+            too_much = [(top, number) for number, each in earlier.items() if each != tree.ignores]
             with self.store.write() as database:
-                database.executemany("DELETE FROM rules_of_turns WHERE rules = ?", too_much)
+                database.executemany("DELETE FROM rules_of_turns WHERE root = ? AND rules = ?", too_much)
         return walk
 
     def _merge(self, database: Connection, walk: IndexWalk, found: dict[str, PathReading | None]) -> None:

@@ -123,4 +123,5 @@ def test_news_between_the_messages_of_a_hook_do_not_make_it_go_on_forever(
 
     assert ended.code == 0
     assert news(model)
-    assert [each.name for each in model.asked[-1].messages].count("hook") == 3
+    marks = [each.additional_kwargs.get("lc_source") for each in model.asked[-1].messages]
+    assert marks.count("hook") == 3
