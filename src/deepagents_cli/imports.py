@@ -12,12 +12,11 @@ import gc
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.util import find_spec, resolve_name
 from types import ModuleType
 from typing import Any, Final
-
-from deepagents._lazy import import_whole
 
 _LARGE: Final = (
     *("langchain.agents.middleware.", "langchain_openai.", "langgraph_sdk.", "langsmith.types."),
@@ -66,18 +65,26 @@ class _Loader(SourceFileLoader):
         def find(name: str) -> Any:
             if name in places:
                 place, original = places[name]
-                setattr(module, name, getattr(import_whole(place), original))
+                setattr(module, name, getattr(_import(place), original))
             elif name == "__all__":
                 return [each for each in dir(module) if not each.startswith("_")]
             elif find_spec(f"{package}.{name}"):
                 # Its own modules were there too, once any of them had been imported.
-                import_whole(f"{package}.{name}")
+                _import(f"{package}.{name}")
             else:
                 raise AttributeError(f"module {package!r} has no attribute {name!r}")
             return vars(module)[name]
 
         vars(module).update(__getattr__=find, __dir__=lambda: {*vars(module), *places})
         exec(compile(rest, self.path, "exec", dont_inherit=True), vars(module))
+
+
+def _import(module: str) -> ModuleType:
+    try:
+        return import_module(module)
+    except AttributeError as error:
+        # As it is, it would only say that the name is not there.
+        raise ImportError(f"{module} cannot be imported: {error}", name=module) from error
 
 
 def _take_re_exports(code: ast.Module, package: str) -> dict[str, tuple[str, str]]:
