@@ -265,6 +265,31 @@ def test_a_likelier_file_that_becomes_known_is_offered_before_the_others(tmp_pat
     assert asyncio.run(asyncio.wait_for(type_slowly(), 60))[1] == "d0/note0 "
 
 
+def test_a_session_that_begins_elsewhere_offers_the_files_there_to_who_was_faster(tmp_path: Path) -> None:
+    for place in ("main", "worktree"):
+        (tmp_path / place).mkdir()
+        (tmp_path / place / f"only_{place}.md").touch()
+
+    async def begin_late() -> list[str]:
+        with create_pipe_input() as keys, create_app_session(keys, DummyOutput()):
+            line = InputLine(tmp_path / "main", [], dict, lambda: None)
+            app: Application[None] = Application(Layout(Window(BufferControl(line))))
+            running = asyncio.create_task(app.run_async(pre_run=lambda: line.insert_text("See @only")))
+            offered: list[str] = []
+            while offered != ["only_worktree.md "]:
+                await asyncio.sleep(0)
+                offered = (
+                    [each.text for each in line.complete_state.completions] if line.complete_state else []
+                )
+                if offered == ["only_main.md "]:
+                    line.move(tmp_path / "worktree")
+            app.exit()
+            await running
+            return offered
+
+    assert asyncio.run(asyncio.wait_for(begin_late(), 20)) == ["only_worktree.md "]
+
+
 @pytest.mark.parametrize("pasted", ["'{}'", "file://{}", "{}\n"])
 def test_the_path_of_a_picture_attaches_it(tmp_path: Path, pasted: str) -> None:
     picture = tmp_path / "shot.png"

@@ -38,6 +38,15 @@ class ChatCompleter(Completer):
         self._again = again
         self._news = 0
 
+    def move(self, directory: Path) -> None:
+        """Offer the files of this directory from now on, also where those of another are offered already."""
+        self._files, self._directory = FileIndex(directory), directory
+        self._tell()
+
+    def _tell(self) -> None:
+        self._news += 1
+        self._again()
+
     def get_completions(
         self,
         document: Document,
@@ -61,14 +70,10 @@ class ChatCompleter(Completer):
         """Yield the same, found in another thread: the next key does not wait."""
         loop, context = get_running_loop(), copy_context()
 
-        def tell() -> None:
-            self._news += 1
-            self._again()
-
         def done() -> None:
             # The screen may be gone by now.
             with suppress(RuntimeError):
-                loop.call_soon_threadsafe(tell, context=context)
+                loop.call_soon_threadsafe(self._tell, context=context)
 
         def complete() -> Sequence[Completion]:
             return list(self.get_completions(document, complete_event, done))

@@ -27,10 +27,10 @@ class InputLine(Buffer):
     ) -> None:
         self._composer = Composer(directory, changeable)
         self._directory = directory
-        self._commands = commands
+        self._completer = ChatCompleter(commands, FileIndex(directory), directory, self._complete_again)
         super().__init__(
             history=open_history(state_dir(), lambda text: self._composer.expand(text)[0]),
-            completer=self._make_completer(),
+            completer=self._completer,
             # Each completion is drawn anew, so that only what can be completed is tried.
             complete_while_typing=Condition(lambda: "@" in self.text or self.text[:1] == "/"),
             multiline=True,
@@ -38,16 +38,12 @@ class InputLine(Buffer):
             on_text_changed=lambda _: changed(),
         )
 
-    def _make_completer(self) -> ChatCompleter:
-        directory = self._directory
-        return ChatCompleter(self._commands, FileIndex(directory), directory, self._complete_again)
-
     def move(self, directory: Path) -> None:
         """Complete and attach the files of this directory from now on."""
         if directory != self._directory:
             self._directory = directory
             self._composer.move(directory)
-            self.completer = self._make_completer()
+            self._completer.move(directory)
 
     def _complete_again(self) -> None:
         state = self.complete_state
