@@ -49,8 +49,10 @@ async def _answer(request: Mapping[str, Any], head: str, ask: Ask, has_forms: bo
     form = request["requested_schema"]
     if (fields := _fields_of(form)) and has_forms:
         filled = await ask(head, (), form)
-        if filled is not None and _find_problem(filled, form) is None:
+        problem = None if filled is None else _find_problem(filled, form)
+        if filled is not None and problem is None:
             return {"action": "accept", "content": filled}
+        head += f"\nWhat was filled in does not fit: {problem}" if problem else ""
     if not fields or not fields[0].is_choice:
         wanted = f"\nIt wants to know: {', '.join(each.title for each in fields)}" if fields else ""
         await _choose(f"{head}{wanted}", [_ANSWER if fields else _AGREE], ask)

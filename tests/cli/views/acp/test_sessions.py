@@ -318,6 +318,9 @@ def test_all_that_a_server_asks_at_once_is_one_form(start: Start, server: OpenAI
     assert first["requestedSchema"]["properties"]["seats"]["maximum"] == 8
     assert "book" in first["message"]
     assert len(further) == {"answers wrong": 3, "cannot": 1}.get(how, 0)
+    assert ("40 is greater than" in str(editor.asked("session/request_permission"))) is (
+        how == "answers wrong"
+    )
     if how == "cannot":
         assert [editor.prompt(session, each) for each in ("Ada", "4", "sea")] == ["end_turn"] * 3
     said = json.loads(editor.said().rpartition("\n")[2])
