@@ -8,7 +8,7 @@ import ipaddress
 import os
 import shutil
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import closing
 from itertools import count
 from pathlib import Path
@@ -51,11 +51,18 @@ class CallMode:
     def __repr__(self) -> str:
         return self.name
 
+    def run(self, awaitable: Awaitable[Any]) -> Any:
+        """Wait for something on the event loop of the test.
+
+        `Runner.run` also sees to Ctrl-C, by an object that Python writes out with all messages of a result.
+        """
+        return self._runner.get_loop().run_until_complete(awaitable)
+
     def call(self, target: Any, method: str, *args: Any, **kwargs: Any) -> Any:
         """Call `method` or its `a...` twin and return the result."""
         if self.name == "sync":
             return getattr(target, method)(*args, **kwargs)
-        return self._runner.run(getattr(target, f"a{method}")(*args, **kwargs))
+        return self.run(getattr(target, f"a{method}")(*args, **kwargs))
 
     def invoke(self, agent: Any, *args: Any, **kwargs: Any) -> Any:
         """Run an agent, a model or a tool to its end."""
@@ -65,7 +72,7 @@ class CallMode:
         """Run an agent or a model and return all that it streams."""
         if self.name == "sync":
             return list(agent.stream(*args, **kwargs))
-        return self._runner.run(_gathered(agent.astream(*args, **kwargs)))
+        return self.run(_gathered(agent.astream(*args, **kwargs)))
 
     def observe(self, agent: Any, *args: Any, seen: Callable[[Any], None] | None = None) -> list[Event]:
         """Run an agent and return all events, each of which is first `seen` as it comes."""
@@ -81,7 +88,7 @@ class CallMode:
         async def collect() -> list[Event]:
             return [see(event) async for event in aobserve(agent, *args)]
 
-        return self._runner.run(collect())
+        return self.run(collect())
 
 
 async def _gathered(stream: AsyncIterator[Any]) -> list[Any]:
