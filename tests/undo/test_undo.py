@@ -91,6 +91,15 @@ def test_files_alone_go_forth_again_without_the_conversation(shop: Workshop) -> 
     assert (shop.messages(), shop.head, again.config) == (said, head, head)
 
 
+def test_what_was_done_after_going_back_is_not_said_to_be_of_others(shop: Workshop) -> None:
+    start = shop.write("a.txt", "one\n")
+    done = shop.rewind(start)
+    shop.write("a.txt", "two\n")
+    assert [each.reason for each in shop.plan(done).conflicts] == ["changed since by this thread"]
+    (shop.root / "a.txt").write_text("by hand\n")
+    assert [each.reason for each in shop.plan(done).conflicts] == ["changed by others since"]
+
+
 def test_conversation_alone_keeps_the_files(shop: Workshop) -> None:
     start = shop.write("a.txt", "one\n")
     done = shop.rewind(start, files=False)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection
-from typing import Any, Final
+from typing import Final
 
 from deepagents.undo.agents import NOT_ON_DISK, AgentFiles
 from deepagents.undo.journal import Target
-from deepagents.undo.plans import Change, Item, by_path, decide, settle
+from deepagents.undo.plans import Change, Item, Seen, by_path, decide, settle
 from deepagents.undo.recorder import Recorder
 from deepagents.undo.results import Plan
 
@@ -43,12 +43,20 @@ class Planner:
         recorder.close_dead_files()
         if recorder.find_open(files.places.roots):
             recorder.look_at_all(files.places)
-        recorder.look_at({each.path for each in self._select(target)})
+        recorder.look_at({each.path for each in self._select(target)[0]})
         # Once more: the look may have found changes of commands that are still under way.
-        changed = by_path(self._select(target))
+        seen, later = self._select(target)
+        changed = by_path(seen)
         dropped = self._find_dropped(target, changed)
         now = recorder.look_at({*changed, *dropped})
-        return decide(changed, now, self._store.has, dropped, lambda path: not files.may_restore(path))
+        return decide(
+            changed,
+            now,
+            self._store.has,
+            dropped,
+            lambda path: not files.may_restore(path),
+            by_path(later),
+        )
 
     def _find_dropped(self, target: Target, changed: Collection[str]) -> list[str]:
         """List the paths of which a record is not there any more that going back would need."""
@@ -58,11 +66,14 @@ class Planner:
         found = [self._store.read(query, thread, target.mark) for thread, _ in target.line.members]
         return sorted({os.fsdecode(path) for rows in found for (path,) in rows})
 
-    def _select(self, target: Target) -> list[Any]:
+    def _select(self, target: Target) -> tuple[list[Seen], list[Seen]]:
+        """Return the changes to take back, and those that the thread made since."""
         if not target.rewind:
-            return target.line.seen(self._store, target.mark)
+            return target.line.seen(self._store, target.mark), []
         own = {row[0] for row in self._store.read("SELECT id FROM seen WHERE rewind = ?", target.rewind)}
-        return [each for each in target.line.seen(self._store, 0) if each.number in own]
+        seen = target.line.seen(self._store, 0)
+        last = max(own, default=0)
+        return [each for each in seen if each.number in own], [each for each in seen if each.number > last]
 
     def _find_uncovered(self, target: Target) -> tuple[str, ...]:
         if target.rewind:

@@ -25,6 +25,7 @@ from deepagents.undo.states import (
 Verdict: TypeAlias = Literal["restored", "removed", "conflict", "not_kept"]
 
 CHANGED_SINCE: Final = "changed by others since"
+CHANGED_LATER: Final = "changed since by this thread"
 CHANGED_BETWEEN: Final = "changed by others between two changes of this thread"
 SHARED: Final = "changed while several threads were at work on it"
 MISSED: Final = "changed by others, or by a step of this thread that could not be recorded"
@@ -140,8 +141,9 @@ def decide(
     has: Callable[[State], bool],
     dropped: Collection[str],
     forbids: Callable[[str], bool],
+    later: Mapping[str, Sequence[Seen]],
 ) -> list[Item]:
-    """Decide about each path by itself."""
+    """Decide about each path by itself; `later` is what the thread has done to it since then."""
     # What a path held at the target, only a record knew that is not there any more.
     items = [Item(path, UNKNOWN, now.get(path), "not_kept", DROPPED, may_take=False) for path in dropped]
     for path, seen in changed.items():
@@ -153,7 +155,7 @@ def decide(
             items.append(Item(path, target, held, "not_kept", reason, may_take=False))
         elif forbids(path):
             items.append(Item(path, target, held, "conflict", FORBIDDEN, may_take=False))
-        elif reason := _why_conflict(seen, held):
+        elif reason := _why_conflict(seen, held, later.get(path, ())):
             items.append(Item(path, target, held, "conflict", reason))
         else:
             items.append(Item(path, target, held, verdict))
@@ -171,11 +173,11 @@ def _why_not_kept(target: State | None, held: State | None, has: Callable[[State
     return ""
 
 
-def _why_conflict(seen: Sequence[Seen], held: State | None) -> str:
+def _why_conflict(seen: Sequence[Seen], held: State | None, later: Sequence[Seen]) -> str:
     if shared := max(each.shared for each in seen):
         return MISSED if shared == IN_MISSED else SHARED
     if held != seen[-1].after:
-        return CHANGED_SINCE
+        return CHANGED_LATER if later and held == later[-1].after else CHANGED_SINCE
     return CHANGED_BETWEEN if any(one.after != two.before for one, two in pairwise(seen)) else ""
 
 
