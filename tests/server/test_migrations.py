@@ -92,7 +92,7 @@ def test_every_step_is_there_for_both_databases() -> None:
     names = [f"{number}_{name}" for number, name in enumerate(STEPS, 1)]
 
     assert sorted(path.name for path in directory.iterdir()) == sorted(
-        f"{name}.{database}.sql" for name in names for database in ("sqlite", "postgresql")
+        f"{name}.{kind}" for name in names for kind in ("sql", "sqlite.sql", "postgresql.sql")
     )
 
 

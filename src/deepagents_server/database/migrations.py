@@ -18,7 +18,10 @@ _VERSIONS: Final = sa.Table(
 
 _DIRECTORY: Final = Path(__file__).with_name("steps")
 STEPS: Final = ("tables",)
-"""Each step once, in order: `steps/NUMBER_NAME.DATABASE.sql`. What is in a release never changes."""
+"""Each step once, in order: `steps/NUMBER_NAME.sql`, then `NUMBER_NAME.DATABASE.sql` for one database alone.
+
+What is in a release never changes.
+"""
 
 
 def migrate(connection: sa.Connection) -> None:
@@ -34,7 +37,7 @@ def migrate(connection: sa.Connection) -> None:
             f"The database has version {seen}, and this release knows {len(STEPS)}; use the newer release."
         )
     for version, name in enumerate(STEPS[seen:], seen + 1):
-        for statement in _statements(f"{version}_{name}.{connection.dialect.name}.sql"):
+        for statement in _statements(f"{version}_{name}", connection.dialect.name):
             connection.exec_driver_sql(statement)
         connection.execute(_VERSIONS.insert().values(version=version))
 
@@ -59,9 +62,13 @@ def check_version(version: int) -> None:
         )
 
 
-def _statements(name: str) -> list[str]:
-    """Return what is between the empty lines of a file; drivers take one statement at a time."""
-    return (_DIRECTORY / name).read_text("utf-8").strip().split("\n\n")
+def _statements(step: str, database: str) -> list[str]:
+    """Return what is between the empty lines of files; drivers take one statement at a time."""
+    names = (f"{step}.sql", f"{step}.{database}.sql")
+    both, alone = ((_DIRECTORY / name).read_text("utf-8") for name in names)
+    # All that the two call differently.
+    both = both.replace("JSONB", "JSON") if database == "sqlite" else both
+    return [statement for text in (both, alone) for statement in text.strip().split("\n\n")]
 
 
 def version_of(connection: sa.Connection) -> int:
