@@ -8,7 +8,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-from deepagents.middleware._history import is_from_person
+from deepagents.middleware import is_from_person
 from deepagents_local.seen import edit_forms, write_forms
 from deepagents_local.signatures import answer_form, call_form, name_of, parameters
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-from deepagents.middleware._history import is_from_person
+from deepagents.middleware import is_from_person
 from deepagents_local.signatures import (
     TOOL,
     Call,

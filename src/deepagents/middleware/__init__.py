@@ -11,6 +11,7 @@ from deepagents._lazy import lazy
 from deepagents.permissions import FilesystemPermission
 
 if TYPE_CHECKING:
+    from deepagents.middleware._history import is_from_person
     from deepagents.middleware.async_subagents import (
         AsyncSubAgent,
         AsyncSubAgentMiddleware,
@@ -92,11 +93,13 @@ __all__ = [
     "ToolSearchMiddleware",
     "UnsupportedContentMiddleware",
     "create_summarization_tool_middleware",
+    "is_from_person",
 ]
 
 __getattr__ = lazy(
     __name__,
     {
+        "._history": "is_from_person",
         ".async_subagents": "AsyncSubAgent AsyncSubAgentMiddleware AsyncSubAgentState AsyncTask TaskEvent",
         ".async_subagents.notifier": "ParentNotifierMiddleware",
         ".code_mode": "CodeModeMiddleware RUN_CODE",

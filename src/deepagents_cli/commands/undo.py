@@ -20,7 +20,7 @@ from deepagents_cli.text import clean
 with imported_when_run():
     import asyncio
 
-    from deepagents.middleware import _history
+    from deepagents import middleware
     from deepagents_cli.project import state
     from deepagents_cli.session import task
     from deepagents_cli.session.conversation import undo as session
@@ -28,6 +28,8 @@ with imported_when_run():
     from deepagents_cli.session.workplace import workplace
 
 if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
     from deepagents_cli.session.conversation.undo import What
 
 _NO_MODEL: Final = "Nothing is asked of a model while a session goes back"
@@ -65,7 +67,9 @@ def run(arguments: Namespace, *, model: Any = None) -> int:
     store = sessions.Sessions(state.state_dir())
     with closing(export.MessageReader(store.path)) as reader:
         found = store.find_all(directory)
-        last = next((each for each in found if any(map(_history.is_from_person, reader.read(each.id)))), None)
+        last = next(
+            (each for each in found if any(map(middleware.is_from_person, reader.read(each.id)))), None
+        )
     if last is None:
         raise CommandError(f"there is nothing to take back: no task was done in {str(directory)!r}")
     if not last.directory.is_dir():
@@ -74,6 +78,10 @@ def run(arguments: Namespace, *, model: Any = None) -> int:
             "`deepagents sessions rewind SESSION` takes an earlier one back"
         )
     return go_back(last, None, "both", arguments.write, agreed=arguments.yes)
+
+
+def _holds_a_task(messages: Sequence[BaseMessage]) -> bool:
+    return any(map(middleware.is_from_person, messages))
 
 
 def list_messages(held: sessions.Session) -> None:

@@ -15,7 +15,7 @@ from langgraph.types import Command
 
 from deepagents.backends.protocol import SandboxBackendProtocol
 from deepagents.backends.results import ExecuteResponse
-from deepagents.middleware._history import is_from_person
+from deepagents.middleware import is_from_person
 from deepagents.undo import FileHistory
 from deepagents_cli.approval.backends import run_with_input
 from deepagents_cli.project.plugins import as_claude_code

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, cast
 from langchain.agents.middleware import AgentMiddleware, hook_config
 from langchain_core.messages import HumanMessage
 
-from deepagents.middleware._history import is_from_person
+from deepagents.middleware import is_from_person
 from deepagents_cli.errors import CommandError, Exit
 
 _TRIES: Final = 3

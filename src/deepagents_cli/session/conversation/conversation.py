@@ -20,7 +20,7 @@ from deepagents.events import (
     ToolFinished,
     Usage,
 )
-from deepagents.middleware._history import is_from_person
+from deepagents.middleware import is_from_person
 from deepagents.models.traits import input_window, model_identifier
 from deepagents.tools.background import COMMANDS_CHANNEL
 from deepagents_cli import protocol

@@ -10,7 +10,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 
-from deepagents.middleware._history import is_from_person
+from deepagents.middleware import is_from_person
 
 
 @dataclass(frozen=True)

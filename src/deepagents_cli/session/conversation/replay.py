@@ -8,7 +8,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from deepagents.events import Event, PlanChanged, Reasoning, Todo, Token, ToolCalled, ToolFinished
-from deepagents.middleware._history import is_from_person
+from deepagents.middleware import is_from_person
 from deepagents_cli.protocol import PastMessage
 from deepagents_cli.session.conversation.attachments import split_files
 from deepagents_cli.session.conversation.own_commands import read_past

@@ -15,7 +15,7 @@ from langgraph.graph import END
 
 from deepagents.checkpoints import OrderedCheckpoints, WholeChanges
 from deepagents.events import ApprovalGiven, ApprovalNeeded, ApprovalRequest, Event, QuestionAsked
-from deepagents.middleware._history import is_from_person
+from deepagents.middleware import is_from_person
 from deepagents.observe import Observer, aobserve, resume_with
 from deepagents_cli.approval.questions import Decision
 from deepagents_cli.session.threads.sessions import BUSY_SECONDS

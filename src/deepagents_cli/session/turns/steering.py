@@ -10,7 +10,7 @@ from langchain_core.messages import BaseMessage, SystemMessage
 from langchain_core.tools import BaseTool, tool
 from langgraph.types import interrupt
 
-from deepagents.middleware._history import is_from_person
+from deepagents.middleware import is_from_person
 from deepagents_cli.approval.verdicts import PLANNING
 from deepagents_cli.session.turns.inbox import MODEL, Inbox
 from deepagents_cli.session.workplace.workplace import Workplace
