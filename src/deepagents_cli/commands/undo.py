@@ -28,8 +28,6 @@ with imported_when_run():
     from deepagents_cli.session.workplace import workplace
 
 if TYPE_CHECKING:
-    from langchain_core.messages import BaseMessage
-
     from deepagents_cli.session.conversation.undo import What
 
 _NO_MODEL: Final = "Nothing is asked of a model while a session goes back"
@@ -78,10 +76,6 @@ def run(arguments: Namespace, *, model: Any = None) -> int:
             "`deepagents sessions rewind SESSION` takes an earlier one back"
         )
     return go_back(last, None, "both", arguments.write, agreed=arguments.yes)
-
-
-def _holds_a_task(messages: Sequence[BaseMessage]) -> bool:
-    return any(map(middleware.is_from_person, messages))
 
 
 def list_messages(held: sessions.Session) -> None:

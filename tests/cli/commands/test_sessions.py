@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from deepagents.testing import ScriptedModel, call
-from deepagents_cli.session.threads.sessions import Sessions
 from tests.cli.conftest import Command
 
 
@@ -169,19 +167,3 @@ def test_a_fork_goes_on_from_an_earlier_message_and_leaves_the_session_as_it_is(
     assert "Deux" not in shown
     assert "Deux lignes." in sessions("sessions", "show", "first").out
     assert sessions("sessions", "fork", "first", "--at", "99").code == 1
-
-
-def test_a_register_of_an_older_version_goes_on(tmp_path: Path) -> None:
-    state = tmp_path / "older"
-    state.mkdir()
-    with sqlite3.connect(state / "threads.sqlite") as database:
-        database.execute(
-            "CREATE TABLE deepagents_threads "
-            "(thread_id TEXT PRIMARY KEY, directory TEXT NOT NULL, used REAL NOT NULL)"
-        )
-        database.execute("INSERT INTO deepagents_threads VALUES ('old', '/here', 1.0)")
-    database.close()
-
-    (found,) = Sessions(state).find_all(Path("/here"))
-
-    assert (found.id, found.name, found.size) == ("old", "", 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from pathlib import Path
 from threading import Event
 
@@ -169,24 +168,6 @@ def test_a_screen_that_is_gone_ends_the_worker_and_the_thread_goes_on(
     again.open(resume=True)
     assert again.turn("Go on, please.").end == "done"
     assert server.requests[-1].texts("user") == ["Answer me.", "Go on, please."]
-
-
-def test_a_record_of_an_older_version_goes_on(worker: Worker, server: OpenAIServer, state: Path) -> None:
-    state.mkdir(exist_ok=True)
-    with sqlite3.connect(state / "threads.sqlite") as database:
-        database.execute(
-            "CREATE TABLE deepagents_queue (id TEXT PRIMARY KEY, thread_id TEXT NOT NULL, "
-            "shown TEXT NOT NULL, content TEXT NOT NULL, at REAL NOT NULL)"
-        )
-        database.execute("INSERT INTO deepagents_queue VALUES ('1', 'old', 'Hello.', '\"Hello.\"', 1.0)")
-    database.close()
-    server.then("Both are read.")
-
-    worker.open(thread="old")
-
-    assert worker.wait(Queued).texts == ["Hello."]
-    worker.turn("Are you there?")
-    assert server.requests[-1].texts("user") == ["Hello.", "Are you there?"]
 
 
 def test_a_model_that_fails_ends_the_turn_with_a_sentence(worker: Worker, server: OpenAIServer) -> None:

@@ -509,17 +509,6 @@ def test_a_fork_goes_back_to_before_messages_of_its_source(
     assert [each.name for each in directory.glob("?.md")] == ["b.md"]
 
 
-def test_the_older_table_of_changes_is_gone(worker: Worker, state: Path) -> None:
-    state.mkdir(exist_ok=True)
-    with closing(sqlite3.connect(state / "threads.sqlite")) as database:
-        database.execute("CREATE TABLE deepagents_changes (thread_id TEXT, text TEXT)")
-    worker.open()
-
-    with closing(sqlite3.connect(state / "threads.sqlite")) as database:
-        tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-    assert ("deepagents_changes",) not in tables
-
-
 def _refused(worker: Worker, name: str, arguments: str = "") -> str:
     result = worker.command(name, arguments)
     assert result.error, result

@@ -14,7 +14,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 from deepagents.limits import Tokens
-from deepagents_cli.session.threads.sessions import BUSY_SECONDS, add_column
+from deepagents_cli.session.threads.sessions import BUSY_SECONDS
 
 _TABLES: Final = (
     "CREATE TABLE IF NOT EXISTS deepagents_queue "
@@ -30,9 +30,7 @@ _TABLES: Final = (
     "CREATE TABLE IF NOT EXISTS deepagents_effort (thread_id TEXT PRIMARY KEY, level TEXT)",
     "CREATE TABLE IF NOT EXISTS deepagents_rewinds "
     "(number INTEGER PRIMARY KEY, thread_id TEXT NOT NULL, rewind TEXT NOT NULL, checkpoint TEXT NOT NULL, "
-    "moved INTEGER NOT NULL, message INTEGER NOT NULL)",
-    # What files held before was kept here, until a history of files did that.
-    "DROP TABLE IF EXISTS deepagents_changes",
+    "moved INTEGER NOT NULL, message INTEGER NOT NULL, begun TEXT)",
 )
 
 
@@ -89,9 +87,6 @@ class Record:
         )
         for table in _TABLES:
             self._database.execute(table)
-        for column in ("model", "source"):
-            add_column(self._database, "deepagents_queue", column, "TEXT")
-        add_column(self._database, "deepagents_rewinds", "begun", "TEXT")
 
     def close(self) -> None:
         """Finish writing, and close the file."""

@@ -41,7 +41,8 @@ else:
 BUSY_SECONDS = 30.0
 
 _TABLE = """CREATE TABLE IF NOT EXISTS deepagents_threads (
-    thread_id TEXT PRIMARY KEY, directory TEXT NOT NULL, used REAL NOT NULL
+    thread_id TEXT PRIMARY KEY, directory TEXT NOT NULL, used REAL NOT NULL, name TEXT NOT NULL,
+    turn INTEGER NOT NULL
 )"""
 _WORKTREES = """CREATE TABLE IF NOT EXISTS deepagents_worktrees (
     directory TEXT PRIMARY KEY, origin TEXT NOT NULL, branch TEXT NOT NULL
@@ -104,8 +105,6 @@ class Sessions:
                 database.execute("PRAGMA journal_mode=WAL")
                 database.execute(_TABLE)
                 database.execute(_WORKTREES)
-                add_column(database, "deepagents_threads", "name", "TEXT NOT NULL DEFAULT ''")
-                add_column(database, "deepagents_threads", "turn", "INTEGER NOT NULL DEFAULT 0")
         except (OSError, sqlite3.DatabaseError) as error:
             raise CommandError(
                 f"Sessions cannot be kept in {str(self.path)!r} ({error}); "
@@ -336,12 +335,6 @@ class Sessions:
     def _open(self) -> Generator[sqlite3.Connection]:
         with closing(sqlite3.connect(self.path, timeout=BUSY_SECONDS)) as database, database:
             yield database
-
-
-def add_column(database: sqlite3.Connection, table: str, name: str, kind: str) -> None:
-    """Add a column that came later than its table, so that a file of an older version goes on."""
-    if name not in {row[1] for row in database.execute(f"PRAGMA table_info({table})")}:
-        database.execute(f"ALTER TABLE {table} ADD COLUMN {name} {kind}")
 
 
 def _as_name(text: str) -> str:
