@@ -110,9 +110,12 @@ class EventLog:
 
     def keep(self, run_id: str) -> None:
         """Write a run's events to the database from now on, since another process reads them."""
-        channel = self._channels.get(run_id)
-        if channel and channel.works:
+        if channel := self._at_work(run_id):
             channel.keep = True
+
+    def _at_work(self, run_id: str) -> _Channel | None:
+        channel = self._channels.get(run_id)
+        return channel if channel and channel.works else None
 
     def wanted(self, run_id: str) -> bool:
         """Tell whether anybody may ever see an event of this run."""
@@ -121,8 +124,8 @@ class EventLog:
 
     async def put(self, run_id: str, name: str, data: Any) -> None:
         """Add an event; waits only for the database, never for a reader."""
-        channel = self._channels.get(run_id)
-        if channel is None or not channel.works:
+        channel = self._at_work(run_id)
+        if channel is None:
             return
         channel.add(name, data)
         if channel.size > _HELD:
@@ -135,8 +138,7 @@ class EventLog:
 
     async def flush(self, run_id: str) -> None:
         """Write what is to be kept, before a checkpoint makes it something that is not done again."""
-        channel = self._channels.get(run_id)
-        if channel and channel.works and channel.keep:
+        if (channel := self._at_work(run_id)) and channel.keep:
             await self._flush(run_id, channel)
 
     def last_batch(self, run_id: str, error: Any) -> dict[str, Any] | None:
@@ -144,8 +146,8 @@ class EventLog:
 
         It belongs into the transaction that ends the run: readers that begin then find all of it.
         """
-        channel = self._channels.get(run_id)
-        if not channel or not channel.works or not channel.keep or channel.size > _HELD:
+        channel = self._at_work(run_id)
+        if not channel or not channel.keep or channel.size > _HELD:
             return None
         left = channel.since(channel.kept)
         ending = enumerate(_endings(error), channel.seq + 1)
@@ -156,9 +158,9 @@ class EventLog:
 
         `kept` is the last number of the batch with which the run has ended.
         """
-        channel = self._channels.get(run_id)
+        channel = self._at_work(run_id)
         # A later attempt in this process may have opened it anew.
-        if channel and channel.works and channel.seq // PER_ATTEMPT == token:
+        if channel and channel.seq // PER_ATTEMPT == token:
             channel.kept = max(channel.kept, kept)
             for name, data in _endings(error) if ended else ():
                 channel.add(name, data)

@@ -21,10 +21,10 @@ from deepagents_server.database.quotas import check_kept
 from deepagents_server.database.runs import count_active, lock_leases
 from deepagents_server.database.tables import leases, threads
 from deepagents_server.errors import ApiError
-from deepagents_server.graphs import Graph, Graphs, history_of
+from deepagents_server.graphs import Graphs, history_of
 from deepagents_server.serialize import show_checkpoint
 from deepagents_server.server import Server
-from deepagents_server.state import open_graph, read_shown
+from deepagents_server.state import ThreadGraph, open_graph, read_shown
 
 if TYPE_CHECKING:
     from deepagents.undo import Change, FileHistory, Plan, RewindResult
@@ -44,17 +44,10 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class ThreadFiles:
+class ThreadFiles(ThreadGraph):
     """A thread, and the history of the files that its agent changes."""
 
-    graph: Graph
     history: FileHistory
-    thread_id: str
-
-    def config(self, checkpoint_id: str | None = None) -> dict[str, Any]:
-        """Name the thread, or one of its checkpoints."""
-        named = {"checkpoint_id": checkpoint_id} if checkpoint_id else {}
-        return {"configurable": {"thread_id": self.thread_id, "checkpoint_ns": "", **named}}
 
     def name(self, path: Path) -> str:
         """Return a path as the agent's tools have it; where it lies on this machine is the server's own."""
@@ -67,7 +60,7 @@ class ThreadFiles:
             ApiError: if the thread has no such checkpoint, or the history cannot be used.
         """
         checkpoint_id = wanted.checkpoint_id
-        config: Any = self.config(checkpoint_id)
+        config: Any = self.config({"checkpoint_id": checkpoint_id})
         if await self.graph.checkpointer.aget_tuple(config) is None:
             named = f"checkpoint {checkpoint_id!r}" if checkpoint_id else "checkpoint yet"
             raise ApiError(422, f"checkpoint_id: the thread has no {named}.")
@@ -166,7 +159,7 @@ async def open_files(server: Server, thread: Row) -> AsyncGenerator[ThreadFiles]
                 "The agent of this thread keeps no history of files, so it cannot be taken back; "
                 "create_deep_agent takes one as file_history.",
             )
-        yield ThreadFiles(opened.graph, history, opened.thread_id)
+        yield ThreadFiles(opened.graph, opened.thread_id, history)
 
 
 async def keep_points(server: Server, copied: Row) -> None:
@@ -248,7 +241,7 @@ async def rewind_thread(
 
 async def _show_in_row(server: Server, opened: ThreadFiles, token: int) -> None:
     """Let the thread show where it stands, unless a run has begun that does so when it ends."""
-    state = await opened.graph.aget_state(cast(Any, opened.config()))
+    state = await opened.graph.aget_state(cast(Any, opened.config({})))
     shown = read_shown(opened.graph, state)
     thread_id = opened.thread_id
     async with server.database.write() as connection:
