@@ -48,7 +48,6 @@ TESTED_BY: dict[str, str] = {
     "deepagents_server/api/parameters.py": "server/test_system.py",
     "deepagents_server/api/request_log.py": "server/test_logs.py",
     "deepagents_server/api/openapi.py": "server/test_system.py",
-    "deepagents_server/api/origins.py": "server/test_system.py",
     "deepagents_server/background.py": "server/test_crons.py",
     "deepagents_server/config_file.py": "server/test_config.py",
     "deepagents_server/create.py": "server/test_runs.py",

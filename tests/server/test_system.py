@@ -10,8 +10,8 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Router
 
 from deepagents_server.api.app import PARTS, parts_of
+from deepagents_server.api.custom import make_cors
 from deepagents_server.api.endpoint import Endpoint, routes_of
-from deepagents_server.api.origins import make_cors
 from deepagents_server.errors import ServeError
 from deepagents_server.serve import check_host
 

@@ -33,11 +33,10 @@ from deepagents_server.api import (
     threads,
 )
 from deepagents_server.api.common import answer, refuse
-from deepagents_server.api.custom import OPTIONS, headers_for_runs, surround
+from deepagents_server.api.custom import OPTIONS, headers_for_runs, make_cors, surround
 from deepagents_server.api.endpoint import routes_of
 from deepagents_server.api.gate import Gate
 from deepagents_server.api.openapi import Parts
-from deepagents_server.api.origins import make_cors
 from deepagents_server.api.request_log import RequestLog
 from deepagents_server.database import Database
 from deepagents_server.errors import ApiError, ServeError, cannot_be_kept, cannot_be_used, make_failure

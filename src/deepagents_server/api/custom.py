@@ -1,14 +1,16 @@
-"""Apply `http` of langgraph.json around the server: an application, a prefix, headers for runs."""
+"""Apply `http` of langgraph.json around the server: an application, a prefix, headers, web pages."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, cast
 
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
+from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Mount
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as Asgi
@@ -112,3 +114,26 @@ def _names(given: Mapping[str, Any], key: str) -> Sequence[str]:
 def _pattern(names: Sequence[str]) -> re.Pattern[str]:
     """Match any of some names; none matches nothing."""
     return re.compile("|".join(re.escape(name).replace(r"\*", ".*") for name in names) or "(?!)")
+
+
+_HERE: Final = r"https?://(localhost|127\.0\.0\.1|\[::1\])(:[0-9]+)?"
+_EXPOSED: Final = (
+    "content-location",
+    "location",
+    "retry-after",
+    "x-pagination-total",
+    "x-pagination-next",
+    "x-request-id",
+)
+_METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+
+
+def make_cors(http: Mapping[str, Any]) -> Callable[[ASGIApp], CORSMiddleware]:
+    """Return what tells browsers which pages may use an application."""
+    cors: Mapping[str, Any] = http.get("cors") or {}
+    given = {name: value for name, value in cors.items() if value is not None}
+    if not given.keys() & {"allow_origins", "allow_origin_regex"}:
+        given["allow_origin_regex"] = _HERE
+    exposed = [*dict.fromkeys([*_EXPOSED, *given.get("expose_headers", ())])]
+    options = {"allow_methods": _METHODS, "allow_headers": ["*"], **given, "expose_headers": exposed}
+    return partial(CORSMiddleware, **options)

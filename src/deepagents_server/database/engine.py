@@ -36,8 +36,7 @@ from deepagents_server.database.place import (
 )
 from deepagents_server.database.pragmas import set_pragmas
 from deepagents_server.database.queue import RunQueue
-from deepagents_server.database.saver import OrderedSqliteSaver
-from deepagents_server.database.store_file import connect
+from deepagents_server.database.saver import OrderedSqliteSaver, connect
 from deepagents_server.database.tables import server_time
 from deepagents_server.database.turns import LONGEST, Turns, bounded
 from deepagents_server.errors import ServeError, show_cause
@@ -290,8 +289,7 @@ async def _open_postgres(url: str, stack: AsyncExitStack, memory: Mapping[str, A
     from psycopg.rows import dict_row
     from psycopg_pool import AsyncConnectionPool
 
-    from deepagents_server.database.connections import check, refuse_closed
-    from deepagents_server.database.fenced import FencedPostgresSaver
+    from deepagents_server.database.fenced import FencedPostgresSaver, check, refuse_closed
 
     plain = make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
     address = make_url(url).set(drivername="postgresql+psycopg")

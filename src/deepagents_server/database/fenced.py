@@ -1,17 +1,20 @@
-"""Refuse, in LangGraph's saver for PostgreSQL, what a worker writes that has lost its thread."""
+"""Refuse, in PostgreSQL, what a worker writes that has lost its thread, and connections that are closed."""
 
 from __future__ import annotations
 
+import select
 from collections.abc import Sequence
 from typing import Any
 
+import psycopg
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from psycopg.errors import LockNotAvailable
 from psycopg_pool import AsyncConnectionPool
+from sqlalchemy.exc import DisconnectionError
 
 from deepagents.checkpoints import OrderedCheckpoints
-from deepagents_server.database.leased import LeasedCheckpoints
+from deepagents_server.database.saver import LeasedCheckpoints
 
 
 class FencedPostgresSaver(LeasedCheckpoints, OrderedCheckpoints, AsyncPostgresSaver):
@@ -47,3 +50,27 @@ class FencedPostgresSaver(LeasedCheckpoints, OrderedCheckpoints, AsyncPostgresSa
                 raise LockNotAvailable("lease lost")
             inside = AsyncPostgresSaver(connection, serde=self.serde)
             await inside.aput_writes(config, writes, task_id, task_path)
+
+
+def is_closed(connection: Any) -> bool:
+    """Tell whether the database has ended an idle connection, as it does before a restart.
+
+    It says so before it goes, and says nothing else there. To ask it each time would double the transactions.
+    """
+    waiting = select.poll()
+    waiting.register(connection.fileno(), select.POLLIN)
+    return bool(waiting.poll(0))
+
+
+def refuse_closed(connection: Any, _record: Any, _proxy: Any) -> None:
+    """Let a pool of SQLAlchemy open another connection instead."""
+    if is_closed(connection.driver_connection):
+        raise DisconnectionError
+
+
+async def check(connection: Any) -> None:
+    """Let a pool of psycopg open another connection instead."""
+    if is_closed(connection):
+        # Or the pool, which looks at its state alone, would take it back and give it out again.
+        await connection.close()
+        raise psycopg.OperationalError("The database has closed the connection.")

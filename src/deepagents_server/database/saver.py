@@ -1,27 +1,56 @@
-"""Visit a thread once for each call in LangGraph's saver for SQLite, not for each statement."""
+"""Open LangGraph's saver and store in a file, and give savers the leases of runs."""
 
 from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager, nullcontext
+from contextlib import ExitStack, asynccontextmanager, closing, contextmanager, nullcontext
 from copy import copy
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar
 
+import aiosqlite
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata, CheckpointTuple
+from langgraph.checkpoint.base import (
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+)
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from deepagents.checkpoints import OrderedCheckpoints
-from deepagents_server.database.leased import LeasedCheckpoints
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+class LeasedCheckpoints(BaseCheckpointSaver[Any]):
+    """Gives a saver a lease. Runs have theirs in their configuration, which a copied state does not get."""
+
+    lease: int | None = None
+
+    def under(self, lease: int) -> Self:
+        """Return the same saver, whose checkpoints are refused once the lease has a later number."""
+        saver = copy(self)
+        saver.lease = lease
+        return saver
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Write a checkpoint."""
+        held: Any = metadata if self.lease is None else {**metadata, "lease": self.lease}
+        return await super().aput(config, checkpoint, held, new_versions)
 
 
 class ThreadedSqliteSaver(SqliteSaver):
@@ -123,3 +152,30 @@ class OrderedSqliteSaver(LeasedCheckpoints, OrderedCheckpoints, ThreadedSqliteSa
 
 def _connect(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(path, timeout=30, check_same_thread=False)
+
+
+class _Connection(sqlite3.Connection):
+    """Begins a transaction with the first statement that writes, and as a writer.
+
+    One that has read before cannot wait until others have written: it fails. And before it writes, the store
+    may embed texts or search for long, for which no writer should wait.
+    """
+
+    def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
+        """Run a statement; the driver begins transactions, so `BEGIN` does nothing."""
+        if sql == "BEGIN":
+            return self.cursor()
+        if sql == "COMMIT":
+            self.commit()
+            return self.cursor()
+        return super().execute(sql, *parameters)
+
+
+@asynccontextmanager
+async def connect(path: Path) -> AsyncGenerator[aiosqlite.Connection]:
+    """Open the connection of a store."""
+    options: dict[str, Any] = {"timeout": 30, "isolation_level": "IMMEDIATE", "factory": _Connection}
+    async with aiosqlite.connect(path, **options) as connection:
+        await connection.execute("PRAGMA journal_mode=WAL")
+        await connection.execute("PRAGMA synchronous=NORMAL")
+        yield connection
