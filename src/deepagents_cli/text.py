@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 from unicodedata import category
 
@@ -45,6 +46,13 @@ def cut(text: str, most: int) -> str:
     """Cut a text at so many characters, and count the others."""
     left = len(text) - most
     return f"{text[:most]}... ({left:,} more characters)" if left > 0 else text
+
+
+def fence(text: str, language: str = "") -> str:
+    """Put a text into a fence of Markdown that is longer than each in the text, which would end it."""
+    longest = max((len(each) for each in re.findall("`+", text)), default=0)
+    mark = "`" * max(longest + 1, 3)
+    return f"{mark}{language}\n{text}\n{mark}"
 
 
 def short_time(seconds: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from asyncio import to_thread
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
@@ -40,6 +41,16 @@ async def run_with_input(backend: Any, command: str, given: str, timeout: int) -
         # The line may hold what a model wrote, and names there give no rights.
         return await backend.run_with(backend.access_of(command), line, timeout=timeout)
     return await backend.aexecute(line, timeout=timeout)
+
+
+def search_path() -> str:
+    """Return where commands look for programs: where this person does, and where every system has some."""
+    return os.pathsep.join(filter(None, (os.environ.get("PATH"), os.defpath)))
+
+
+def printed_by(ended: ExecuteResponse) -> str:
+    """Return what a command has printed, without the line about its end, which is for a model."""
+    return ended.output.removesuffix(f"Exit code: {ended.exit_code}").removeprefix("<no output>").strip("\n")
 
 
 async def run_for_person(

@@ -17,7 +17,7 @@ from deepagents.backends.protocol import SandboxBackendProtocol
 from deepagents.backends.results import ExecuteResponse
 from deepagents.middleware import is_from_person
 from deepagents.undo import FileHistory
-from deepagents_cli.approval.backends import run_with_input
+from deepagents_cli.approval.backends import printed_by, run_with_input
 from deepagents_cli.project.plugins import as_claude_code
 from deepagents_cli.project.project import Project
 from deepagents_cli.project.settings import Hook
@@ -67,8 +67,7 @@ class Hooks:
             given = {"event": event, "directory": str(self._project.directory), **facts}
             given |= as_claude_code(event, given) if hook.plugin else {}
             ended = await self._run(hook, json.dumps(_clip(given), default=str))
-            # A model reads this line; the hook's reason ends before it.
-            output = ended.output.removesuffix(f"Exit code: {ended.exit_code}").strip()[:_LONGEST_REASON]
+            output = printed_by(ended).strip()[:_LONGEST_REASON]
             if ended.exit_code == _BLOCKS:
                 return output or f"{one_line(hook.command)} refused"
             if ended.exit_code:

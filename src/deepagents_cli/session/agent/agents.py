@@ -28,7 +28,7 @@ from deepagents.models.traits import is_served_here, model_identifier, model_pro
 from deepagents.profiles.harness.harness_profiles import profile_for
 from deepagents.tools import web_search
 from deepagents.undo import FileHistory
-from deepagents_cli.approval.backends import AskedShell, Files, GuardedSandbox
+from deepagents_cli.approval.backends import AskedShell, Files, GuardedSandbox, search_path
 from deepagents_cli.approval.guarded import OwnFiles, kind_of
 from deepagents_cli.approval.policy import Policy
 from deepagents_cli.approval.rules import rules_in
@@ -158,7 +158,7 @@ def make_sandbox(
     """
     hosts = "all" if list(network) == ["all"] else [*network] if network or asks_hosts else "none"
     # So that programs of the directories in `read` are found as this user finds them.
-    env = {"PATH": os.pathsep.join(filter(None, (os.environ.get("PATH"), os.defpath)))}
+    env = {"PATH": search_path()}
     made = GuardedSandbox(directory, readable=read, writable=write, network=hosts, env=env)
     made.name_commands(_new_prefix())
     return made

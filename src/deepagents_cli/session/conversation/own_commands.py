@@ -14,7 +14,7 @@ from langchain_core.messages import BaseMessage
 
 from deepagents.backends.results import ExecuteResponse
 from deepagents.errors import ConfigError
-from deepagents_cli.approval.backends import GuardedSandbox, run_for_person
+from deepagents_cli.approval.backends import GuardedSandbox, printed_by, run_for_person
 from deepagents_cli.approval.policy import Policy
 from deepagents_cli.errors import explain_error
 from deepagents_cli.protocol import Printed, Ran, Running
@@ -114,10 +114,8 @@ class OwnCommands:
             output, how = explain_error(error), "did not run"
         else:
             ended = execution.result()
-            output, exit_code = ended.output, ended.exit_code
+            output, exit_code = printed_by(ended), ended.exit_code
             how = f"exit code {exit_code}"
-            # As backends write it for a model, which is told here in one form.
-            output = output.removesuffix(f"Exit code: {exit_code}").removeprefix("<no output>").strip("\n")
         try:
             await self._keep(f"!{command}", _describe(command, where, output, how))
         except Exception as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import date
 from typing import Final
 
@@ -15,7 +14,7 @@ from deepagents_cli.session.conversation.undo import What, describe_plan, quote,
 from deepagents_cli.session.slash.command import SlashCommand
 from deepagents_cli.session.slash.usage import compact
 from deepagents_cli.session.threads.driver import messages_in
-from deepagents_cli.text import cut
+from deepagents_cli.text import cut, fence
 
 _LONGEST: Final = 80
 """Characters of a command that still runs."""
@@ -89,10 +88,7 @@ async def _diff(talk: Conversation, number: str) -> Result:
     lines = await talk.undo.diff(number)
     if not lines:
         return Result(text="The agent has changed nothing" + (" there." if number else " in this session."))
-    # Longer than any in the text, which would end it.
-    longest = max((len(each) for each in re.findall("`+", "\n".join(lines))), default=0)
-    fence = "`" * max(longest + 1, 4)
-    return Result(text="\n".join([f"{fence}diff", *lines, fence]))
+    return Result(text=fence("\n".join(lines), "diff"))
 
 
 async def _list_points(talk: Conversation) -> Result:

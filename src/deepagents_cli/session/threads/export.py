@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -19,7 +18,7 @@ from deepagents_cli.errors import CommandError
 from deepagents_cli.session.display.lines import call_line
 from deepagents_cli.session.threads.driver import is_from_harness
 from deepagents_cli.session.threads.sessions import BUSY_SECONDS, Session, Sessions, new_thread_id
-from deepagents_cli.text import one_line
+from deepagents_cli.text import fence, one_line
 
 _WHO: Final = {"human": "Person", "ai": "Agent", "tool": "Result"}
 
@@ -87,7 +86,7 @@ def as_markdown(thread: Session, messages: Sequence[BaseMessage]) -> str:
         who = "Harness" if is_from_harness(message) else _WHO.get(message.type, message.type.title())
         text = message.text.strip()
         if isinstance(message, ToolMessage):
-            text = _fence(text)
+            text = fence(text)
         lines = [f"## {number}. {who}", text]
         if isinstance(message, AIMessage):
             lines += [f"- `{call_line(each['name'], each['args'])}`" for each in message.tool_calls]
@@ -100,9 +99,3 @@ def as_json(thread: Session, messages: Sequence[BaseMessage]) -> str:
     facts = {"id": thread.id, "name": thread.name, "directory": str(thread.directory), "used": thread.used}
     dumped = {**facts, "messages": [message_to_dict(each) for each in messages]}
     return json.dumps(dumped, default=str, indent=2) + "\n"
-
-
-def _fence(text: str) -> str:
-    """Put a text into a fence that is longer than each one inside it."""
-    longest = max((len(each) for each in re.findall(r"^ *(`{3,})", text, re.MULTILINE)), default=2)
-    return f"{'`' * (longest + 1)}\n{text}\n{'`' * (longest + 1)}"

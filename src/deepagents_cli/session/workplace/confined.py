@@ -15,6 +15,7 @@ from threading import Event
 from typing import Any, Final
 
 from deepagents.permissions import CommandAccess
+from deepagents_cli.approval.backends import search_path
 from deepagents_cli.approval.guarded import Kind, OwnFiles, command_rules
 from deepagents_cli.project.settings import user_file
 from deepagents_cli.project.state import state_dir
@@ -42,7 +43,7 @@ def access_for(
         "network": "all" if "all" in hosts else hosts or "none",
         "read": [str(each) for each in read],
         "write": [str(each) for each in write],
-        "path": os.pathsep.join(filter(None, (os.environ.get("PATH"), os.defpath))),
+        "path": search_path(),
     }
 
 

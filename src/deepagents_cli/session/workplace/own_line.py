@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from deepagents.backends.protocol import ExecuteResponse
 from deepagents.errors import BackendError
-from deepagents_cli.approval.backends import run_with_input
+from deepagents_cli.approval.backends import printed_by, run_with_input
 from deepagents_cli.text import one_line
 
 _SECONDS: Final = 1
@@ -88,5 +88,5 @@ class OwnLine:
 
 
 def _describe(ended: ExecuteResponse) -> str:
-    output = ended.output.removesuffix(f"Exit code: {ended.exit_code}").strip()
+    output = printed_by(ended).strip()
     return f"it ended with {ended.exit_code}{f': {output[:200]}' if output else ''}"

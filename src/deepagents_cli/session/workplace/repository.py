@@ -6,7 +6,6 @@ here in which nothing can be changed and no network is reached; of what comes ou
 
 from __future__ import annotations
 
-import os
 import re
 from asyncio import Task, create_task, shield, timeout
 from contextlib import suppress
@@ -15,6 +14,7 @@ from typing import Final
 from deepagents import FilesystemPermission
 from deepagents.errors import BackendError, ConfigError
 from deepagents.permissions import CommandAccess, Rules
+from deepagents_cli.approval.backends import search_path
 from deepagents_cli.project.project import Project
 from deepagents_cli.session.agent.agents import find_no_sandbox
 from deepagents_sandbox import LocalSandbox
@@ -60,8 +60,7 @@ async def _read_state(project: Project) -> str | None:
     if not (root / ".git").is_dir() or find_no_sandbox(root):
         return None
     with suppress(BackendError, ConfigError, OSError, TimeoutError):
-        path = os.pathsep.join(filter(None, (os.environ.get("PATH"), os.defpath)))
-        with LocalSandbox(root, env={"PATH": path}, timeout=_SECONDS) as sandbox:
+        with LocalSandbox(root, env={"PATH": search_path()}, timeout=_SECONDS) as sandbox:
             nothing = FilesystemPermission(["write"], [f"{root}/"], "deny")
             access = CommandAccess(Rules([nothing]), False)
             async with timeout(2 * _SECONDS):

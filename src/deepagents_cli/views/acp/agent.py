@@ -32,7 +32,6 @@ from deepagents_cli.text import one_line
 from deepagents_cli.views.acp import updates
 from deepagents_cli.views.acp.options import INVALID
 from deepagents_cli.views.acp.prompts import Block
-from deepagents_cli.views.acp.servers import ServerOfClient, read_servers
 from deepagents_cli.views.acp.talk import Talk
 from deepagents_cli.views.acp.wire import LONGEST, REQUEST, Wire
 
@@ -40,7 +39,8 @@ _NOT_FOUND: Final = -32002
 _PAGE: Final = 100
 """Sessions that are listed at a time."""
 _CURSOR: Final = re.compile("[0-9]{1,18}")
-_Servers: TypeAlias = Sequence[ServerOfClient] | None
+_Server: TypeAlias = schema.McpServerStdio | schema.HttpMcpServer | schema.SseMcpServer | schema.AcpMcpServer
+_Servers: TypeAlias = Sequence[_Server] | None
 
 
 class EditorAgent:
@@ -209,6 +209,24 @@ class EditorAgent:
             await talk.close()
             raise
         return talk
+
+
+def read_servers(given: Sequence[_Server], directory: Path) -> list[Server]:
+    """Return the entries of servers; those that only the client could reach were not asked for."""
+    return [
+        Server(each.name, _entry(each), directory / "the editor", "option")
+        for each in given
+        if not isinstance(each, schema.AcpMcpServer)
+    ]
+
+
+def _entry(server: schema.McpServerStdio | schema.HttpMcpServer | schema.SseMcpServer) -> dict[str, Any]:
+    if isinstance(server, schema.McpServerStdio):
+        variables = {each.name: each.value for each in server.env}
+        return {"command": server.command, "args": [*server.args], "env": variables}
+    kind = "sse" if isinstance(server, schema.SseMcpServer) else "http"
+    headers = {each.name: each.value for each in server.headers}
+    return {"type": kind, "url": server.url, "headers": headers}
 
 
 async def _choices(talk: Talk) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from deepagents import events
 from deepagents.tools import specs_by_name
 from deepagents_cli import protocol
 from deepagents_cli.session.turns.steering import present_plan
-from deepagents_cli.text import clean, cut, one_line
+from deepagents_cli.text import clean, cut, fence, one_line
 
 Update: TypeAlias = (
     schema.AgentMessageChunk
@@ -191,10 +191,7 @@ def differences(changes: Sequence[protocol.FileChange]) -> list[Content]:
 def fenced(text: str, *, whole: bool = False) -> Content:
     """Return a text as it is, for an editor that shows Markdown; of a long one the beginning."""
     shown = clean(text.rstrip("\n"))
-    shown = shown if whole else cut(shown, _LONGEST)
-    longest = max((len(each) for each in re.findall("`+", shown)), default=2)
-    fence = "`" * max(longest + 1, 3)
-    return written(f"{fence}\n{shown}\n{fence}")
+    return written(fence(shown if whole else cut(shown, _LONGEST)))
 
 
 def written(text: str) -> Content:

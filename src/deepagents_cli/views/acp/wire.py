@@ -23,16 +23,13 @@ class Wire:
     def __init__(self, reader: StreamReader, writer: StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
-        self._one_by_one = asyncio.Lock()
 
     async def send(self, message: dict[str, Any]) -> None:
         """Write a message; a client that is gone gets none, and its lines end too."""
         # Half a character, as a model may give it, stays in its escape.
         self._writer.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
         with suppress(ConnectionError):
-            # Two that wait for the same pipe at once are a fault on older versions of Python.
-            async with self._one_by_one:
-                await self._writer.drain()
+            await self._writer.drain()
 
     async def receive(self) -> dict[str, Any] | None:
         """Return the next message; `None` when there are no more lines."""
