@@ -92,7 +92,7 @@ class Chosen:
 
 @dataclass(frozen=True)
 class _Key:
-    read: Callable[[Any, Path], Any]
+    read: Callable[[Any], Any]
     project: Owner
 
 
@@ -164,7 +164,8 @@ def check_value(key: str, value: object, base: Path) -> Any:
         near = get_close_matches(key, KEYS, n=1)
         raise ValueError(f"{_short(key)} is not a setting" + (f"; is it {near[0]!r}?" if near else ""))
     try:
-        return KEYS[_kind(key)].read(value, base)
+        read = KEYS[_kind(key)].read(value)
+        return _in_base(read, base) if key in _DIRECTORIES else read
     except (ValueError, ArgumentTypeError) as error:
         raise ValueError(f"{key} = {_short(value)}: {error}") from error
 
@@ -229,19 +230,19 @@ def _short(value: object) -> str:
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
 
 
-def _text(value: Any, base: Path) -> str:
+def _text(value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ValueError("write a text in quotes")
     return value
 
 
-def _flag(value: Any, base: Path) -> bool:
+def _flag(value: Any) -> bool:
     if not isinstance(value, bool):
         raise ValueError("write true or false")
     return value
 
 
-def _one_of(value: Any, base: Path, *, choices: tuple[str, ...]) -> str:
+def _one_of(value: Any, *, choices: tuple[str, ...]) -> str:
     if value not in choices:
         near = get_close_matches(str(value), choices, n=1)
         listed = ", ".join(f"'{each}'" for each in choices)
@@ -249,80 +250,78 @@ def _one_of(value: Any, base: Path, *, choices: tuple[str, ...]) -> str:
     return str(value)
 
 
-def _texts(value: Any, base: Path) -> tuple[str, ...]:
+def _texts(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list):
         raise ValueError("write a list of texts, as in ['a', 'b']")
-    return tuple(_text(each, base) for each in cast("list[Any]", value))
+    return tuple(_text(each) for each in cast("list[Any]", value))
 
 
-def _hosts(value: Any, base: Path) -> tuple[str, ...]:
-    hosts = _texts(value, base)
+def _hosts(value: Any) -> tuple[str, ...]:
+    hosts = _texts(value)
     if any(set(each) & set("/ \t\n") for each in hosts):
         raise ValueError("write hosts, such as example.org or *.example.org, or 'all'")
     return hosts
 
 
-def _directories(value: Any, base: Path) -> tuple[Path, ...]:
-    found = tuple(base / Path(each).expanduser() for each in _texts(value, base))
+def _in_base(paths: tuple[str, ...], base: Path) -> tuple[Path, ...]:
+    found = tuple(base / Path(each).expanduser() for each in paths)
     if missing := [each for each in found if not each.is_dir()]:
         raise ValueError(f"there is no directory {str(missing[0])!r}")
     return found
 
 
-def _measure(value: Any, base: Path, *, read: Callable[[str], Any]) -> Any:
+def _measure(value: Any, *, read: Callable[[str], Any]) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise ValueError("write a number, or a text in quotes")
     return read(str(value))
 
 
-def _tables(value: Any, base: Path, *, read: Callable[[dict[str, Any], Path], Any]) -> tuple[Any, ...]:
+def _tables(value: Any, *, read: Callable[[dict[str, Any]], Any]) -> tuple[Any, ...]:
     if not isinstance(value, list) or not all(isinstance(each, dict) for each in cast("list[Any]", value)):
         raise ValueError("write a list of tables")
-    return tuple(read(each, base) for each in cast("list[dict[str, Any]]", value))
+    return tuple(read(each) for each in cast("list[dict[str, Any]]", value))
 
 
-def _table(value: Any, base: Path) -> Mapping[str, Any]:
+def _table(value: Any) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise ValueError("write tables, as in [servers.NAME]")
     return cast("dict[str, Any]", value)
 
 
-def _permission(table: dict[str, Any], base: Path) -> Permission:
+def _permission(table: dict[str, Any]) -> Permission:
     _only(table, "rule", "directory")
     directory = table.get("directory")
-    return Permission(
-        _text(table.get("rule"), base), None if directory is None else _absolute(directory, base)
-    )
+    return Permission(_text(table.get("rule")), None if directory is None else _absolute(directory))
 
 
-def _read_trusted(table: dict[str, Any], base: Path) -> TrustedDirectory:
+def _read_trusted(table: dict[str, Any]) -> TrustedDirectory:
     _only(table, "directory", "digest")
-    return TrustedDirectory(_absolute(table.get("directory"), base), _text(table.get("digest"), base))
+    return TrustedDirectory(_absolute(table.get("directory")), _text(table.get("digest")))
 
 
-def _absolute(value: Any, base: Path) -> Path:
-    path = Path(_text(value, base)).expanduser()
+def _absolute(value: Any) -> Path:
+    path = Path(_text(value)).expanduser()
     # A rule for a directory must not become one for another because of where the program was started.
     if not path.is_absolute():
         raise ValueError(f"{str(path)!r} must begin with / or ~")
     return path
 
 
-def _hooks(value: Any, base: Path, *, event: str) -> tuple[Hook, ...]:
+def _hooks(value: Any, *, event: str) -> tuple[Hook, ...]:
     if not isinstance(value, list):
         raise ValueError("write a list of commands, as in ['./check.sh']")
-    return tuple(_hook(each, base, event) for each in cast("list[Any]", value))
+    return tuple(_hook(each, event) for each in cast("list[Any]", value))
 
 
-def _hook(each: Any, base: Path, event: str) -> Hook:
+def _hook(each: Any, event: str) -> Hook:
     if not isinstance(each, dict):
-        return Hook(event, _text(each, base))
+        return Hook(event, _text(each))
     table = cast("dict[str, Any]", each)
     _only(table, "command", "tools")
-    return Hook(event, _text(table.get("command"), base), _texts(table.get("tools", []), base))
+    return Hook(event, _text(table.get("command")), _texts(table.get("tools", [])))
 
 
-def _check(value: Any, base: Path) -> EditCheck:
+def _check(value: Any) -> EditCheck:
     # Most settings name none, and the library takes long to import.
     from deepagents.errors import ConfigError
     from deepagents.middleware import EditCheck
@@ -331,10 +330,10 @@ def _check(value: Any, base: Path) -> EditCheck:
     _only(table, "command", "files", "formats", "seconds")
     try:
         return EditCheck(
-            _text(table.get("command"), base),
-            _texts(table.get("files", []), base),
-            _flag(table.get("formats", False), base),
-            _measure(table["seconds"], base, read=read_seconds) if "seconds" in table else None,
+            _text(table.get("command")),
+            _texts(table.get("files", [])),
+            _flag(table.get("formats", False)),
+            _measure(table["seconds"], read=read_seconds) if "seconds" in table else None,
         )
     except ConfigError as error:
         raise ValueError(str(error)) from error
@@ -361,8 +360,8 @@ KEYS: Final[Mapping[str, _Key]] = {
     "network": _Key(_hosts, "trusted"),
     "web_search": _Key(_flag, "never"),
     "undo": _Key(_flag, "never"),
-    "read": _Key(_directories, "trusted"),
-    "write": _Key(_directories, "trusted"),
+    "read": _Key(_texts, "trusted"),
+    "write": _Key(_texts, "trusted"),
     "limits.tokens": _Key(partial(_measure, read=read_count), "yes"),
     "limits.money": _Key(partial(_measure, read=read_amount), "yes"),
     "limits.seconds": _Key(partial(_measure, read=read_seconds), "yes"),
@@ -378,6 +377,7 @@ KEYS: Final[Mapping[str, _Key]] = {
     "confined_servers": _Key(_texts, "never"),
 }
 """Every setting: how its value is read, and whether a project may set it."""
+_DIRECTORIES: Final = ("read", "write")
 _TABLES: Final = ("limits", "hooks", _CHECKS)
 _LISTS: Final = (
     "permissions",
