@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Any, Final
 
 from deepagents_cli.terminal import READING, take_typed_ahead
 from deepagents_cli.text import clean, one_line
@@ -43,6 +43,8 @@ class Lines:
         self.asked: Pending | None = None
         """The question that stands above, from the moment that it is shown."""
         self.answerable = False
+        self.over: asyncio.Future[int] | None = None
+        """What is done when nothing more is shown."""
         self._editor = editor
         self._changeable = changeable
         self._next: Callable[[str], None] | None = None
@@ -53,6 +55,17 @@ class Lines:
     def take_line(self, line: str) -> None:
         """Take a line that answers nothing."""
         raise NotImplementedError
+
+    def end(self, code: int = 0) -> None:
+        """Show nothing more."""
+        if self.over is not None and not self.over.done():
+            self.over.set_result(code)
+
+    def fail(self, _: object, context: dict[str, Any]) -> None:
+        """End by a failure that an event loop tells of."""
+        if self.over is not None and not self.over.done():
+            error = context.get("exception") or RuntimeError(str(context.get("message")))
+            self.over.set_exception(error)
 
     def end_input(self) -> None:
         """Note that nothing more is typed."""

@@ -99,7 +99,6 @@ class TaskView(Lines):
         self._approves = approves
         self._region = Region(out, self._draw) if draws else None
         self._takes: Callable[[protocol.AtOnce], None] | None = None
-        self._over: asyncio.Future[None] | None = None
         self._can_ask = sys.stdin.isatty() and out.isatty()
         self._in_text = self._in_a_line = False
         self.began = self.stopped = False
@@ -110,23 +109,23 @@ class TaskView(Lines):
         self.broken: str | None = None
 
     @contextmanager
-    def attached(self, takes: Callable[[protocol.AtOnce], None]) -> Generator[asyncio.Future[None]]:
+    def attached(self, takes: Callable[[protocol.AtOnce], None]) -> Generator[asyncio.Future[int]]:
         """Show a session that takes messages; yield what is done when it is idle, or cannot be shown."""
         loop = asyncio.get_running_loop()
-        self._takes, self._over = takes, loop.create_future()
+        self._takes, self.over = takes, loop.create_future()
         # A shell starts background jobs with SIGINT ignored.
         before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
         heard = [each for each, handler in before.items() if handler != signal.SIG_IGN]
         for number in heard:
             # Of the loop, which a signal wakes even in the moment before it begins to wait.
             loop.add_signal_handler(number, self._stop, number == signal.SIGINT)
-        loop.set_exception_handler(self._failed)
+        loop.set_exception_handler(self.fail)
         if self._region is None:
             self.name_long_calls()
         else:
             self._region.start()
         try:
-            yield self._over
+            yield self.over
         finally:
             self.wait_for_answer(is_asked=False)
             if self._region is not None:
@@ -198,9 +197,10 @@ class TaskView(Lines):
 
     def note_end(self, work: asyncio.Task[None]) -> None:
         """Note that what was to be shown has failed, or was cancelled."""
-        error = None if work.cancelled() else work.exception()
-        if error or work.cancelled():
-            self._end(error)
+        if work.cancelled():
+            self.end()
+        elif error := work.exception():
+            self.fail(work, {"exception": error})
 
     def finish(self, describe_use: Callable[[], str]) -> None:
         """Say what the run took."""
@@ -222,7 +222,7 @@ class TaskView(Lines):
                 self._ask(message)
             case protocol.Idle():
                 self.talk.end_turn()
-                self._end()
+                self.end()
             case protocol.Queued() | protocol.Working():
                 self.talk.take(message)
             case _:
@@ -310,18 +310,7 @@ class TaskView(Lines):
             self.talk.stop_step()
             self.show()
         else:
-            self._end()
-
-    def _end(self, error: BaseException | None = None) -> None:
-        if self._over is None or self._over.done():
-            return
-        if error is None:
-            self._over.set_result(None)
-        else:
-            self._over.set_exception(error)
-
-    def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        self._end(context.get("exception") or RuntimeError(str(context.get("message"))))
+            self.end()
 
     def _complain(self, text: str) -> None:
         self.end_line()

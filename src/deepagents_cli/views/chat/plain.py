@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from shutil import get_terminal_size
-from typing import Any, Final
+from typing import Final
 
 from deepagents_cli.errors import Exit
 from deepagents_cli.project.settings import merge, read_user
@@ -53,7 +53,7 @@ class _Plain(Lines):
             Chat(
                 link.send,
                 set_theme=self._ignore_theme,
-                leave=self._leave,
+                leave=self.end,
                 stop_key="Ctrl-C",
                 streams=True,
                 thinking=Thinking(settings.reasoning, "/result shows all"),
@@ -69,20 +69,19 @@ class _Plain(Lines):
         self._notifier = Notifier(settings.notify if can_ring else "off", directory.name, self.put)
         self._interrupted_at = 0.0
         self._ready = False
-        self._end: asyncio.Future[int] | None = None
 
     async def run(self) -> int:
         loop = asyncio.get_running_loop()
-        self._end = loop.create_future()
+        self.over = loop.create_future()
         self._link.attach(loop, self._take, self._ended)
         loop.add_reader(sys.stdin.fileno(), self.read)
         loop.add_signal_handler(signal.SIGINT, self._interrupt)
         for number in (signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, self._leave, Exit.STOPPED)
-        loop.set_exception_handler(self._failed)
+            loop.add_signal_handler(number, self.end, Exit.STOPPED)
+        loop.set_exception_handler(self.fail)
         self.name_long_calls()
         try:
-            return await self._end
+            return await self.over
         finally:
             loop.remove_reader(sys.stdin.fileno())
             self._link.close()
@@ -90,7 +89,7 @@ class _Plain(Lines):
                 self.print(f"Go on with: {self.talk.way_on}")
 
     def end_input(self) -> None:
-        self._leave(0)
+        self.end()
 
     def take_line(self, line: str) -> None:
         """Send a line to the agent."""
@@ -133,7 +132,7 @@ class _Plain(Lines):
             return
         now = time.monotonic()
         if now - self._interrupted_at < _AGAIN:
-            self._leave(0)
+            self.end()
             return
         self._interrupted_at = now
         self.talk.stop()
@@ -148,15 +147,7 @@ class _Plain(Lines):
             self.talk.transcript.add("error", how)
             self.talk.transcript.add("dim", tail)
         self.show()
-        self._leave(self.talk.failed or Exit.FAILED)
-
-    def _leave(self, code: int) -> None:
-        if self._end and not self._end.done():
-            self._end.set_result(code)
-
-    def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        if self._end and not self._end.done():
-            self._end.set_exception(context.get("exception") or RuntimeError(str(context.get("message"))))
+        self.end(self.talk.failed or Exit.FAILED)
 
     def _ignore_theme(self, theme: str) -> None:
         self.print("Nothing is coloured here.")
