@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 from langchain.agents.middleware import AgentMiddleware, hook_config
 from langchain.agents.middleware.types import ToolCallRequest
-from langchain_core.messages import HumanMessage, ToolMessage
+from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 from langgraph.types import Command
 
 from deepagents.backends.protocol import SandboxBackendProtocol
@@ -119,21 +119,24 @@ class TurnHooks(AgentMiddleware[Any, Any, Any]):
     async def aafter_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """Run the hooks."""
         messages = state["messages"]
-        if _count_sent_by_hooks(messages) >= _MOST_TURNS:
+        if count_sent_back(messages, _BY_HOOK) >= _MOST_TURNS:
             return None
         answer = messages[-1].text if messages else ""
         async with self._history.arecording(self._made[0]) if self._history else nullcontext():
             reason = await self._hooks.refusal("end_of_turn", {"answer": answer})
-        if reason is None:
-            return None
-        jump: Literal["model"] = "model"
-        message = HumanMessage(reason, additional_kwargs={"lc_source": _BY_HOOK})
-        return {"messages": [message], "jump_to": jump}
+        return None if reason is None else send_back(reason, _BY_HOOK)
 
 
-def _count_sent_by_hooks(messages: list[Any]) -> int:
+def send_back(reason: str, source: str) -> dict[str, Any]:
+    """Return the update by which an agent that has ended its turn goes on, since it reads a reason."""
+    jump: Literal["model"] = "model"
+    return {"messages": [HumanMessage(reason, additional_kwargs={"lc_source": source})], "jump_to": jump}
+
+
+def count_sent_back(messages: Sequence[BaseMessage], source: str) -> int:
+    """Count how often that was done since a person wrote: what the library adds begins no task."""
     turn = takewhile(lambda message: not is_from_person(message), reversed(messages))
-    return sum(message.additional_kwargs.get("lc_source") == _BY_HOOK for message in turn)
+    return sum(message.additional_kwargs.get("lc_source") == source for message in turn)
 
 
 def _clip(value: Any) -> Any:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, cast
 
 from langchain.agents.middleware import AgentMiddleware, hook_config
-from langchain_core.messages import HumanMessage
 
-from deepagents.middleware import is_from_person
 from deepagents_cli.errors import CommandError, Exit
+from deepagents_cli.project.hooks import count_sent_back, send_back
 
 _TRIES: Final = 3
 _BY_SCHEMA: Final = "schema"
@@ -61,19 +60,9 @@ class FitAnswer(AgentMiddleware[Any, Any, Any]):
     async def aafter_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """Check the answer."""
         problem = self._problem(state.get("structured_response"))
-        if problem is None:
+        if problem is None or count_sent_back(state["messages"], _BY_SCHEMA) >= _TRIES:
             return None
-        if (
-            sum(getattr(each, "name", None) == _BY_SCHEMA for each in _since_task(state["messages"]))
-            >= _TRIES
-        ):
-            return None
-        jump: Literal["model"] = "model"
-        marks = {"lc_source": _BY_SCHEMA}
-        return {
-            "messages": [HumanMessage(problem, name=_BY_SCHEMA, additional_kwargs=marks)],
-            "jump_to": jump,
-        }
+        return send_back(problem, _BY_SCHEMA)
 
     def _problem(self, answer: Any) -> str | None:
         if answer is None:
@@ -83,16 +72,6 @@ class FitAnswer(AgentMiddleware[Any, Any, Any]):
             return None
         place = "/".join(map(str, ["", *error.instance_path])) or "/"
         return f"The answer does not fit the schema at {place}: {error.message}. Give it again."
-
-
-def _since_task(messages: list[Any]) -> list[Any]:
-    asked = [
-        at
-        for at, each in enumerate(messages)
-        # What the library adds, such as a question whether this is the end, begins no task.
-        if is_from_person(each)
-    ]
-    return messages[asked[-1] :] if asked else messages
 
 
 def _validator(schema: dict[str, Any]) -> Any:
