@@ -8,6 +8,8 @@ from unicodedata import category
 
 _STEERING: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Unicode categories that can move, hide or reorder what is shown: control, format, surrogates, lines."""
+COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
+"""What a terminal takes for colours and styles, and nothing else that steers it."""
 _HARMLESS: Final = frozenset("\n\t\u200c\u200d")
 """Newline and tab, and the joiners that scripts and emoji are written with."""
 
@@ -46,6 +48,16 @@ def cut(text: str, most: int) -> str:
     """Cut a text at so many characters, and count the others."""
     left = len(text) - most
     return f"{text[:most]}... ({left:,} more characters)" if left > 0 else text
+
+
+def without_colours(text: str) -> str:
+    """Return a text of a terminal without its colours."""
+    return COLOURS.sub("", text)
+
+
+def last_written(line: str) -> str:
+    """Return what a terminal shows of a line: a progress bar writes it again and again."""
+    return line.rstrip("\r").rpartition("\r")[2]
 
 
 def fence(text: str, language: str = "") -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from deepagents_cli.commands.db import add_database, work_on_database
@@ -15,6 +14,7 @@ from deepagents_cli.text import one_line
 from deepagents_cli.values import read_amount, read_count
 
 with imported_when_run():
+    from deepagents_server import serialize
     from deepagents_server.database import engine, keys, quotas
 
 _WINDOWS: Final = {"hour": 3600, "day": 86400, "week": 7 * 86400, "month": 30 * 86400}
@@ -85,7 +85,7 @@ async def _work(database: engine.Database, arguments: argparse.Namespace) -> Non
 
 async def _take_key(database: engine.Database, arguments: argparse.Namespace) -> None:
     """Make a key and show it, or read one and show its id."""
-    ends = _end(arguments.days)
+    ends = arguments.days and serialize.now(arguments.days * _WINDOWS["day"])
     if arguments.action == "import":
         given = sys.stdin.read().strip()
         sys.stdout.write(f"{await keys.import_key(database, arguments.owner, given, ends)}\n")
@@ -105,15 +105,9 @@ def _limits(arguments: argparse.Namespace) -> dict[str, Any]:
     return {**limited, "seconds": _WINDOWS[arguments.per]} if limited else {}
 
 
-def _end(days: int | None) -> str | None:
-    if days is None:
-        return None
-    return (datetime.now(UTC) + timedelta(days=days)).isoformat(timespec="microseconds")
-
-
 def _describe(row: Mapping[str, Any]) -> str:
     """Show a key as a line: its id, what it is good for, its dates and its owner."""
-    ended = row["expires_at"] and row["expires_at"] <= datetime.now(UTC).isoformat(timespec="microseconds")
+    ended = row["expires_at"] and row["expires_at"] <= serialize.now()
     state = "revoked" if row["revoked_at"] else "past" if ended else "works"
     until = f" until {row['expires_at'][:10]}" if row["expires_at"] else ""
     return f"{row['key_id']}  {state:<7}  {row['created_at'][:10]}{until}  {one_line(row['owner'])}"

@@ -70,7 +70,7 @@ def test_what_the_agent_its_subagents_and_commands_changed_is_known_also_by_the_
     again = start()
     again.open(resume=True)
     whole = again.command("diff").text
-    assert whole.startswith("````diff\n")
+    assert whole.startswith("```diff\n")
     for change in ("-first line\n+1st line", "+third line", "+hello", ".env: looks like a secret, changed"):
         assert change in whole
     assert "hunter2" not in whole

@@ -21,7 +21,7 @@ from deepagents_cli.protocol import Printed, Ran, Running
 from deepagents_cli.session.agent.agents import find_shell
 from deepagents_cli.session.threads.driver import OWN_COMMAND
 from deepagents_cli.session.turns.asking import Say
-from deepagents_cli.text import clean
+from deepagents_cli.text import clean, last_written, without_colours
 
 logger = logging.getLogger(__name__)
 _MOST_SECONDS: Final = 3600
@@ -32,7 +32,6 @@ _MOST_STREAMED: Final = 200_000
 _NO_MORE: Final = "\n... [the rest is not shown while the command runs]\n"
 _STDERR: Final = re.compile(r"^\[stderr\] ", re.MULTILINE)
 """How backends mark lines for a model; a person sees both streams as in a terminal."""
-_COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
 _PLACES: Final = {
     "sandbox": "in the sandbox",
     "read-only": "in the sandbox, where it could change nothing",
@@ -140,8 +139,7 @@ def _describe(command: str, where: str, output: str, how: str) -> str:
     """Write for the model what a command has printed, in a fence whose name the output cannot know."""
     # Colours say nothing to a model, and of a progress bar its end is all. What is left of controls is made
     # visible: half a pair of surrogates could be neither sent nor saved.
-    lines = (line.rstrip("\r").rpartition("\r")[2] for line in _COLOURS.sub("", output).split("\n"))
-    text = clean("\n".join(lines))
+    text = clean("\n".join(map(last_written, without_colours(output).split("\n"))))
     left_out = len(text) - _HEAD - _TAIL
     if left_out > 0:
         text = f"{text[:_HEAD]}\n[... {left_out:,} characters were left out ...]\n{text[-_TAIL:]}"

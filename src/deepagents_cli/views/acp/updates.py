@@ -13,7 +13,7 @@ from deepagents import events
 from deepagents.tools import specs_by_name
 from deepagents_cli import protocol
 from deepagents_cli.session.turns.steering import present_plan
-from deepagents_cli.text import clean, cut, fence, one_line
+from deepagents_cli.text import clean, cut, fence, one_line, without_colours
 
 Update: TypeAlias = (
     schema.AgentMessageChunk
@@ -48,7 +48,6 @@ _OTHER_KINDS: Final[dict[str, schema.ToolKind]] = {
 }
 _SHOWN_OTHERWISE: Final = frozenset({"write_todos", "read_todos"})
 """Tools whose effect is shown as a plan."""
-_STYLE: Final = re.compile(r"\x1b\[[0-9;]*m")
 _LONGEST_TITLE: Final = 80
 _LONGEST: Final = 20_000
 """Characters of a result that are shown."""
@@ -77,7 +76,7 @@ def answer(text: str) -> schema.AgentMessageChunk:
 
 def result(name: str, given: protocol.Result) -> schema.AgentMessageChunk:
     """Return what a slash command gave, as Markdown."""
-    drawn = _STYLE.sub("", given.ansi).strip("\n")
+    drawn = without_colours(given.ansi).strip("\n")
     parts = [given.text, f"```\n{drawn}\n```" if drawn else ""]
     for each in given.choices:
         words = [f"- `/{name} {each.value}`", each.label if each.label != each.value else "", each.detail]

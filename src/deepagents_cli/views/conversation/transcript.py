@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from deepagents import events
-from deepagents_cli.text import one_line
+from deepagents_cli.text import last_written, one_line
 from deepagents_cli.views.conversation.streaming import MarkdownStream, Piece, RawStream
 from deepagents_cli.views.conversation.thinking import Thinking
 
@@ -56,7 +56,7 @@ class Call:
 
     def lines(self) -> list[str]:
         """Return the last lines of the output that hold something."""
-        return [each for each in map(_last_written, self.tail.split("\n")) if each.strip()]
+        return [each for each in map(last_written, self.tail.split("\n")) if each.strip()]
 
     def add(self, text: str) -> None:
         """Take a piece of output and keep the end of all."""
@@ -68,12 +68,7 @@ class Call:
         self.begun[stream] = rest[-_TAIL:]
         left_out = len(lines) - _MOST_LINES
         shown = [f"... {left_out:,} more lines", *lines[left_out:]] if left_out > 0 else lines
-        return [_last_written(each) for each in shown]
-
-
-def _last_written(line: str) -> str:
-    # A progress bar writes its line again and again; a terminal shows the last of it.
-    return line.rstrip("\r").rpartition("\r")[2]
+        return [last_written(each) for each in shown]
 
 
 @dataclass(slots=True)
@@ -207,9 +202,9 @@ class Transcript:
         self.add("failed_call" if failed else "call", f"{own.line}\n{where}{how}")
         if self.streams:
             # All but the last lines was shown as it came.
-            shown = [_last_written(each) for each in own.begun.values() if each]
+            shown = [last_written(each) for each in own.begun.values() if each]
         else:
-            shown = [_last_written(each) for each in output.split("\n")] if output else []
+            shown = [last_written(each) for each in output.split("\n")] if output else []
         if left_out := max(len(shown) - _MOST_SHOWN, 0):
             half = _MOST_SHOWN // 2
             shown = [*shown[:half], f"... {left_out:,} more lines", *shown[-half:]]
@@ -337,7 +332,7 @@ class Transcript:
     def _end_output(self, call: Call | None) -> None:
         """Show what is left of last lines that no newline has ended."""
         if call and self.streams:
-            self._output(call, [_last_written(each) for each in call.begun.values() if each])
+            self._output(call, [last_written(each) for each in call.begun.values() if each])
 
     def _subagent(self, event: events.SubagentStarted | events.SubagentFinished) -> None:
         label = event.label or event.name

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -16,7 +15,7 @@ from rich.table import Table
 from rich.theme import Theme
 
 from deepagents_cli.terminal import style_text
-from deepagents_cli.text import clean, one_line
+from deepagents_cli.text import COLOURS, clean, one_line
 from deepagents_cli.views.conversation.streaming import Piece
 from deepagents_cli.views.conversation.transcript import Block, Kind
 from deepagents_cli.views.terminal.startup import can_encode
@@ -28,7 +27,6 @@ _STYLES: Final[dict[Kind, str]] = {
     "dim": "dim", "thought": "dim italic", "agent": "magenta", "failed_call": "red",
 }  # fmt: skip
 _TODOS: Final = {"completed": ("[x]", "green"), "in_progress": ("[>]", "bold")}
-_COLOURS_ONLY: Final = re.compile(r"\x1b\[[0-9;]*m")
 _INDENT: Final = 2
 _TYPED_LINES: Final = 12
 """Of what a person has sent, more lines than these are left out: who has pasted a file knows it."""
@@ -183,8 +181,8 @@ class Renderer:
 
     def _preformatted(self, line: str) -> str:
         """Keep colours, and nothing else that steers a terminal."""
-        parts = _COLOURS_ONLY.split(line)
-        colours = _COLOURS_ONLY.findall(line) if self.look.colours else []
+        parts = COLOURS.split(line)
+        colours = COLOURS.findall(line) if self.look.colours else []
         shown = [clean(part) for part in parts]
         mixed = [shown[0], *(f"{c}{s}" for c, s in zip(colours, shown[1:], strict=False))]
         return "".join(mixed if colours else shown) + ("\x1b[0m" if colours else "")
