@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.filters import Condition
@@ -27,12 +27,13 @@ from prompt_toolkit.layout.processors import (
     TransformationInput,
 )
 
+from deepagents_cli.views.chat.input.keyboard import HeldOutput
+from deepagents_cli.views.chat.screen.drawing import Drawing
+from deepagents_cli.views.conversation.chat import Chat
+from deepagents_cli.views.conversation.picker import Picker
 from deepagents_cli.views.conversation.status import status_line, status_parts
 from deepagents_cli.views.conversation.transcript import Block
-from deepagents_cli.views.rendering.render import fit
-
-if TYPE_CHECKING:
-    from deepagents_cli.views.chat.screen.screen import Screen
+from deepagents_cli.views.rendering.render import Renderer, fit
 
 Focus: TypeAlias = Literal["input", "picker", "entry"]
 
@@ -58,40 +59,67 @@ class _Hidden(Processor):
 
 
 class View:
-    """The layout of a screen; each part is drawn from what the screen holds at that moment."""
+    """What stands below the scrollback at the moment, and its layout; each part is drawn from that.
 
-    def __init__(self, screen: Screen) -> None:
-        self._screen = screen
+    `entry` is a text that is asked for, `note` takes the place of the status line, and `history` picks what
+    was typed before. `is_asked` tells whether the next line may answer a question.
+    """
+
+    def __init__(
+        self,
+        talk: Chat,
+        renderer: Renderer,
+        drawing: Drawing,
+        output: HeldOutput,
+        typed: Buffer,
+        line: Buffer,
+        is_asked: Callable[[], bool],
+    ) -> None:
+        self.entry: Entry | None = None
+        self.note = ""
+        self.history: Picker | None = None
+        self._talk = talk
+        self._renderer = renderer
+        self._drawing = drawing
+        self._output = output
+        self._input = typed
+        self._is_answerable = is_asked
         parts: list[Container] = [
             Window(height=1),
-            self._shown(lambda: screen.drawing.live, lambda: bool(screen.drawing.live)),
+            self._shown(lambda: drawing.live, lambda: bool(drawing.live)),
             self._shown(self._question, lambda: self._is_asked),
-            self._shown(self._picker, lambda: screen.mode == "picker"),
-            self._shown(self._label, lambda: screen.mode == "entry"),
+            self._shown(self._picker, lambda: self.mode == "picker"),
+            self._shown(self._label, lambda: self.mode == "entry"),
+            ConditionalContainer(self._editor(line), Condition(lambda: self.mode in ("entry", "picker"))),
             ConditionalContainer(
-                self._editor(screen.line),
-                Condition(lambda: screen.mode in ("entry", "picker")),
+                self._editor(typed), Condition(lambda: self.mode == "input" or bool(typed.text))
             ),
-            ConditionalContainer(
-                self._editor(screen.input),
-                Condition(lambda: screen.mode == "input" or bool(screen.input.text)),
-            ),
-            self._shown(self._menu, lambda: bool(screen.input.complete_state)),
+            self._shown(self._menu, lambda: bool(typed.complete_state)),
             Window(FormattedTextControl(self._status), height=1),
             ConditionalContainer(
                 Window(FormattedTextControl(self._own), height=1),
-                Condition(lambda: bool(screen.talk.status and screen.talk.status.own)),
+                Condition(lambda: bool(talk.status and talk.status.own)),
             ),
         ]
-        self.layout = Layout(HSplit(parts, align=VerticalAlign.TOP), focused_element=screen.input)
+        self.layout = Layout(HSplit(parts, align=VerticalAlign.TOP), focused_element=typed)
+
+    @property
+    def mode(self) -> Focus:
+        """What the keys are for."""
+        if self.entry is not None:
+            return "entry"
+        picker = self._talk.picker
+        # One that the agent's process sends may come into the middle of a word.
+        is_picking = picker is not None and (picker is self.history or not self._input.text)
+        return "picker" if is_picking else "input"
 
     def _shown(self, draw: Callable[[], AnyFormattedText], when: Callable[[], bool]) -> Container:
         window = Window(FormattedTextControl(draw), dont_extend_height=True)
         return ConditionalContainer(window, Condition(when))
 
     def _editor(self, buffer: Buffer) -> Window:
-        hidden = ConditionalProcessor(_Hidden(), Condition(lambda: self._screen.drawing.is_resizing))
-        mark = self._screen.renderer.look.prompt
+        hidden = ConditionalProcessor(_Hidden(), Condition(lambda: self._drawing.is_resizing))
+        mark = self._renderer.look.prompt
 
         def prefix(line: int, wrapped: int) -> AnyFormattedText:
             return [("bold", mark)] if not line and not wrapped else " " * len(mark)
@@ -106,22 +134,22 @@ class View:
 
     @property
     def _is_asked(self) -> bool:
-        return self._screen.talk.question is not None and self._screen.mode == "input"
+        return self._talk.question is not None and self.mode == "input"
 
     def _question(self) -> StyleAndTextTuples:
-        question = self._screen.talk.question
+        question = self._talk.question
         if question is None:
             return []
         # The title may have left the screen: above long details, or above what the agent writes meanwhile.
-        moves = self._screen.talk.working and question.lets_work_go_on
+        moves = self._talk.working and question.lets_work_go_on
         title = fit(question.title, self._width) if moves or len(question.details) > _FAR else ""
-        keys = _fill([*question.offered.values(), "and Enter"], self._width) if self._screen.is_asked else []
-        if not keys and self._screen.input.text:
+        keys = _fill([*question.offered.values(), "and Enter"], self._width) if self._is_answerable() else []
+        if not keys and self._input.text:
             keys = [fit("Send or clear the line; then this can be answered.", self._width)]
         return [("bold", "\n".join(filter(None, [title, *keys])) or " ")]
 
     def _picker(self) -> StyleAndTextTuples:
-        picker = self._screen.talk.picker
+        picker = self._talk.picker
         if picker is None:
             return []
         left = f"{len(picker.found)} of {len(picker.rows)}  " if len(picker.rows) > _MENU else ""
@@ -131,7 +159,7 @@ class View:
             ("bold", fit(picker.title, self._width)),
             ("dim", f"  {hint}" if fits else f"\n{fit(hint, self._width)}"),
         ]
-        _, rows = self._screen.size
+        rows = self._output.get_size().rows
         for row, present in picker.window(min(_MENU, max(rows - 7, 1))):
             style = "" if row.usable else "dim"
             text = f"{'>' if present else ' '} {row.label}{'  ' if row.detail else ''}{row.detail}"
@@ -141,11 +169,11 @@ class View:
         return lines
 
     def _label(self) -> AnyFormattedText:
-        entry = self._screen.entry
+        entry = self.entry
         return [("bold", fit(entry.label, self._width))] if entry else ""
 
     def _menu(self) -> StyleAndTextTuples:
-        state = self._screen.input.complete_state
+        state = self._input.complete_state
         if state is None:
             return []
         at = state.complete_index
@@ -160,21 +188,20 @@ class View:
         return lines[:-1]
 
     def _status(self) -> AnyFormattedText:
-        screen = self._screen
-        if screen.note:
-            return [("", fit(screen.note, self._width))]
-        parts: Sequence[tuple[int, str]] = status_parts(screen.talk.status, screen.talk.clock.worked)
+        if self.note:
+            return [("", fit(self.note, self._width))]
+        parts: Sequence[tuple[int, str]] = status_parts(self._talk.status, self._talk.clock.worked)
         # Grey colours are black on black in some terminals.
-        return [("dim", fit(status_line(parts, self._width, screen.renderer.look.dot), self._width))]
+        return [("dim", fit(status_line(parts, self._width, self._renderer.look.dot), self._width))]
 
     def _own(self) -> AnyFormattedText:
-        status = self._screen.talk.status
+        status = self._talk.status
         line = Block("preformatted", status.own) if status else None
-        return ANSI(self._screen.renderer.block(line)[0]) if line else ""
+        return ANSI(self._renderer.block(line)[0]) if line else ""
 
     @property
     def _width(self) -> int:
-        return max(self._screen.size[0] - 1, 1)
+        return max(self._output.get_size().columns - 1, 1)
 
 
 def _fill(words: Sequence[str], width: int) -> list[str]:

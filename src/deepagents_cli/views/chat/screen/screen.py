@@ -29,7 +29,7 @@ from deepagents_cli.views.chat.input.keyboard import open_keyboard, open_output
 from deepagents_cli.views.chat.input.line import InputLine
 from deepagents_cli.views.chat.input.patience import Patience
 from deepagents_cli.views.chat.screen.drawing import Drawing
-from deepagents_cli.views.chat.screen.layout import Entry, Focus, View
+from deepagents_cli.views.chat.screen.layout import Entry, View
 from deepagents_cli.views.chat.screen.pager import Pager
 from deepagents_cli.views.chat.worker.link import Link
 from deepagents_cli.views.conversation.chat import Chat
@@ -68,8 +68,6 @@ class Screen:
             clear=self.clear,
             thinking=Thinking(self._settings.reasoning, "Ctrl-O shows all"),
         )
-        self.entry: Entry | None = None
-        self.note = ""
         self._link = link
         self._start = start
         self._changeable = (directory, *(writable or self._settings.write))
@@ -84,9 +82,11 @@ class Screen:
         self.drawing = Drawing(
             self.talk, self.renderer, self._output, self._draw, lambda: self._patience.is_typing
         )
-        self._view = View(self)
+        self.view = View(
+            self.talk, self.renderer, self.drawing, self._output, self.input, self.line, lambda: self.is_asked
+        )
         self.app: Application[int] = Application(
-            layout=self._view.layout,
+            layout=self.view.layout,
             key_bindings=_make_keys(self),
             input=open_keyboard(self._found_background, self._found_focus, typed),
             output=self._output,
@@ -103,31 +103,14 @@ class Screen:
         self.app.key_processor.before_key_press += self._patience.note_key
         self._interrupted_at = self._escaped_at = self._stopped_at = 0.0
         self._picking: Picker | None = None
-        self._history: Picker | None = None
         self._pager: Pager | None = None
         self._away = False
         self._gone = False
 
     @property
-    def mode(self) -> Focus:
-        """What the keys are for."""
-        if self.entry is not None:
-            return "entry"
-        picker = self.talk.picker
-        # One that the agent's process sends may come into the middle of a word.
-        is_picking = picker is not None and (picker is self._history or not self.input.text)
-        return "picker" if is_picking else "input"
-
-    @property
     def is_asked(self) -> bool:
         """Whether the next line may answer a question."""
         return self._patience.is_over(self.talk.question)
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """The columns and rows of the terminal."""
-        size = self.app.output.get_size()
-        return size.columns, size.rows
 
     async def run(self) -> int:
         """Talk until the person leaves; return the exit code."""
@@ -205,13 +188,13 @@ class Screen:
         Where nothing is to be left or stopped, and nothing is typed, the second one in a row goes back.
         """
         before, self._escaped_at = self._escaped_at, 0.0
-        if self.entry is not None:
+        if self.view.entry is not None:
             is_text = self.talk.question is not None and self.talk.question.is_text
-            self.entry = None
+            self.view.entry = None
             self._focus()
             if is_text:
                 self.talk.stop()
-        elif self.mode == "picker":
+        elif self.view.mode == "picker":
             self.talk.picker = None
         elif self.input.complete_state:
             self.input.cancel_completion()
@@ -255,9 +238,9 @@ class Screen:
 
     def paste(self, text: str) -> None:
         """Take a pasted text, folded where it is long."""
-        if self.mode == "input":
+        if self.view.mode == "input":
             self.input.paste(text)
-        elif self.mode in ("entry", "picker"):
+        elif self.view.mode in ("entry", "picker"):
             self.line.insert_text(text.replace("\r\n", "\n").replace("\r", "\n"))
 
     def paste_picture(self) -> None:
@@ -276,7 +259,7 @@ class Screen:
         """Pick a text that was typed before."""
         texts = dict.fromkeys(reversed(self.input.history.get_strings()))
         rows = [Choice(text, one_line(text)) for text in texts]
-        self.talk.picker = self._history = Picker("History", rows, self.input.type_again)
+        self.talk.picker = self.view.history = Picker("History", rows, self.input.type_again)
         self.changed()
 
     def move_in_picker(self, by: int) -> None:
@@ -295,9 +278,9 @@ class Screen:
 
     def end_entry(self) -> None:
         """Take the text that was asked for."""
-        if entry := self.entry:
+        if entry := self.view.entry:
             text = self.line.text
-            self.entry = None
+            self.view.entry = None
             entry.done(text)
             self.changed()
 
@@ -382,16 +365,16 @@ class Screen:
         if self.talk.picker is not self._picking:
             self._picking = self.talk.picker
             self.line.reset()
-        wanted = self.input if self.mode == "input" else self.line
+        wanted = self.input if self.view.mode == "input" else self.line
         if not self.app.layout.has_focus(wanted):
             self.app.layout.focus(wanted)
 
     def _filter(self) -> None:
-        if self.talk.picker is not None and self.entry is None:
+        if self.talk.picker is not None and self.view.entry is None:
             self.talk.picker.type(self.line.text)
 
     def _enter(self, entry: Entry, text: str = "") -> None:
-        self.entry = entry
+        self.view.entry = entry
         self.line.reset()
         self.line.text = text
         self.line.cursor_position = len(text)
@@ -443,7 +426,7 @@ class Screen:
             self._set_theme("dark" if dark else "light")
 
     def _show_note(self, note: str) -> None:
-        self.note = note
+        self.view.note = note
         if note:
             asyncio.get_running_loop().call_later(_AGAIN, self._show_note, "")
         self.changed()
@@ -502,7 +485,7 @@ def _anywhere(screen: Screen) -> Iterator[_Binding]:
 
 
 def _at_input(screen: Screen) -> Iterator[_Binding]:
-    at_input = Condition(lambda: screen.mode == "input")
+    at_input = Condition(lambda: screen.view.mode == "input")
     can_take_back = Condition(lambda: bool(screen.talk.queued) and not screen.input.text)
     yield "enter", at_input, lambda _: screen.submit()
     yield "enter", at_input & Condition(lambda: _has_chosen(screen.input)), lambda _: _choose(screen.input)
@@ -518,15 +501,15 @@ def _at_input(screen: Screen) -> Iterator[_Binding]:
 
 
 def _in_picker(screen: Screen) -> Iterator[_Binding]:
-    picking = Condition(lambda: screen.mode == "picker")
+    picking = Condition(lambda: screen.view.mode == "picker")
     yield "enter", picking, lambda _: screen.pick()
     for key, by in {"up": -1, "c-p": -1, "down": 1, "c-n": 1, "pageup": -_PAGE, "pagedown": _PAGE}.items():
         yield key, picking, lambda _, by=by: screen.move_in_picker(by)
 
 
 def _in_entry(screen: Screen) -> Iterator[_Binding]:
-    entering = Condition(lambda: screen.mode == "entry")
-    one_line = Condition(lambda: screen.entry is not None and not screen.entry.long)
+    entering = Condition(lambda: screen.view.mode == "entry")
+    one_line = Condition(lambda: screen.view.entry is not None and not screen.view.entry.long)
     yield "enter", entering & one_line, lambda _: screen.end_entry()
     yield "c-s", entering, lambda _: screen.end_entry()
     yield "c-j", entering, lambda _: screen.line.insert_text("\n")
