@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
 from langchain.tools.tool_node import ToolCallRequest
@@ -25,6 +25,8 @@ from deepagents_cli.project.project import Project
 from deepagents_cli.project.tools import CHANGES, TOOLS, commands_in, is_named, pattern_of, tools_in
 from deepagents_cli.values import Mode
 
+ModelHandler: TypeAlias = Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+"""Asks a model, behind the middleware that is given it."""
 ANTHROPIC_MODELS: Final = {
     "opus": "claude-opus-4-6",
     "sonnet": "claude-sonnet-4-6",
@@ -126,11 +128,7 @@ class _OnlyTools(RefuseCalls):
         """Return whether the agent has a tool."""
         return not is_of_server(tool) or any(fnmatchcase(tool, each) for each in self._patterns)
 
-    async def awrap_model_call(
-        self,
-        request: ModelRequest[Any],
-        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
-    ) -> ModelResponse[Any]:
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: ModelHandler) -> ModelResponse[Any]:
         """Ask the model without the others."""
         kept = [each for each in request.tools if self.allows(str(getattr(each, "name", "")))]
         return await handler(request.override(tools=kept))

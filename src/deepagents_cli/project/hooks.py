@@ -25,6 +25,8 @@ from deepagents_cli.project.tools import names_of
 from deepagents_cli.text import cut, one_line
 
 Result: TypeAlias = ToolMessage | Command[Any]
+ToolHandler: TypeAlias = Callable[[ToolCallRequest], Awaitable[Result]]
+"""Runs a call of a tool, behind the middleware that is given it."""
 
 _BLOCKS: Final = 2
 """The exit code with which a hook refuses, as in Claude Code."""
@@ -85,9 +87,7 @@ class ToolHooks(AgentMiddleware[Any, Any, Any]):
         super().__init__()
         self._hooks = hooks
 
-    async def awrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Result]]
-    ) -> Result:
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> Result:
         """Run the hooks around a call."""
         call = request.tool_call
         facts: dict[str, Any] = {"tool": call["name"], "arguments": call["args"]}

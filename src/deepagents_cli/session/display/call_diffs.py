@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import os
 from asyncio import to_thread
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from langchain.agents.middleware import AgentMiddleware
 from langchain.tools.tool_node import ToolCallRequest
-from langchain_core.messages import ToolMessage
-from langgraph.types import Command
 
 from deepagents.events import ApprovalRequest
 from deepagents_cli.approval.guarded import kind_of
 from deepagents_cli.approval.policy import Policy
 from deepagents_cli.diffs import name_in, text_diff
+from deepagents_cli.project.hooks import Result, ToolHandler
 from deepagents_cli.project.project import read_bytes
 from deepagents_cli.protocol import FileChange
 from deepagents_cli.text import clean, one_line
-
-Result: TypeAlias = ToolMessage | Command[Any]
 
 _LARGEST: Final = 500_000
 """Bytes of a file: more takes a comparison too long, and shows nobody anything."""
@@ -48,9 +45,7 @@ class CallDiffs(AgentMiddleware[Any, Any, Any]):
         self._policy = policy
         self._seen: dict[str, tuple[list[str], list[FileChange]]] = {}
 
-    async def awrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Result]]
-    ) -> Result:
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> Result:
         """Compare what the files of a call hold before and after it."""
         call = request.tool_call
         spec = self._policy.specs.get(call["name"])

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from asyncio import Lock
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from langchain.agents.middleware import AgentMiddleware
 from langchain.tools.tool_node import ToolCallRequest
 from langchain_core.messages import ToolMessage
-from langgraph.types import Command
 
 from deepagents_cli.approval.backends import GuardedSandbox
 from deepagents_cli.approval.policy import Policy
 from deepagents_cli.approval.rules import is_host
+from deepagents_cli.project.hooks import Result, ToolHandler
 
-Result: TypeAlias = ToolMessage | Command[Any]
 _MOST: Final = 8
 """Hosts that are asked about behind a command: a hostile one could name them without end."""
 
@@ -37,9 +36,7 @@ class Hosts(AgentMiddleware[Any, Any, Any]):
         if isinstance(policy.backend, GuardedSandbox):
             policy.backend.reaches = self._reaches
 
-    async def awrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Result]]
-    ) -> Result:
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> Result:
         """Run a call; behind a command, ask."""
         result = await handler(request)
         spec = self._policy.specs.get(request.tool_call["name"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
@@ -12,6 +12,7 @@ from langgraph.types import interrupt
 
 from deepagents.middleware import is_from_person
 from deepagents_cli.approval.verdicts import PLANNING
+from deepagents_cli.project.agents import ModelHandler
 from deepagents_cli.session.turns.inbox import MODEL, Inbox
 from deepagents_cli.session.workplace.workplace import Workplace
 
@@ -52,11 +53,7 @@ class Steering(AgentMiddleware[Any, Any, Any]):
         messages = self._inbox.hand_over()
         return {"messages": messages} if messages else None
 
-    async def awrap_model_call(
-        self,
-        request: ModelRequest[Any],
-        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
-    ) -> ModelResponse[Any]:
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: ModelHandler) -> ModelResponse[Any]:
         """Ask the model, in plan mode with its rules; the mode may have changed since the last call."""
         is_planning = self._place.policy.mode == PLAN
         presents = is_planning and self._presents

@@ -14,6 +14,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from deepagents.events import Event, LimitReached, Reasoning, Token
 from deepagents_cli.errors import explain_error
+from deepagents_cli.project.agents import ModelHandler
 from deepagents_cli.protocol import End, Idle, Notice, Working
 from deepagents_cli.session.threads.driver import Driver, Waiting, messages_in
 from deepagents_cli.session.turns.asking import Asking, Say
@@ -42,11 +43,7 @@ class RunningCalls(AgentMiddleware[Any, Any, Any]):
         super().__init__()
         self.running = set[Task[Any]]()
 
-    async def awrap_model_call(
-        self,
-        request: ModelRequest[Any],
-        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
-    ) -> ModelResponse[Any]:
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: ModelHandler) -> ModelResponse[Any]:
         """Ask the model."""
         with self._noting():
             return await handler(request)
