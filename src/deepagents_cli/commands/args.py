@@ -7,8 +7,9 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
+from deepagents import __version__
 from deepagents_cli.commands import (
     acp,
     chat,
@@ -61,17 +62,6 @@ environment:
   DEEPAGENTS_CACHE  the directory that keeps the weights of local models
   NO_COLOR          any value turns colours off
 """
-
-
-class _ShowVersion(argparse.Action):
-    def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
-        super().__init__(option_strings, dest, nargs=0, help="show the version and exit")
-
-    def __call__(self, parser: argparse.ArgumentParser, *rest: Any) -> None:
-        from deepagents import __version__
-
-        sys.stdout.write(f"deepagents {__version__}\n")
-        parser.exit()
 
 
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
@@ -148,7 +138,8 @@ def build_parser(*, with_task: bool = False) -> tuple[argparse.ArgumentParser, _
         epilog=_MORE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action=_ShowVersion)
+    version = f"deepagents {__version__}"
+    parser.add_argument("--version", action="version", version=version, help="show the version and exit")
     parser.set_defaults(debug=False)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for each in _COMMANDS:
