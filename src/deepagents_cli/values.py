@@ -6,7 +6,7 @@ import os
 import re
 from argparse import ArgumentTypeError
 from collections.abc import Mapping
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, cast
 
 from deepagents.errors import ConfigError
 from deepagents.limits import Price
@@ -32,6 +32,16 @@ _TIME: Final = re.compile(
 RETRIES: Final = "DEEPAGENTS_MODEL_RETRIES"
 _USUAL_RETRIES: Final = 8
 """With waits of up to 30 seconds they outlast two minutes in which a provider is overloaded."""
+
+
+def as_list(value: object) -> list[Any]:
+    """Return a list of JSON or TOML; an empty one for what is none."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def as_table(value: object) -> Mapping[str, Any]:
+    """Return a table of JSON or TOML; an empty one for what is none."""
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
 
 
 def next_mode(mode: Mode) -> Mode:

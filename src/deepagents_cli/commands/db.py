@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from deepagents_cli.commands.environment import read_environment
-from deepagents_cli.commands.options import add_debug
+from deepagents_cli.commands.options import add_debug, say
 from deepagents_cli.commands.when_run import imported_when_run
 from deepagents_cli.errors import CommandError, Exit
-from deepagents_cli.text import one_line
 from deepagents_cli.values import read_age
 
 with imported_when_run():
@@ -106,8 +104,7 @@ def run(arguments: argparse.Namespace, *, model: Any = None) -> int:
         CommandError: if that cannot be done.
     """
     with explained():
-        sys.stdout.write(f"{one_line(_do(arguments))}\n")
-    return Exit.DONE
+        return say(_do(arguments))
 
 
 def _do(arguments: argparse.Namespace) -> str:

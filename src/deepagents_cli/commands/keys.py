@@ -17,6 +17,13 @@ with imported_when_run():
     from deepagents_server import serialize
     from deepagents_server.database import engine, keys, quotas
 
+_COUNTED: Final = {
+    "runs": "runs that wait or work at once",
+    "schedules": "schedules",
+    "megabytes": "kept in threads and items",
+    "tokens": "tokens of all models",
+}
+"""What an owner may use so much of, by its option."""
 _WINDOWS: Final = {"hour": 3600, "day": 86400, "week": 7 * 86400, "month": 30 * 86400}
 
 
@@ -44,11 +51,11 @@ def add_options(commands: Any) -> None:
             "--days", type=read_count, metavar="N", help="for how long it works (default: always)"
         )
     for action in (create, limit):
-        action.add_argument("--runs", type=read_count, metavar="N", help="runs that wait or work at once")
-        action.add_argument("--schedules", type=read_count, metavar="N", help="schedules")
-        action.add_argument("--megabytes", type=read_count, metavar="N", help="kept in threads and items")
-        action.add_argument("--tokens", type=read_count, metavar="N", help="tokens of all models")
-        action.add_argument("--cost", type=read_amount, metavar="USD", help="what these may cost")
+        for name, text in _COUNTED.items():
+            action.add_argument(f"--{name}", type=read_count, metavar="N", help=text)
+        action.add_argument(
+            "--cost", dest="money", type=read_amount, metavar="USD", help="what these may cost"
+        )
         action.add_argument(
             "--per", choices=_WINDOWS, default="day", help="the time for tokens and cost (default: day)"
         )
@@ -99,8 +106,7 @@ async def _take_key(database: engine.Database, arguments: argparse.Namespace) ->
 
 def _limits(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the quota that was asked for; nothing without a limit."""
-    given = {"runs": arguments.runs, "tokens": arguments.tokens, "money": arguments.cost}
-    given |= {"schedules": arguments.schedules, "megabytes": arguments.megabytes}
+    given = {name: getattr(arguments, name) for name in (*_COUNTED, "money")}
     limited = {name: value for name, value in given.items() if value is not None}
     return {**limited, "seconds": _WINDOWS[arguments.per]} if limited else {}
 

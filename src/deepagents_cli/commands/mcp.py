@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from deepagents_cli.commands.options import add_debug, read_directory
+from deepagents_cli.commands.options import add_debug, read_directory, say
 from deepagents_cli.commands.when_run import imported_when_run
 from deepagents_cli.errors import CommandError, Exit, complain
 from deepagents_cli.text import one_line
@@ -70,7 +70,7 @@ def run(arguments: Namespace, *, model: Any = None) -> int:
             path = _path_of(arguments, directory)
             if not settings_file.change_server(path, arguments.name, None):
                 raise CommandError(f"there is no server {arguments.name!r} in {path}", Exit.USAGE)
-            return _say(f"{arguments.name} is removed from {path}")
+            return say(f"{arguments.name} is removed from {path}")
         case "list":
             return _list(setup.load_setup(project.Project(directory, Path.home())))
         case _:
@@ -88,7 +88,7 @@ def _add(arguments: Namespace, directory: Path) -> int:
         complain(problem)
     settings_file.change_server(path, made.name, entry)
     way = f"; to use it: deepagents trust {directory}" if arguments.project else ""
-    return _say(f"{made.name} is written into {path}{way}")
+    return say(f"{made.name} is written into {path}{way}")
 
 
 def _path_of(arguments: Namespace, directory: Path) -> Path:
@@ -127,8 +127,8 @@ def _list(found: setup.Setup) -> int:
     for item in waiting:
         sys.stdout.write(f"{one_line(item.name)}  {one_line(item.what.splitlines()[0])}  waits for trust\n")
     if waiting:
-        return _say(f"See what they are, and use them: deepagents trust {found.project.directory}")
-    return Exit.DONE if found.servers else _say("There are no servers here; deepagents mcp add adds one.")
+        return say(f"See what they are, and use them: deepagents trust {found.project.directory}")
+    return Exit.DONE if found.servers else say("There are no servers here; deepagents mcp add adds one.")
 
 
 def _test(found: setup.Setup, name: str | None) -> int:
@@ -153,8 +153,3 @@ def _one(found: setup.Setup, name: str) -> Mapping[str, servers.Server]:
         way = f"; it waits: deepagents trust {found.project.directory}" if waits else ""
         raise CommandError(f"there is no server {name!r} to try{way}", Exit.USAGE)
     return {name: found.servers[name]}
-
-
-def _say(text: str) -> int:
-    sys.stdout.write(f"{one_line(text)}\n")
-    return Exit.DONE

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from deepagents_cli import terminal
 from deepagents_cli.errors import CommandError, Exit
+from deepagents_cli.text import one_line
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
@@ -32,6 +33,12 @@ def read_directory(named: str | Path) -> Path:
     if not directory.is_dir():
         raise CommandError(f"{str(named)!r} is not a directory")
     return directory
+
+
+def say(text: str) -> int:
+    """Write a line; return the exit code of what is done."""
+    sys.stdout.write(f"{one_line(text)}\n")
+    return Exit.DONE
 
 
 def ask(question: str) -> bool:

@@ -7,7 +7,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from deepagents_cli.commands.options import add_debug, ask, read_directory
+from deepagents_cli.commands.options import add_debug, ask, read_directory, say
 from deepagents_cli.commands.when_run import imported_when_run
 from deepagents_cli.errors import Exit, complain
 from deepagents_cli.text import one_line
@@ -39,22 +39,17 @@ def run(arguments: Namespace, *, model: Any = None) -> int:
     path = settings.user_file(Path.home())
     if arguments.remove:
         settings_file.remove_trusted(path, directory)
-        return _say(f"{directory} is not trusted any more.")
+        return say(f"{directory} is not trusted any more.")
     found = setup.load_setup(project.Project(directory, Path.home()))
     for notice in found.notices:
         complain(notice)
     for item in found.items:
         sys.stdout.write(f"{item.show()}\n")
     if not found.items:
-        return _say(f"{directory} brings nothing that needs trust.")
+        return say(f"{directory} brings nothing that needs trust.")
     if found.trusted:
-        return _say(f"{directory} is trusted as it is now.")
+        return say(f"{directory} is trusted as it is now.")
     if not arguments.yes and not ask(f"Use these in {one_line(str(directory))}?"):
         return Exit.FAILED
     settings_file.add_trusted(path, found.trust())
-    return _say(f"{directory} is trusted as it is now; a change of these asks again.")
-
-
-def _say(text: str) -> int:
-    sys.stdout.write(f"{one_line(text)}\n")
-    return Exit.DONE
+    return say(f"{directory} is trusted as it is now; a change of these asks again.")

@@ -15,6 +15,7 @@ from deepagents.errors import ConfigError
 from deepagents_cli.errors import CommandError, Exit
 from deepagents_cli.project.project import Project, read_text
 from deepagents_cli.text import one_line, reason_of
+from deepagents_cli.values import as_list
 
 FILE: Final = ".mcp.json"
 _LONGEST: Final = 1 << 18
@@ -35,7 +36,7 @@ class Server:
     def describe(self) -> str:
         """Describe what is started or reached, whole: what was not shown cannot be trusted."""
         entry = dict(self.entry)
-        words: list[Any] = [entry.get("command"), *_list(entry.get("args"))]
+        words: list[Any] = [entry.get("command"), *as_list(entry.get("args"))]
         if all(isinstance(each, str) for each in words):
             head = shlex.join(words)
             entry = {key: value for key, value in entry.items() if key not in ("command", "args")}
@@ -56,13 +57,9 @@ class Server:
     def files(self) -> list[Path]:
         """Return the files that the command names, there or not: what is in them runs."""
         placed = self.placed()
-        words: list[Any] = [placed.get("command"), *_list(placed.get("args"))]
+        words: list[Any] = [placed.get("command"), *as_list(placed.get("args"))]
         named = [each for each in words if isinstance(each, str) and not each.startswith("-")]
         return [Path(placed["cwd"], each) for each in named if "/" in each or Path(each).suffix]
-
-
-def _list(value: object) -> list[Any]:
-    return cast("list[Any]", value) if isinstance(value, list) else []
 
 
 def find_brought(project: Project) -> tuple[list[Server], list[str]]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias
 
 from deepagents_cli.protocol import Choice
 from deepagents_cli.session.agent.schema import refuse
+from deepagents_cli.values import as_list, as_table
 
 ELICITATION: Final = "mcp_elicitation"
 """The kind of question of a server."""
@@ -160,9 +161,9 @@ def _find_problem(value: Any, schema: Mapping[str, Any]) -> str | None:
 
 
 def _fields_of(schema: object) -> list[_Field]:
-    given = _object(schema)
-    needed = _list(given.get("required"))
-    properties = {name: _object(each) for name, each in _object(given.get("properties")).items()}
+    given = as_table(schema)
+    needed = as_list(given.get("required"))
+    properties = {name: as_table(each) for name, each in as_table(given.get("properties")).items()}
     return [_Field(name, each, name in needed, _options_of(each)) for name, each in properties.items()]
 
 
@@ -170,21 +171,13 @@ def _options_of(schema: Mapping[str, Any]) -> list[tuple[Any, str]]:
     """Return the values that a field may have, in the forms of all revisions of the protocol."""
     if schema.get("type") == "boolean":
         return [(True, "Yes"), (False, "No")]
-    inner = _object(schema.get("items")) if schema.get("type") == "array" else schema
-    if titled := _list(inner.get("oneOf") or inner.get("anyOf")):
-        rows = map(_object, titled)
+    inner = as_table(schema.get("items")) if schema.get("type") == "array" else schema
+    if titled := as_list(inner.get("oneOf") or inner.get("anyOf")):
+        rows = map(as_table, titled)
         return [(each["const"], str(each.get("title") or each["const"])) for each in rows if "const" in each]
-    listed, names = _list(inner.get("enum")), _list(inner.get("enumNames"))
+    listed, names = as_list(inner.get("enum")), as_list(inner.get("enumNames"))
     labels = names if len(names) == len(listed) else listed
     return [
         (value, label if isinstance(label, str) else json.dumps(label))
         for value, label in zip(listed, labels, strict=True)
     ]
-
-
-def _list(value: object) -> list[Any]:
-    return cast("list[Any]", value) if isinstance(value, list) else []
-
-
-def _object(value: object) -> Mapping[str, Any]:
-    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
