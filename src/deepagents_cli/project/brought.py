@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from shlex import quote, shlex
 from shutil import which
@@ -22,10 +22,10 @@ from deepagents_cli.project.setup import Setup, describe_untrusted, load_setup
 from deepagents_local import DEFAULT_MODEL, need_weights
 
 
-def examine_project(directory: Path, environment: Mapping[str, str]) -> Iterator[Check]:
+def examine_project(directory: Path) -> Iterator[Check]:
     """Check what the person and the project have set and brought; what is not trusted yet, too."""
     project = Project(directory, Path.home())
-    user, projects = read_user(project.home, environment), read_project(project)
+    user, projects = read_user(project.home), read_project(project)
     for each in (user, *projects):
         if each.path.is_file() and not each.notices:
             yield Check("settings", "found", str(each.path))
@@ -43,9 +43,9 @@ def examine_project(directory: Path, environment: Mapping[str, str]) -> Iterator
         if found:
             yield Check(kind, "found", ", ".join(found))
         yield from _wrong(kind, notices)
-    setup = load_setup(project, environment)
-    yield from _models(setup, environment)
-    everything = load_setup(project, environment, trust=True)
+    setup = load_setup(project)
+    yield from _models(setup)
+    everything = load_setup(project, trust=True)
     yield from _commands(everything)
     yield from _servers(everything)
     if setup.items:
@@ -54,14 +54,14 @@ def examine_project(directory: Path, environment: Mapping[str, str]) -> Iterator
         yield Check("trust", "found" if setup.trusted else "missing", what.partition("; see them")[0], way)
 
 
-def _models(setup: Setup, environment: Mapping[str, str]) -> Iterator[Check]:
+def _models(setup: Setup) -> Iterator[Check]:
     """Check that the models that files name can be had."""
     named = {"settings": setup.settings.model}
     named |= {f"agent {each.name}": each.model for each in setup.agents.values()}
     named |= {f"command /{each.name}": each.model for each in setup.commands.values()}
     for who, model in named.items():
         if model and model != "inherit" and model not in ANTHROPIC_MODELS:
-            yield from _model_of(who, model, environment)
+            yield from _model_of(who, model)
 
 
 def _commands(setup: Setup) -> Iterator[Check]:
@@ -103,7 +103,7 @@ def _servers(setup: Setup) -> Iterator[Check]:
             yield Check("servers", "found", what)
 
 
-def _model_of(who: str, name: str, environment: Mapping[str, str]) -> Iterator[Check]:
+def _model_of(who: str, name: str) -> Iterator[Check]:
     provider, _, local = name.partition(":")
     try:
         resolve_model(name)
@@ -112,7 +112,7 @@ def _model_of(who: str, name: str, environment: Mapping[str, str]) -> Iterator[C
             need_weights(local or DEFAULT_MODEL)
     except UnknownModel as error:
         # The error is for who names one model; here all that can be used are listed above.
-        way = find_missing(provider, environment) or str(error)
+        way = find_missing(provider, os.environ) or str(error)
         yield Check(who, "missing", f"{name} cannot be used", way)
 
 

@@ -7,7 +7,7 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
@@ -24,15 +24,15 @@ _LEAST_FREE: Final = 100_000_000
 """Bytes below which a long session may not be kept."""
 
 
-def examine(directory: Path, environment: Mapping[str, str] = os.environ) -> list[Check]:
+def examine(directory: Path) -> list[Check]:
     """Look at everything; whatever fails is a fact of its own."""
     return [
         *_programs(directory),
         *_packages(),
-        *_models(environment),
-        *_terminal(environment),
-        *_project(directory, environment),
-        *_state(state_dir(environment)),
+        *_models(),
+        *_terminal(),
+        *_project(directory),
+        *_state(state_dir()),
     ]
 
 
@@ -64,7 +64,7 @@ def _packages() -> Iterator[Check]:
             )
 
 
-def _models(environment: Mapping[str, str]) -> Iterator[Check]:
+def _models() -> Iterator[Check]:
     try:
         from deepagents_cli.project.models import find_models
         from deepagents_sandbox import LocalSandbox
@@ -74,7 +74,7 @@ def _models(environment: Mapping[str, str]) -> Iterator[Check]:
     problem = LocalSandbox.available()
     what = "without it the agent runs no commands" if problem else "commands are confined"
     yield Check("sandbox", "missing" if problem else "found", what, problem)
-    found = find_models(environment)
+    found = find_models()
     for each in found:
         state: State = "found" if each.usable else "missing"
         yield Check(each.name, state, each.detail, each.missing)
@@ -83,33 +83,33 @@ def _models(environment: Mapping[str, str]) -> Iterator[Check]:
     yield Check("models", "found" if usable else "needed", f"{usable} usable", way)
 
 
-def _terminal(environment: Mapping[str, str]) -> Iterator[Check]:
+def _terminal() -> Iterator[Check]:
     size = shutil.get_terminal_size()
-    kind = environment.get("TERM", "")
+    kind = os.environ.get("TERM", "")
     facts = [
         kind or "no TERM",
         f"{size.columns} x {size.lines}" if sys.stdout.isatty() else "output goes to no terminal",
-        "no colours" if environment.get("NO_COLOR") or kind in ("", "dumb") else _colours(environment, kind),
+        "no colours" if os.environ.get("NO_COLOR") or kind in ("", "dumb") else _colours(kind),
         sys.stdout.encoding or "no encoding",
-        *(["in tmux"] if environment.get("TMUX") else []),
-        *(["over ssh"] if environment.get("SSH_CONNECTION") else []),
+        *(["in tmux"] if os.environ.get("TMUX") else []),
+        *(["over ssh"] if os.environ.get("SSH_CONNECTION") else []),
     ]
     yield Check("terminal", "found", ", ".join(facts))
 
 
-def _colours(environment: Mapping[str, str], kind: str) -> str:
-    if environment.get("COLORTERM") in ("truecolor", "24bit"):
+def _colours(kind: str) -> str:
+    if os.environ.get("COLORTERM") in ("truecolor", "24bit"):
         return "all colours"
     return "256 colours" if "256" in kind else "16 colours"
 
 
-def _project(directory: Path, environment: Mapping[str, str]) -> Iterator[Check]:
+def _project(directory: Path) -> Iterator[Check]:
     try:
         from deepagents_cli.project.brought import examine_project
     # The packages that are missing are named above.
     except ImportError:
         return
-    yield from examine_project(directory, environment)
+    yield from examine_project(directory)
 
 
 def _state(place: Path) -> Iterator[Check]:

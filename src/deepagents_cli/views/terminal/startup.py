@@ -108,15 +108,15 @@ def is_ascii(environment: Mapping[str, str]) -> bool:
     return (environment.get("LC_ALL") or kind or environment.get("LANG")) in ("C", "POSIX")
 
 
-def is_plain(environment: Mapping[str, str] = os.environ) -> bool:
+def is_plain() -> bool:
     """Tell whether to write line after line: for a terminal without a cursor, or by the settings."""
-    return environment.get("TERM", "dumb") in ("", "dumb", "unknown") or _is_plain_set(environment)
+    return os.environ.get("TERM", "dumb") in ("", "dumb", "unknown") or _is_plain_set()
 
 
-def _is_plain_set(environment: Mapping[str, str]) -> bool:
+def _is_plain_set() -> bool:
     # The settings are read as a whole later; most have no such word, and nothing is imported for them here.
-    path = environment.get("DEEPAGENTS_SETTINGS") or "~/.deepagents/settings.toml"
-    path = f"{environment.get('HOME', '')}{path[1:]}" if path.startswith("~/") else path
+    path = os.environ.get("DEEPAGENTS_SETTINGS") or "~/.deepagents/settings.toml"
+    path = f"{os.environ.get('HOME', '')}{path[1:]}" if path.startswith("~/") else path
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
         try:

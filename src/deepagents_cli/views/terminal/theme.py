@@ -52,9 +52,9 @@ def find_look(theme: str = "auto", environment: Mapping[str, str] = os.environ) 
     return look.themed(theme) if has_colours and theme != "auto" else look
 
 
-def ask_background(look: Look, environment: Mapping[str, str] = os.environ) -> str:
+def ask_background(look: Look) -> str:
     """Return what asks the terminal for its background; `""` where the answer tells nothing."""
-    knows = environment.get("TERM") not in ("linux", "vt100", "vt220")
+    knows = os.environ.get("TERM") not in ("linux", "vt100", "vt220")
     return _ASK_BACKGROUND if look.colours and knows else ""
 
 

@@ -32,9 +32,8 @@ class FileIndex:
     A search gives what is known at that moment; while the directory is read again, what was known before.
     """
 
-    def __init__(self, root: Path, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, root: Path) -> None:
         self._root = root
-        self._clock = clock
         self._paths: list[str] = []
         self._until = -1.0
         self._reader: Thread | None = None
@@ -61,12 +60,12 @@ class FileIndex:
 
     def _refresh(self, done: Callable[[], None] | None) -> None:
         is_reading = self._reader is not None and self._reader.is_alive()
-        if not is_reading and self._clock() > self._until:
+        if not is_reading and time.monotonic() > self._until:
             self._reader = Thread(target=self._read, args=(done,), daemon=True)
             self._reader.start()
 
     def _read(self, done: Callable[[], None] | None) -> None:
-        begun = self._clock()
+        begun = time.monotonic()
         # At first there is nothing else to be searched.
         found = [] if self._paths else self._paths
         room = _MOST
@@ -79,7 +78,7 @@ class FileIndex:
                 time.sleep(0.0005)
         is_news = found is self._paths or found != self._paths
         self._paths = found
-        self._until = self._clock() + max(_FRESH, _TIMES * (self._clock() - begun))
+        self._until = time.monotonic() + max(_FRESH, _TIMES * (time.monotonic() - begun))
         if done is not None and is_news:
             done()
 
