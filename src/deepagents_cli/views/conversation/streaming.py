@@ -1,7 +1,4 @@
-"""Cut Markdown, as it arrives in pieces, into blocks that are finished and one that is still written.
-
-For a program that reads it, text is passed on as it comes.
-"""
+"""Cut Markdown, as it arrives in pieces, into blocks that are finished and one that is still written."""
 
 from __future__ import annotations
 
@@ -29,29 +26,6 @@ class Piece:
     text: str
     language: str | None = None
     continues: bool = False
-
-
-class RawStream:
-    """Takes text, and gives it back as it is."""
-
-    def __init__(self) -> None:
-        self._given = False
-
-    def feed(self, text: str) -> list[Piece]:
-        """Return the text, without empty lines where it begins."""
-        text = text if self._given else text.lstrip("\n")
-        pieces = [Piece(text, continues=self._given)] if text else []
-        self._given = self._given or bool(text)
-        return pieces
-
-    def finish(self) -> list[Piece]:
-        """Begin anew."""
-        self._given = False
-        return []
-
-    def open_piece(self, lines: int) -> Piece | None:
-        """Return nothing: all was given."""
-        return None
 
 
 class MarkdownStream:

@@ -9,7 +9,7 @@ from typing import Final, Literal, TypeAlias
 
 from deepagents import events
 from deepagents_cli.text import last_written, one_line
-from deepagents_cli.views.conversation.streaming import MarkdownStream, Piece, RawStream
+from deepagents_cli.views.conversation.streaming import MarkdownStream, Piece
 from deepagents_cli.views.conversation.thinking import Thinking
 
 Kind: TypeAlias = Literal[
@@ -102,7 +102,9 @@ class Transcript:
     streams: bool = False
     raw: bool = False
     _plan_shown: tuple[tuple[str, str], ...] = ()
-    _stream: MarkdownStream | RawStream = field(init=False)
+    _stream: MarkdownStream = field(default_factory=MarkdownStream)
+    _has_raw: bool = False
+    """Whether the block that is passed on has begun."""
     _written: str = ""
     _background: dict[str, str] = field(default_factory=dict[str, str])
     """The calls that have started commands in the background, in one line each."""
@@ -112,9 +114,6 @@ class Transcript:
     """The calls that were shown as stopped; what the model is told about them later is for the model."""
     _failure: str = ""
     """How the main agent's model has failed, until it is known whether the turn ends by it."""
-
-    def __post_init__(self) -> None:
-        self._stream = RawStream() if self.raw else MarkdownStream()
 
     def take(self, event: events.Event, line: str | None, details: Sequence[str] = ()) -> None:
         """Take an event; `line` is its call, result or notice in one line, and `details` its diff."""
@@ -161,7 +160,7 @@ class Transcript:
 
     def end_text(self) -> None:
         """Finish the text that is being written, or what the model thinks."""
-        self._pieces(self._stream.finish())
+        self._finish_stream()
         self._thought(self.thinking.end())
 
     def end_turn(self) -> None:
@@ -252,27 +251,37 @@ class Transcript:
         elif isinstance(event, events.Token):
             self._thought(self.thinking.end())
             self._written += event.text
-            self._pieces(self._stream.feed(event.text))
+            self._feed(event.text)
         else:
             if not self.thinking.tail:
-                self._pieces(self._stream.finish())
+                self._finish_stream()
             self._thought(self.thinking.take(event.text))
 
     def _thought(self, thought: tuple[str, bool] | None) -> None:
         if thought:
             self.finished.append(Block("thought", thought[0], follows=thought[1]))
 
+    def _feed(self, text: str) -> None:
+        if not self.raw:
+            self._pieces(self._stream.feed(text))
+        elif text := text if self._has_raw else text.lstrip("\n"):
+            self.finished.append(Block("raw", text, follows=self._has_raw))
+            self._has_raw = True
+
+    def _finish_stream(self) -> None:
+        self._has_raw = False
+        self._pieces(self._stream.finish())
+
     def _pieces(self, pieces: list[Piece]) -> None:
         for piece in pieces:
             kind: Kind = "markdown" if piece.language is None else "code"
-            kind = "raw" if self.raw else kind
             block = Block(kind, piece.text, language=piece.language, follows=piece.continues)
             self.finished.append(block)
 
     def _answered(self, text: str) -> None:
         if not self._written.endswith(text):
             self.end_text()
-            self._pieces(self._stream.feed(text))
+            self._feed(text)
         self.end_text()
         self._written = ""
 
