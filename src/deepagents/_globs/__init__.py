@@ -7,9 +7,16 @@ pattern segment that starts with a dot does. `{a,b}`, `[abc]`, `[!abc]`, escapes
 
 from deepagents._globs.pattern import EVERY_FILE, GlobPattern, compile_glob, parse_glob
 from deepagents._globs.places import Place, Places
-from deepagents._globs.segments import MAX_EXPANSIONS, InvalidGlobPatternError, anchor
+from deepagents._globs.segments import (
+    ANY_DIRECTORIES,
+    MAX_EXPANSIONS,
+    InvalidGlobPatternError,
+    anchor,
+    path_expression,
+)
 
 __all__ = [
+    "ANY_DIRECTORIES",
     "EVERY_FILE",
     "MAX_EXPANSIONS",
     "GlobPattern",
@@ -19,4 +26,5 @@ __all__ = [
     "anchor",
     "parse_glob",
     "compile_glob",
+    "path_expression",
 ]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -16,9 +15,13 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final
 
+from deepagents._globs import ANY_DIRECTORIES, path_expression
+
 IGNORE_FILE: Final = ".gitignore"
 GIT: Final = ".git"
 _MOST_BYTES: Final = 1_000_000
+_NAME: Final = re.compile(r"(?:\[[!^]?\]?(?:\\.|[^\]\\])*\]|\\.|[^/])+", re.DOTALL)
+"""A name of a rule. A slash in brackets, or one behind a backslash, ends none."""
 
 
 @dataclass(slots=True)
@@ -111,9 +114,7 @@ def _compile(text: bytes) -> list[tuple[bool, bool, re.Pattern[str]]]:
     rules = [rule for line in text.decode("utf-8", "surrogateescape").split("\n") if (rule := _rule(line))]
     found: list[tuple[bool, bool, re.Pattern[str]]] = []
     for (whole, ignores), group in groupby(reversed(rules), lambda rule: rule[:2]):
-        # One that cannot be compiled is one that git does not understand either.
-        with suppress(re.error):
-            found.append((whole, ignores, re.compile("|".join(each[2] for each in group), re.DOTALL)))
+        found.append((whole, ignores, re.compile("|".join(each[2] for each in group), re.DOTALL)))
     return found
 
 
@@ -127,71 +128,8 @@ def _rule(line: str) -> tuple[bool, bool, str] | None:
     only_directories = line.endswith("/")
     line = line.removesuffix("/")
     whole = "/" in line
-    line = line.removeprefix("/")
-    expression = _translate(line)
-    with suppress(re.error):
-        re.compile(expression)
-        return (whole, ignores, f"(?:{expression}){'/' if only_directories else ''}") if line else None
-    return None
-
-
-_PARTS: Final = re.compile(r"(^\*\*/|/\*\*/|/\*\*$)|(\*+)|(\?)|\[([!^]?)(\]?[^\]]*)\]|\\(.)|(.)", re.DOTALL)
-
-
-def _translate(line: str) -> str:
-    """Return the expression of a rule.
-
-    The first match of what lies between two stars is as good as any other, within a name as across
-    directories, so only the last of them is tried again: otherwise many stars take forever.
-    """
-    sections: list[list[str]] = [[""]]
-    ways: list[str] = []
-    for part in _PARTS.finditer(line):
-        if part[1]:
-            ways.append(part[1])
-            sections.append([""])
-        elif part[0] == "/":
-            sections[-1] += "/", ""
-        else:
-            sections[-1].append(_translate_part(part))
-    found, *rest = map(_join_stars, sections)
-    for number, (way, section) in enumerate(zip(ways, rest, strict=True), 1):
-        found += "" if way == "**/" else "/"
-        if way == "/**":
-            found += ".+"
-        elif number < len(ways):
-            found += f"(?>(?:[^/]*/)*?{section}(?=/))"
-        else:
-            found += f"(?:.*/)?{section}"
-    return found
-
-
-def _translate_part(part: re.Match[str]) -> str:
-    """Return the expression of a part of a name; `*` for what matches anything."""
-    _, stars, question, negated, members, escaped, plain = part.groups()
-    if stars or question:
-        return "*" if stars else "[^/]"
-    if members is None:
-        return re.escape(escaped or plain)
-    inside = members.replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]")
-    return f"(?!/)[{'^' if negated else ''}{inside}]"
-
-
-def _join_stars(parts: Sequence[str]) -> str:
-    """Return the expression of names, in whose parts `*` stands for what matches anything."""
-    names = (list(each) for is_slash, each in groupby(parts, lambda part: part == "/") if not is_slash)
-    return "/".join(map(_join_name, names))
-
-
-def _join_name(parts: Sequence[str]) -> str:
-    pieces = [""]
-    for each in parts:
-        if each == "*":
-            pieces.append("")
-        else:
-            pieces[-1] += each
-    first, *others = pieces
-    if not others:
-        return first
-    *between, last = others
-    return first + "".join(f"(?>[^/]*?{each})" for each in between) + f"[^/]*{last}"
+    *above, last = _NAME.findall(line) or [""]
+    if not last:
+        return None
+    expression = path_expression(above, () if whole and last == ANY_DIRECTORIES else (last,), True)
+    return whole, ignores, f"(?:{expression}){'/' if only_directories else ''}"
