@@ -15,7 +15,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future
 from concurrent.futures import wait as wait_for_futures
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from functools import update_wrapper
@@ -163,15 +163,19 @@ async def await_thread(work: Callable[[], T]) -> T:
     return await asyncio.wrap_future(running)
 
 
-@contextmanager
-def collect_threads() -> Generator[list[Future[Any]]]:
+def collect_threads() -> AbstractContextManager[list[Future[Any]]]:
     """Collect the threads that tasks begun meanwhile await; they outlast the cancellation of these tasks."""
-    threads: list[Future[Any]] = []
-    token = _left_threads.set(threads)
+    return setting(_left_threads, list[Future[Any]]())
+
+
+@contextmanager
+def setting(variable: ContextVar[Any], value: T) -> Generator[T]:
+    """Let what runs meanwhile find this value in a context variable; yield it."""
+    token = variable.set(value)
     try:
-        yield threads
+        yield value
     finally:
-        _left_threads.reset(token)
+        variable.reset(token)
 
 
 def sleep(seconds: float) -> IOCall[None]:
@@ -345,15 +349,10 @@ class BackgroundCode:
         return IOCall(block, wait)
 
 
-@contextmanager
-def due_in(seconds: float | None) -> Generator[None]:
+def due_in(seconds: float | None) -> AbstractContextManager[float | None]:
     """Let what runs meanwhile know how long it may take; `None` says nothing new, and no bound is lifted."""
     bounds = (_DEADLINE.get(), None if seconds is None else monotonic() + seconds)
-    token = _DEADLINE.set(min((each for each in bounds if each is not None), default=None))
-    try:
-        yield
-    finally:
-        _DEADLINE.reset(token)
+    return setting(_DEADLINE, min((each for each in bounds if each is not None), default=None))
 
 
 def seconds_left() -> float | None:

@@ -10,8 +10,8 @@ time: its input and its checkpoints hold a placeholder instead, which is resolve
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from itertools import groupby
 from typing import Any, Final, NamedTuple, Self, cast
@@ -22,6 +22,7 @@ from langgraph.channels.last_value import LastValue
 from langgraph.channels.untracked_value import UntrackedValue
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
+from deepagents._async import setting
 from deepagents._state.runtime import MESSAGES_REDUCER, Channel, running_channel
 
 MOST_REMEMBERED: Final = 64 * 1024 * 1024
@@ -279,14 +280,9 @@ _PARENT: ContextVar[ParentState | None] = ContextVar("deepagents_parent_state", 
 _MARK: Final = "__handed_down__"
 
 
-@contextmanager
-def inherit_from(parent: ParentState) -> Generator[None]:
+def inherit_from(parent: ParentState) -> AbstractContextManager[ParentState]:
     """Resolve placeholders of graphs that run inside this context with the state of this parent."""
-    token = _PARENT.set(parent)
-    try:
-        yield
-    finally:
-        _PARENT.reset(token)
+    return setting(_PARENT, parent)
 
 
 def placeholder_for(parent: ParentState) -> dict[str, Any]:

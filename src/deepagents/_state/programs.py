@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
+
+from deepagents._async import setting
 
 _CALL: ContextVar[str | None] = ContextVar("deepagents_call_of_program", default=None)
 
 
-@contextmanager
-def called_by_program(call_id: str) -> Generator[None]:
+def called_by_program(call_id: str) -> AbstractContextManager[str]:
     """Let what runs meanwhile know that a program made this call."""
-    token = _CALL.set(call_id)
-    try:
-        yield
-    finally:
-        _CALL.reset(token)
+    return setting(_CALL, call_id)
 
 
 def is_call_of_program(call_id: str | None) -> bool:

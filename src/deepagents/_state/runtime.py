@@ -29,6 +29,7 @@ from langgraph.graph import message as langgraph_message
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime, get_runtime
 
+from deepagents._async import setting
 from deepagents.errors import RunConfigError
 
 _log = logging.getLogger(__name__)
@@ -190,7 +191,8 @@ def answers_to_questions() -> Generator[Callable[[], object]]:
     # LangGraph numbers the questions of a task, whoever asks them, and does not show the number.
     own = scratchpad and replace(scratchpad, interrupt_counter=count)
     configurable = {**config.get("configurable", {}), _SCRATCHPAD: own}
-    with _within({**config, "configurable": configurable} if own else config):
+    inside = {**config, "configurable": configurable} if own else config
+    with setting(var_child_runnable_config, inside):
         yield lambda: scratchpad.resume[asked[-1]] if asked else None
 
 
@@ -282,14 +284,14 @@ def called_back(handler: BaseCallbackHandler) -> Generator[None]:
         callbacks.handlers.insert(0, handler)
     else:
         callbacks = [handler, *(callbacks or ())]
-    with _within({**config, "callbacks": callbacks}):
+    with setting(var_child_runnable_config, {**config, "callbacks": callbacks}):
         yield
 
 
 @contextmanager
 def configured(config: RunnableConfig) -> Generator[None]:
     """Let all that is called meanwhile have these tags and metadata too."""
-    with _within(merge_configs(ensure_config(), config)):
+    with setting(var_child_runnable_config, merge_configs(ensure_config(), config)):
         yield
 
 
@@ -335,7 +337,8 @@ def off_the_message_stream() -> Generator[None]:
     A tag keeps tokens off; whole messages come all the same, from the steps of a graph.
     """
     config = get_config() if in_graph() else RunnableConfig()
-    with _within({**config, "callbacks": _quiet(config.get("callbacks"))}):
+    quiet = {**config, "callbacks": _quiet(config.get("callbacks"))}
+    with setting(var_child_runnable_config, quiet):
         yield
 
 
@@ -367,16 +370,7 @@ def config_to_outlast() -> RunnableConfig:
 
 def outside_of_runs() -> AbstractContextManager[None]:
     """Run graphs meanwhile as if no other ran around them."""
-    return _within(None)
-
-
-@contextmanager
-def _within(config: RunnableConfig | None) -> Generator[None]:
-    token = var_child_runnable_config.set(config)
-    try:
-        yield
-    finally:
-        var_child_runnable_config.reset(token)
+    return setting(var_child_runnable_config, None)
 
 
 def _quiet(callbacks: Any, modules: Collection[str] = (_MESSAGES,)) -> Any:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,7 +12,7 @@ from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.types import Command
 from pydantic import Field
 
-from deepagents._async import arun, run
+from deepagents._async import arun, run, setting
 
 _call_id: Final[ContextVar[str | None]] = ContextVar("deepagents_mcp_call_id", default=None)
 # Blocks that LangChain keeps in the content of a tool's message; it writes out others as text.
@@ -37,12 +35,12 @@ class MCPTool(BaseTool):
 
     def run(self, tool_input: Any, *args: Any, tool_call_id: str | None = None, **options: Any) -> Any:
         """Run the tool; it knows the id of its call, for its progress and for what it asks."""
-        with _called(tool_call_id):
+        with setting(_call_id, tool_call_id):
             return super().run(tool_input, *args, tool_call_id=tool_call_id, **options)
 
     async def arun(self, tool_input: Any, *args: Any, tool_call_id: str | None = None, **options: Any) -> Any:
         """Run the tool without blocking."""
-        with _called(tool_call_id):
+        with setting(_call_id, tool_call_id):
             return await super().arun(tool_input, *args, tool_call_id=tool_call_id, **options)
 
     # Positional: an argument may be named `self`, and LangChain drops what is named `config` elsewhere.
@@ -60,15 +58,6 @@ class MCPTool(BaseTool):
         message = ToolMessage(content=[*content], name=self.name, tool_call_id=call_id, artifact=artifact)
         # Inside a command it stays as it is.
         return Command(update={"messages": [message]}), artifact
-
-
-@contextmanager
-def _called(call_id: str | None) -> Generator[None]:
-    token = _call_id.set(call_id)
-    try:
-        yield
-    finally:
-        _call_id.reset(token)
 
 
 def make_resource_tools(servers: Any) -> list[BaseTool]:

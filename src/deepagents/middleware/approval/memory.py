@@ -21,7 +21,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.config import get_config
 from langgraph.graph import END
 
-from deepagents._async import IOCall, sync_and_async
+from deepagents._async import IOCall, setting, sync_and_async
 from deepagents._globs import anchor
 from deepagents.decisions import RememberedDecision, are_equal, canonical
 from deepagents.errors import ConfigError
@@ -262,11 +262,8 @@ def remembering_for(subagent: str, state: Mapping[str, Any]) -> Generator[Record
     theirs = (each for each in find_decisions(state) if each.subagents[:1] == (subagent,))
     known = [replace(each, subagents=each.subagents[1:]) for each in theirs]
     task = _Task(subagent, _find_graphs(), known)
-    token = _TASK.set(task)
-    try:
+    with setting(_TASK, task):
         yield task.learned
-    finally:
-        _TASK.reset(token)
 
 
 def find_decisions(state: Mapping[str, Any]) -> list[RememberedDecision]:

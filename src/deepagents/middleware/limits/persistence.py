@@ -21,7 +21,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.channels.binop import BinaryOperatorAggregate
 from langgraph.checkpoint.base import CheckpointTuple
 
-from deepagents._async import IOCall, due_in
+from deepagents._async import IOCall, due_in, setting
 from deepagents._state.runtime import Step, running_channel, step_under_way, write_channel
 from deepagents.limits import Kind
 from deepagents.middleware.limits.budget import REFUSED, SECONDS, Budget, Spent, counts_in
@@ -89,12 +89,8 @@ def current_budget() -> Budget | None:
 @contextmanager
 def spending_from(call: Budget) -> Generator[None]:
     """Let what runs meanwhile count for this budget, and know how long it may take."""
-    token = _CURRENT.set(call)
-    try:
-        with due_in(call.seconds_left()):
-            yield
-    finally:
-        _CURRENT.reset(token)
+    with setting(_CURRENT, call), due_in(call.seconds_left()):
+        yield
 
 
 async def begin_run(make: Callable[[], Budget], *, goes_on: bool) -> dict[str, Any] | None:

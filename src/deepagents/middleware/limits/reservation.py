@@ -11,7 +11,7 @@ from typing import Any
 
 from langchain_core.messages import AnyMessage
 
-from deepagents._async import IOCall, within
+from deepagents._async import IOCall, setting, within
 from deepagents.limits import Price
 from deepagents.middleware._base import BaseMiddleware, inner
 from deepagents.middleware._incremental import IncrementalCache
@@ -54,11 +54,10 @@ class ReservationMiddleware(BaseMiddleware):
             return await inner(handler, request)
         need = self._estimate(with_messages(request), budget)
         hold = await _hold(budget, need)
-        token = _HOLD.set(hold)
         try:
-            return await inner(handler, _with_bound(request, need, hold.answer))
+            with setting(_HOLD, hold):
+                return await inner(handler, _with_bound(request, need, hold.answer))
         finally:
-            _HOLD.reset(token)
             budget.release(hold)
 
     def _estimate(self, request: Request, budget: Budget) -> Need:

@@ -20,6 +20,7 @@ from langchain_core.outputs import LLMResult
 from langchain_core.tracers.context import register_configure_hook
 from langgraph.errors import GraphBubbleUp
 
+from deepagents._async import setting
 from deepagents.errors import ConfigError, LimitExceeded
 from deepagents.limits import Kind, Price, Tokens
 from deepagents.middleware.limits.budget import Budget, describe_unpriced
@@ -147,12 +148,8 @@ def counting(call: Budget) -> Generator[None]:
     """Count for this budget what is called meanwhile."""
     _register()
     # One handler for all agents of a run: two would count each call twice.
-    token = _CALLBACK.set(_CALLBACK.get() or UsageCallback(call))
-    try:
-        with spending_from(call):
-            yield
-    finally:
-        _CALLBACK.reset(token)
+    with setting(_CALLBACK, _CALLBACK.get() or UsageCallback(call)), spending_from(call):
+        yield
 
 
 @contextmanager
