@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import ClassVar, TypeAlias
 
 from deepagents._paths import is_within, normalise
 from deepagents._text import escape_controls
@@ -33,7 +33,7 @@ class AccessBelow:
         return all(self.allowed(f"{top}/{path}") for top in self.tops)
 
     def doubtful_in(self, directory: str) -> Callable[[str], object] | None:
-        """Return a fast test for whether a name right in a directory need be asked about."""
+        """Return a fast test for whether a name right in a directory need be asked about; `None` without."""
         # Only our rules can be asked in advance; a directory of two names is asked about under both.
         if not isinstance(self.allowed, Access) or len(self.tops) != 1:
             return None
@@ -164,20 +164,6 @@ class ResolvedPath:
             return False
 
 
-class Paths(Protocol):
-    """How a backend names the files of this machine; `start` is where a search begins that names no path."""
-
-    start: ClassVar[str]
-
-    def resolve(self, path: str) -> ResolvedPath:
-        """Resolve a path that a caller named, or raise `BackendError`."""
-        ...
-
-    def is_undeletable(self, parts: tuple[str, ...]) -> bool:
-        """Return whether this may never be deleted."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class VirtualPaths:
     """Paths that start at `/`, which is the root directory."""
@@ -239,6 +225,10 @@ class HostPaths:
     def is_undeletable(self, parts: tuple[str, ...]) -> bool:
         """Return whether this may never be deleted: the working directory and all above it."""
         return self.cwd.parts[1:][: len(parts)] == parts
+
+
+Paths: TypeAlias = VirtualPaths | HostPaths
+"""How a backend names the files of this machine; `start` is where a search begins that names no path."""
 
 
 def check_path(path: str) -> None:

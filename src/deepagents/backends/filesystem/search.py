@@ -22,9 +22,9 @@ from deepagents.backends._directory import Directory, FilesBelow
 from deepagents.backends._query import Query, matches_in
 from deepagents.backends._ripgrep import find_candidates
 from deepagents.backends.filesystem.confined_dir import translate_os_errors
-from deepagents.backends.filesystem.paths import ResolvedPath
+from deepagents.backends.filesystem.paths import AccessBelow, ResolvedPath
 from deepagents.backends.filesystem.reading import format_time
-from deepagents.backends.filesystem.walk import Known, Unread, walk
+from deepagents.backends.filesystem.walk import Unread, walk
 from deepagents.backends.results import FileInfo, GlobResult, GrepMatch, GrepResult, describe_unread
 from deepagents.errors import BackendError
 
@@ -49,7 +49,7 @@ class Search:
     max_count: int | None = None
     largest: int = 10 << 20
     seconds: float = 15.0
-    allowed: Known | None = None
+    allowed: AccessBelow | None = None
     passed_over: str | None = None
     ripgrep: str | None = None
 

@@ -8,23 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
 from math import inf
-from typing import Protocol
 
 from deepagents._globs import GlobPattern
 from deepagents.backends._bytes import is_temporary, reason_of
 from deepagents.backends._directory import Directory
-from deepagents.backends.protocol import Allowed
+from deepagents.backends.filesystem.paths import AccessBelow
 
 # The clock is read once for so many entries: one directory can hold millions.
 _BATCH = 2048
-
-
-class Known(Allowed, Protocol):
-    """An `Allowed` that can tell fast which names need not be asked about."""
-
-    def doubtful_in(self, directory: str) -> Callable[[str], object] | None:
-        """Return what tells for a name right in a directory whether to ask; `None` when all must be."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +40,7 @@ def walk(
     seconds: float,
     glob: GlobPattern | None = None,
     accept_link: Callable[[str], bool] | None = None,
-    allowed: Known | None = None,
+    allowed: AccessBelow | None = None,
     most: float = inf,
 ) -> Walk:
     """Find the regular files below `base` that match; a link counts as one when `accept_link` says so.
@@ -69,7 +60,7 @@ class _Walker:
         ends: float,
         glob: GlobPattern | None,
         accept_link: Callable[[str], bool] | None,
-        allowed: Known | None,
+        allowed: AccessBelow | None,
         most: float,
     ) -> None:
         self.found = Walk()
@@ -136,7 +127,7 @@ class _Walker:
         self.found.files += [prefix + name for name in here if not is_temporary(name)]
         return below
 
-    def _find_rules(self, prefix: str) -> Known | None:
+    def _find_rules(self, prefix: str) -> AccessBelow | None:
         """Return what to ask about the paths that start so, if anything."""
         if self._allowed is None or (self._free is not None and prefix.startswith(self._free)):
             return None
