@@ -10,9 +10,11 @@ import errno
 import os
 import shutil
 from collections.abc import Callable, Generator, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TypeAlias
+
+from deepagents.backends._bytes import write_all
 
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 # O_NONBLOCK: opening a named pipe would otherwise wait until something writes to it.
@@ -261,14 +263,38 @@ def open_directory(path: Path, *, by_handle: bool = BY_HANDLE) -> Generator[Dire
         directory.close()
 
 
+def write_whole(directory: Directory, name: str, content: bytes, mode: int) -> None:
+    """Write a file that is not there yet, which others cannot read before it is whole.
+
+    Raises:
+        OSError: where it cannot be written; it is not there then.
+    """
+    fd = directory.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        write_all(fd, content)
+        if hasattr(os, "fchmod"):
+            os.fchmod(fd, mode)
+        else:
+            directory.chmod(name, mode)
+        os.fsync(fd)
+    except OSError:
+        with suppress(OSError):
+            directory.unlink(name)
+        raise
+    finally:
+        os.close(fd)
+
+
 class FilesBelow:
     """Reach many files below one directory by path, following no link.
 
-    The way to the last file stays open, because the next one is most often in the same directory.
+    The way to the last file stays open, because the next one is most often in the same directory. With
+    `makes`, directories are made where they are missing.
     """
 
-    def __init__(self, base: Directory) -> None:
+    def __init__(self, base: Directory, *, makes: bool = False) -> None:
         self._base = base
+        self._makes = makes
         self._way: list[tuple[str, Directory]] = []
         self._at = ""
 
@@ -309,6 +335,9 @@ class FilesBelow:
         self._at = "\n"  # No such path: what follows may fail halfway.
         for name in names[shared:]:
             above = self._way[-1][1] if self._way else self._base
+            if self._makes:
+                with suppress(FileExistsError):
+                    above.mkdir(name)
             self._way.append((name, above.child(name)))
         self._at = path
 

@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Generator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from deepagents._text import merge3
-from deepagents.backends._bytes import is_binary, temporary_name, write_all
-from deepagents.backends._directory import Directory, open_directory
+from deepagents.backends._bytes import is_binary, temporary_name
+from deepagents.backends._directory import Directory, FilesBelow, open_directory, write_whole
 from deepagents.backends.filesystem.pages import read_all
 
 _OURS: Final = "ours, of this merge: 5f0c1d3e"
 _THEIRS: Final = "theirs, of this merge: 5f0c1d3e"
-_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +80,8 @@ def _merge_bytes(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
 
 def read_entry(root: Path, path: str) -> Entry:
     """Return what is at a path below a directory; nothing behind a link counts as there."""
-    *parents, name = path.split("/")
     try:
-        with _open(root, parents) as directory:
+        with _entry(root, path) as (directory, name):
             return _read(directory, name)
     except (FileNotFoundError, NotADirectoryError):
         return None
@@ -97,9 +95,8 @@ def put_entry(root: Path, path: str, entry: Entry, *, found: Entry) -> bool:
     Raises:
         OSError: where it cannot be written; nothing has changed then.
     """
-    *parents, name = path.split("/")
     try:
-        with _open(root, parents, makes=entry is not None) as directory:
+        with _entry(root, path, makes=entry is not None) as (directory, name):
             if _read(directory, name) != found:
                 return False
             if entry is None:
@@ -110,7 +107,7 @@ def put_entry(root: Path, path: str, entry: Entry, *, found: Entry) -> bool:
     except NotADirectoryError:
         return False
     if entry is None:
-        _remove_empty(root, parents)
+        _remove_empty(root, path)
     return True
 
 
@@ -135,13 +132,7 @@ def _replace(directory: Directory, name: str, entry: Entry) -> None:
         if isinstance(entry, LinkEntry):
             directory.symlink(entry.target, temporary)
         elif isinstance(entry, FileEntry):
-            fd = directory.open(temporary, _NEW, 0o600)
-            try:
-                write_all(fd, entry.content)
-                os.fsync(fd)
-            finally:
-                os.close(fd)
-            directory.chmod(temporary, entry.mode)
+            write_whole(directory, temporary, entry.content, entry.mode)
         directory.rename(temporary, name)
     except OSError:
         with suppress(OSError):
@@ -166,26 +157,15 @@ def _read(directory: Directory, name: str) -> Entry:
 
 
 @contextmanager
-def _open(root: Path, parts: Sequence[str], *, makes: bool = False) -> Generator[Directory]:
-    with ExitStack() as stack:
-        directory = stack.enter_context(open_directory(root))
-        for name in parts:
-            directory = _enter(directory, name, makes=makes)
-            stack.callback(directory.close)
-        yield directory
+def _entry(root: Path, path: str, *, makes: bool = False) -> Generator[tuple[Directory, str]]:
+    with open_directory(root) as base, FilesBelow(base, makes=makes) as files:
+        yield files.entry(path)
 
 
-def _enter(directory: Directory, name: str, *, makes: bool) -> Directory:
-    if makes:
-        with suppress(FileExistsError):
-            directory.mkdir(name)
-    return directory.child(name)
-
-
-def _remove_empty(root: Path, parts: Sequence[str]) -> None:
-    for count in range(len(parts), 0, -1):
+def _remove_empty(root: Path, path: str) -> None:
+    while path := path.rpartition("/")[0]:
         try:
-            with _open(root, parts[: count - 1]) as above:
-                above.rmdir(parts[count - 1])
+            with _entry(root, path) as (above, name):
+                above.rmdir(name)
         except OSError:
             return

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from deepagents.backends._bytes import is_temporary
 from deepagents.backends._directory import Directory, FilesBelow
@@ -19,8 +19,6 @@ from deepagents.undo.states import (
     NOTHING_THERE,
     OUT_OF_SIGHT,
     PathReading,
-    Signature,
-    State,
     reaching,
     read_path,
     signature_of,
@@ -35,20 +33,12 @@ _OUT_OF_MEANS: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _BLIND_TO_CASE: Final = sys.platform == "darwin"
 
 
-class KnownPath(NamedTuple):
-    """What is known of a path: its state, its signature, and whether it has to be read again all the same."""
-
-    state: State
-    signature: Signature
-    racy: bool
-
-
 @dataclass(slots=True)
 class Tree:
     """What is known of all that is below a root, as of a generation; `None` before the first look."""
 
     root: str
-    entries: dict[str, KnownPath] = field(default_factory=dict[str, KnownPath])
+    entries: dict[str, PathReading] = field(default_factory=dict[str, PathReading])
     generation: int | None = None
     ignores: Ignores = field(default_factory=Ignores)
     ignored: set[str] = field(default_factory=set[str])
@@ -60,14 +50,14 @@ class Tree:
     out_of_sight: str = ""
     """A path that could not be looked at or into, if there was any."""
 
-    def load(self, entries: dict[str, KnownPath], generation: int | None, ignores: Ignores) -> None:
+    def load(self, entries: dict[str, PathReading], generation: int | None, ignores: Ignores) -> None:
         """Take what is known from the store."""
         self.entries, self.generation, self.ignores = entries, generation, ignores
         self.ignored = set()
         self.rules = dict.fromkeys((*ignores.texts, *ignores.tops), "not read yet")
         self.find_ignored(self.root)
 
-    def put(self, path: str, entry: KnownPath | None) -> None:
+    def put(self, path: str, entry: PathReading | None) -> None:
         """Note what is known of a path now."""
         if entry is None:
             self.entries.pop(path, None)
@@ -354,12 +344,11 @@ def mode_at(path: Path) -> int:
         return 0
 
 
-def find_still(reach: FilesBelow, path: str, known: KnownPath | None) -> PathReading | None:
+def find_still(reach: FilesBelow, path: str, known: PathReading | None) -> PathReading | None:
     """Return what is known of a path if nothing says that it changed."""
     if known is None or known.racy:
         return None
-    found = PathReading(*known)
-    return found if is_unchanged(reach, path, found) else None
+    return known if is_unchanged(reach, path, known) else None
 
 
 def size_at(path: str, most: int) -> int:

@@ -23,7 +23,6 @@ from deepagents.undo.ignores import GIT, Ignores
 from deepagents.undo.index import (
     Bounds,
     IndexWalk,
-    KnownPath,
     OutOfSight,
     TooMuch,
     Tree,
@@ -42,6 +41,7 @@ from deepagents.undo.store import Store
 from deepagents.undo.tables import RULES_OF_TURNS
 
 _BATCH: Final = 4_000_000
+_COLUMNS: Final = "state, size, modified, changed, inode, mode, racy"
 
 NOT_COVERED: Final = "what commands and tools of this thread changed is not covered: {why}"
 GIT_STAYS: Final = "what git keeps for itself (commits, branches, its index) stays as it is"
@@ -50,7 +50,7 @@ IGNORED_STAYS: Final = "what git ignores is covered only where a file tool wrote
 HIDDEN_STAYS: Final = "what cannot be looked at stays as it is, such as {path}"
 ELSEWHERE_STAYS: Final = "what commands and other tools did outside of {roots} stays as it is"
 
-Pair: TypeAlias = tuple[PathReading | None, KnownPath | None]
+Pair: TypeAlias = tuple[PathReading | None, PathReading | None]
 """What a path holds, and what was known of it."""
 
 
@@ -59,7 +59,7 @@ class Changes:
     """What one transaction changes in the index: the trees in memory follow when it is written."""
 
     database: Connection
-    entries: dict[str, KnownPath | None] = field(default_factory=dict[str, "KnownPath | None"])
+    entries: dict[str, PathReading | None] = field(default_factory=dict[str, "PathReading | None"])
     seen: list[tuple[Any, ...]] = field(default_factory=list[tuple[Any, ...]])
 
 
@@ -264,13 +264,9 @@ class Looker:
     def _load(self, database: Connection, tree: Tree) -> None:
         below = os.fsencode(tree.root)
         rows = database.execute(
-            "SELECT path, state, size, modified, changed, inode, mode, racy FROM entries "
-            "WHERE path > ? AND path < ?", [below + b"/", below + b"0"],
-        )  # fmt: skip
-        entries = {
-            os.fsdecode(path): KnownPath(state, (size, modified, changed, inode, mode), bool(racy))
-            for path, state, size, modified, changed, inode, mode, racy in rows
-        }
+            f"SELECT path, {_COLUMNS} FROM entries WHERE path > ? AND path < ?", [below + b"/", below + b"0"]
+        )
+        entries = {os.fsdecode(path): _read_row(row) for path, *row in rows}
         found = database.execute("SELECT generation, ignores FROM roots WHERE path = ?", [below]).fetchone()
         # Before a look was kept, the rules are those that the present one has read.
         tree.load(entries, found[0] if found else None, Ignores.load(found[1]) if found else tree.ignores)
@@ -295,19 +291,19 @@ class Looker:
                 if size > _BATCH:
                     self.store.keep(batch)
                     batch, size = [], 0
-            yield path, PathReading(found.state, found.signature, found.racy) if found else None
+            yield path, PathReading(*found[:3]) if found else None
         if batch:
             self.store.keep(batch)
 
-    def _known(self, path: str) -> KnownPath | None:
-        query = "SELECT state, size, modified, changed, inode, mode, racy FROM entries WHERE path = ?"
+    def _known(self, path: str) -> PathReading | None:
+        query = f"SELECT {_COLUMNS} FROM entries WHERE path = ?"
         rows = self.store.read(query, os.fsencode(path))
-        return KnownPath(rows[0][0], tuple(rows[0][1:6]), bool(rows[0][6])) if rows else None
+        return _read_row(rows[0]) if rows else None
 
     def _is_known(self, reach: FilesBelow, path: str) -> bool:
         """Return whether the content of a path is kept, as far as its times tell."""
         known = self._known(path)
-        return known is not None and is_unchanged(reach, path, PathReading(*known))
+        return known is not None and is_unchanged(reach, path, known)
 
     def _was_looked_at(self, path: str) -> bool:
         """Return whether a path would be in the index if it had been there at the last look."""
@@ -321,14 +317,14 @@ class Looker:
         changes: Changes,
         path: str,
         now: PathReading | None,
-        known: KnownPath | None,
+        known: PathReading | None,
         owners: Sequence[RecordedStep],
         before: State | None = None,
     ) -> None:
         """Note what differs from the index, for each thread whose it may be."""
         was = before if known is None else known.state
         state = now.state if now else None
-        entry = KnownPath(now.state, now.signature, now.racy) if now else None
+        entry = PathReading(*now[:3]) if now else None
         if entry != known:
             changes.entries[path] = entry
         if state == was:
@@ -366,7 +362,7 @@ class Looker:
                 database.execute("UPDATE roots SET generation = generation + 1 WHERE path = ?", [path])
                 self._follow(root, generation, below)
 
-    def _follow(self, root: str, generation: int, below: Mapping[str, KnownPath | None]) -> None:
+    def _follow(self, root: str, generation: int, below: Mapping[str, PathReading | None]) -> None:
         tree = self._trees.get(root)
         if tree is not None and tree.generation == generation:
             for path, entry in below.items():
@@ -377,3 +373,8 @@ class Looker:
         """Return the steps that may change anything, those of processes that died included."""
         query = "SELECT id, thread, kind, places, process FROM steps WHERE ended IS NULL"
         return [*map(read_step, self.store.read(query))]
+
+
+def _read_row(row: Sequence[Any]) -> PathReading:
+    state, size, modified, changed, inode, mode, racy = row
+    return PathReading(state, (size, modified, changed, inode, mode), bool(racy))

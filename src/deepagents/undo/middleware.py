@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -15,7 +16,7 @@ from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.messages import HumanMessage, ToolMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver, get_checkpoint_id
 
-from deepagents._async import arun, finish_first, in_thread, run, start_thread
+from deepagents._async import arun, finish_first, in_thread, run, setting, start_thread
 from deepagents._state.run_end import run_end
 from deepagents._state.runtime import (
     has_channel,
@@ -100,12 +101,11 @@ class FileHistoryMiddleware(BaseMiddleware):
         step = await self._begin(begin, thread)
         if step is None:
             return await inner(handler, request)
-        token = _OWNER.set(thread)
         result: Any = None
         try:
-            result = await inner(handler, request)
+            with setting(_OWNER, thread):
+                result = await inner(handler, request)
         finally:
-            _OWNER.reset(token)
             if command := _started_command(result):
                 follow = partial(self._follow, step, command, cast(Any, request).runtime)
                 await finish_first(in_thread(follow))
@@ -262,7 +262,7 @@ class MainFileHistoryMiddleware(FileHistoryMiddleware):
         return response
 
     def _tell(self, request: Request, rows: list[tuple[bytes, int]]) -> Request:
-        paths = {path.decode("utf-8", "surrogateescape"): alone for path, alone in rows}
+        paths = {os.fsdecode(path): alone for path, alone in rows}
         state = cast("Mapping[str, Any]", request.state)
         known = self._files.find_virtual(state.get(VERSIONS_CHANNEL) or {}, set(paths))
         if known and has_channel(VERSIONS_CHANNEL):
@@ -302,10 +302,10 @@ def _catch_up(
     if before:
         recorder.note_made_up(thread, before)
     mark = mark_in(state, store)
-    last = store.read("SELECT max(id) FROM seen WHERE thread = ?", thread)[0][0]
+    last = recorder.last_of(thread)
     if mark and mark["thread"] != thread:
         note_source(thread, mark, store)
-        return {KEY: FileMark(store=store.name, thread=thread, seen=max(last or 0, mark["seen"]))}
+        return {KEY: FileMark(store=store.name, thread=thread, seen=max(last, mark["seen"]))}
     if last and (mark is None or mark["seen"] < last):
         return {KEY: FileMark(store=store.name, thread=thread, seen=last)}
     return None

@@ -7,20 +7,21 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from deepagents.backends._directory import FilesBelow
 from deepagents.undo.states import (
-    DIRECTORY,
     LARGE,
     UNKNOWN,
     Kind,
     State,
+    is_directory,
     is_kept,
     kind_of,
     reaching,
     stat_path,
 )
+from deepagents.undo.store import Store
 
 Verdict: TypeAlias = Literal["restored", "removed", "conflict", "not_kept"]
 
@@ -41,18 +42,6 @@ IN_MISSED: Final = 2
 """In `Seen.shared`: nobody knows whether a step that was missed made this change, or others did."""
 
 
-class Contents(Protocol):
-    """What the store has of states."""
-
-    def content(self, state: State | None) -> bytes | None:
-        """Return the bytes that a state stands for."""
-        ...
-
-    def has(self, state: State) -> bool:
-        """Return whether a state can be put back."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Change:
     """One path that is different, and why it stays as it is, if it does.
@@ -65,7 +54,7 @@ class Change:
     reason: str
     _before: State | None = field(repr=False)
     _after: State | None = field(repr=False)
-    _contents: Contents = field(repr=False, compare=False)
+    _contents: Store = field(repr=False, compare=False)
 
     @property
     def was_there(self) -> bool:
@@ -114,13 +103,13 @@ class Item:
         """Whether the path changes."""
         return self.verdict in ("restored", "removed")
 
-    def show(self, contents: Contents) -> Change:
+    def show(self, contents: Store) -> Change:
         """Return it as callers see it."""
         return show_change(self.path, self.target, self.now, contents, self.reason)
 
 
 def show_change(
-    path: str, before: State | None, after: State | None, contents: Contents, reason: str = ""
+    path: str, before: State | None, after: State | None, contents: Store, reason: str = ""
 ) -> Change:
     """Return a difference as callers see it."""
     unknown = before is None or before == UNKNOWN
@@ -193,7 +182,7 @@ def settle(
     # From the bottom: a directory goes away when all that is in it does.
     for path in sorted(decided, key=_depth, reverse=True):
         item = decided[path]
-        if item.is_applied and _is_directory(item.now) and not _is_directory(item.target):
+        if item.is_applied and is_directory(item.now) and not is_directory(item.target):
             below = (decided.get(f"{path}/{name}") for name in list_names(path))
             if not all(each and each.verdict == "removed" for each in below):
                 decided[path] = _keep(item, HOLDS_OTHERS)
@@ -215,12 +204,12 @@ def _find_obstacle(reach: FilesBelow, path: str, decided: Mapping[str, Item], ma
         if item is None:
             # A link to a directory is not the directory that was there, nor is what lies behind it.
             about = stat_path(reach, above)
-            holds, is_directory = about is not None, about is not None and stat.S_ISDIR(about.st_mode)
+            holds, is_open = about is not None, about is not None and stat.S_ISDIR(about.st_mode)
         else:
             state = item.target if item.is_applied else item.now
-            holds, is_directory = state is not None, _is_directory(state)
+            holds, is_open = state is not None, is_directory(state)
         if holds:
-            return NO_DIRECTORY if is_directory and is_missing else "" if is_directory else IN_THE_WAY
+            return NO_DIRECTORY if is_open and is_missing else "" if is_open else IN_THE_WAY
         is_missing = not makes_parents
         above = above.rpartition("/")[0]
     return NO_DIRECTORY if is_missing else ""
@@ -232,10 +221,6 @@ def _apply(item: Item) -> Item:
 
 def _keep(item: Item, reason: str) -> Item:
     return replace(item, verdict="conflict", reason=reason, may_take=reason == NO_DIRECTORY)
-
-
-def _is_directory(state: State | None) -> bool:
-    return state is not None and state[:1] == DIRECTORY
 
 
 def _depth(path: str) -> tuple[int, str]:

@@ -14,9 +14,9 @@ from typing import Any, Final, cast
 from uuid import uuid4
 
 from deepagents.undo.ignores import GIT, IGNORE_FILE
-from deepagents.undo.index import Bounds, IndexWalk, KnownPath, OutOfSight, TooMuch, Tree, is_own, mode_at
+from deepagents.undo.index import Bounds, IndexWalk, OutOfSight, TooMuch, Tree, is_own, mode_at
 from deepagents.undo.looker import GIT_IS_GONE, NOT_COVERED, Looker
-from deepagents.undo.states import UNKNOWN
+from deepagents.undo.states import UNKNOWN, PathReading
 from deepagents.undo.steps import Directories, RecordedStep, StepKind, are_near, last_seen
 from deepagents.undo.store import Store
 from deepagents.undo.tables import KEEP_RULES
@@ -166,7 +166,7 @@ class Recorder(Looker):
                     continue
                 self._bring_up_to_date(changes, found)
                 # Of a directory with too much below it, nothing can be put back once it is gone.
-                unknown = KnownPath(UNKNOWN, (0, 0, 0, 0, 0), racy=True)
+                unknown = PathReading(UNKNOWN, (0, 0, 0, 0, 0), racy=True)
                 changes.entries.update(dict.fromkeys(too_large, unknown))
                 self._write(changes)
                 notes = [*notes, *(GIT_IS_GONE.format(top=top) for top in tops)]

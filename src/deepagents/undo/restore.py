@@ -13,16 +13,24 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from deepagents.backends._bytes import temporary_name, write_all
-from deepagents.backends._directory import open_directory
+from deepagents.backends._bytes import temporary_name
+from deepagents.backends._directory import open_directory, write_whole
 from deepagents.undo.plans import Item
-from deepagents.undo.states import DIRECTORY, LINK, NOTHING_THERE, State, key_of, mode_of, reaching, read_path
+from deepagents.undo.states import (
+    LINK,
+    NOTHING_THERE,
+    State,
+    is_directory,
+    key_of,
+    mode_of,
+    reaching,
+    read_path,
+)
 from deepagents.undo.store import Store
 
 Work: TypeAlias = Callable[[Any, str, Item, int], None]
 """Takes the open directory of an item, its name in there, the item and its number."""
 _NOT_HERE: Final = (errno.EACCES, errno.EROFS, errno.ENOENT)
-_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
 
 class Restorer:
@@ -54,7 +62,7 @@ class Restorer:
 
     def _stage_one(self, number: int, item: Item) -> None:
         folder = self._folder_of(item.path)
-        if folder and item.target and not _is_directory(item.target) and Path(folder).exists():
+        if folder and item.target and not is_directory(item.target) and Path(folder).exists():
             with open_directory(Path(folder)) as directory:
                 self._make(directory, str(number), item.target)
 
@@ -76,13 +84,12 @@ class Restorer:
         numbered = sorted(enumerate(self._items), key=lambda each: each[1].path.count("/"))
         # From the bottom, so that directories are empty; from the top, so that they are there; and modes
         # last, for a directory that must not be written to holds what was put into it.
-        for backwards, is_meant, work in (
-            (True, _goes_away, self._remove),
-            (False, _comes_back, self._put),
-            (True, _is_to_be_directory, self._set_mode),
+        for meant, work in (
+            ([each for each in reversed(numbered) if _goes_away(each[1])], self._remove),
+            ([each for each in numbered if each[1].target is not None], self._put),
+            ([each for each in reversed(numbered) if is_directory(each[1].target)], self._set_mode),
         ):
-            meant = [each for each in numbered if is_meant(each[1])]
-            for number, item in reversed(meant) if backwards else meant:
+            for number, item in meant:
                 if item.path not in failed and not self._try(item, work, number):
                     failed.append(item.path)
         self.clear()
@@ -118,18 +125,18 @@ class Restorer:
             return
         if held != item.now:
             raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
-        (directory.rmdir if _is_directory(held) else directory.unlink)(name)
+        (directory.rmdir if is_directory(held) else directory.unlink)(name)
 
     def _put(self, directory: Any, name: str, item: Item, number: int) -> None:
         held, target = self._held(item), item.target
         if held == target or target is None:
             return
-        if _is_directory(held) and _is_directory(target) and not _is_directory(item.now):
+        if is_directory(held) and is_directory(target) and not is_directory(item.now):
             # Made before a kill; the mode comes last.
             return
         if held != (None if _goes_away(item) else item.now):
             raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
-        if _is_directory(target):
+        if is_directory(target):
             if held is None:
                 directory.mkdir(name)
             return
@@ -160,17 +167,7 @@ class Restorer:
         content = self._store.content(state)
         if content is None:
             raise OSError(errno.ENODATA, "its content is not kept any more")
-        fd = directory.open(name, _NEW, 0o600)
-        try:
-            write_all(fd, content)
-            os.fchmod(fd, mode_of(state))
-            os.fsync(fd)
-        except OSError:
-            with suppress(OSError):
-                directory.unlink(name)
-            raise
-        finally:
-            os.close(fd)
+        write_whole(directory, name, content, mode_of(state))
 
     def _folder_of(self, path: str) -> str | None:
         """Return the hidden directory of the innermost root that a path lies below."""
@@ -208,17 +205,5 @@ def _writable(path: str) -> Generator[None]:
 def _goes_away(item: Item) -> bool:
     """Return whether what is there has to be removed first: a rename replaces files and links alone."""
     return item.now is not None and (
-        item.target is None or _is_directory(item.now) != _is_directory(item.target)
+        item.target is None or is_directory(item.now) != is_directory(item.target)
     )
-
-
-def _comes_back(item: Item) -> bool:
-    return item.target is not None
-
-
-def _is_to_be_directory(item: Item) -> bool:
-    return _is_directory(item.target)
-
-
-def _is_directory(state: State | None) -> bool:
-    return state is not None and state[:1] == DIRECTORY

@@ -35,7 +35,10 @@ _RACY_NS: Final = 2_000_000_000
 
 
 class PathReading(NamedTuple):
-    """What was found at a path; `content` is what has to be kept of it, `racy` asks to read it again."""
+    """What was found at a path, or is known of it.
+
+    `content` is what has to be kept of it, and none where that was done; `racy` asks to read it again.
+    """
 
     state: State
     signature: Signature
@@ -56,6 +59,11 @@ def mode_of(state: State) -> int:
 def key_of(state: State) -> bytes:
     """Return what tells two states of a kind apart: the digest of a file, the target of a link."""
     return state[5:]
+
+
+def is_directory(state: State | None) -> bool:
+    """Return whether this is the state of a directory."""
+    return state is not None and state[:1] == DIRECTORY
 
 
 def is_kept(state: State | None) -> bool:

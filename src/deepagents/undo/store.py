@@ -25,6 +25,7 @@ from weakref import ref
 from deepagents.undo import tables
 from deepagents.undo.processes import IS_POSSIBLE, Processes
 from deepagents.undo.states import FILE, PathReading, State, key_of
+from deepagents.undo.steps import last_seen
 
 Rows: TypeAlias = list[Any]
 _FILE: Final = "files.db"
@@ -362,8 +363,7 @@ class Store:
         """Drop all records of a thread; what its copies go on from goes with the last of these."""
         with self.write() as database:
             # Another thread may have its name from here on, with higher numbers.
-            last = database.execute("SELECT seq FROM sqlite_sequence WHERE name = 'seen'").fetchone()
-            kept = f"{thread}\n{last[0] if last else 0:015}"
+            kept = f"{thread}\n{last_seen(database):015}"
             for table, name in (*tables.OF_THREADS, ("lines", "source")):
                 database.execute(f"UPDATE OR REPLACE {table} SET {name} = ? WHERE {name} = ?", [kept, thread])
             database.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", [tables.FORGOTTEN + kept, kept])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, NamedTuple, NotRequired, TypedDict, cast
 
@@ -98,16 +99,9 @@ class Line(NamedTuple):
 
     def seen(self, store: Store, after: int, until: int | None = None) -> list[Seen]:
         """Return the changes of these threads, in their order."""
-        query, values = self.select("id, path, before, after, shared, rewind", "seen", after, until)
-        return [
-            Seen(number, _decode(path), before, held, shared)
-            for number, path, before, held, shared, _ in store.read(query, *values)
-            if path is not None
-        ]
-
-
-def _decode(path: bytes) -> str:
-    return path.decode("utf-8", "surrogateescape")
+        query, values = self.select("id, path, before, after, shared", "seen", after, until)
+        rows = store.read(query, *values)
+        return [Seen(number, os.fsdecode(path), *rest) for number, path, *rest in rows if path is not None]
 
 
 def name_thread(config: Any) -> str:
