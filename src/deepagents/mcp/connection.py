@@ -287,26 +287,16 @@ class Connection:
             "timeout", f"the MCP server {self.entry.name!r} did not answer in {seconds:g} seconds"
         )
 
-    async def list_resources(self) -> list[dict[str, Any]]:
-        """Return the resources, then the templates, as rows of the protocol."""
+    async def list_rows(self, capability: str, *kinds: str) -> list[dict[str, Any]]:
+        """Return all of these kinds that a server with this capability lists, as rows of the protocol."""
 
-        async def work(client: Client) -> list[dict[str, Any]]:
-            if client.server_capabilities.resources is None:
+        async def work(client: Client) -> list[Any]:
+            if getattr(client.server_capabilities, capability) is None:
                 return []
-            found = await _rows(client.list_resources, "resources")
-            return found + await _rows(client.list_resource_templates, "resource_templates")
+            return [row for kind in kinds for row in await read_pages(getattr(client, f"list_{kind}"), kind)]
 
-        return await self.ask(work)
-
-    async def list_prompts(self) -> list[dict[str, Any]]:
-        """Return the prompts, as rows of the protocol."""
-
-        async def work(client: Client) -> list[dict[str, Any]]:
-            if client.server_capabilities.prompts is None:
-                return []
-            return await _rows(client.list_prompts, "prompts")
-
-        return await self.ask(work)
+        found = await self.ask(work)
+        return [each.model_dump(by_alias=True, mode="json", exclude_none=True) for each in found]
 
     async def read_resource(self, uri: str) -> list[dict[str, Any]]:
         """Return what is in a resource, as blocks."""
@@ -378,8 +368,3 @@ class Connection:
 def _root(given: str) -> types.Root:
     uri = given if "://" in given else Path(given).expanduser().absolute().as_uri()
     return types.Root(uri=uri, name=Path(given).name or None)  # pyright: ignore[reportArgumentType]
-
-
-async def _rows(list_page: Callable[..., Awaitable[Any]], rows: str) -> list[dict[str, Any]]:
-    found = await read_pages(list_page, rows)
-    return [each.model_dump(by_alias=True, mode="json", exclude_none=True) for each in found]

@@ -268,7 +268,7 @@ class MCPServers:
         Raises:
             ToolFailure: `invalid_argument` for a server that is not there; other codes when it fails.
         """
-        return await self._gather("list_resources", server)
+        return await self._gather(server, "resources", "resources", "resource_templates")
 
     resources, aresources = sync_and_async(_list_resources)
 
@@ -278,17 +278,17 @@ class MCPServers:
         Raises:
             ToolFailure: `invalid_argument` for a server that is not there; other codes when it fails.
         """
-        return await self._gather("list_prompts", server)
+        return await self._gather(server, "prompts", "prompts")
 
     prompts, aprompts = sync_and_async(_list_prompts)
 
-    async def _gather(self, work: str, server: str | None) -> list[dict[str, Any]]:
+    async def _gather(self, server: str | None, *listed: str) -> list[dict[str, Any]]:
         core = self._own_core()
         await self.offer()
         ready = [name for name, state in core.states.items() if state.status == "ready"]
         found: list[dict[str, Any]] = []
         for name in ready if server is None else [server]:
-            rows = await core.call(partial(core.ask, name, work))
+            rows = await core.call(partial(core.ask, name, "list_rows", *listed))
             found += [{**row, "server": name} for row in rows]
         return found
 
