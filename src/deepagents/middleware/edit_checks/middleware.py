@@ -188,7 +188,7 @@ class EditCheckMiddleware(BaseMiddleware):
         turn, spec = self._find_turn(request.state), _spec_of(request.tool)
         if turn is None or spec is None or not _may_change(spec):
             return await inner(handler, request)
-        change, happened = await turn.begin_change(), False
+        torn, happened = await turn.begin_change(), False
         try:
             result = await inner(handler, request)
             if not (isinstance(result, ToolMessage) and result.status == "error"):
@@ -197,7 +197,7 @@ class EditCheckMiddleware(BaseMiddleware):
                 if spec.changes_files and isinstance(result, ToolMessage):
                     result = await self._format(turn, spec, arguments, runtime, result)
         finally:
-            turn.end_change(change, happened=happened)
+            turn.end_change(torn, happened=happened)
         return result
 
     async def _note(self, turn: Turn, spec: ToolSpec, arguments: Mapping[str, Any], files: FileCalls) -> bool:

@@ -30,8 +30,6 @@ class _Progress:
     found: Sequence[Complaint] | None = None
     run: CheckRun | None = None
     checked: int = -1
-    problem: str | None = None
-    is_off: bool = False
 
 
 @dataclass(slots=True)
@@ -54,7 +52,7 @@ class Turn:
         self._checks = checks
         self._warn = warn
         self._changes = 0
-        self._under_way: set[object] = set()
+        self._under_way: list[Sequence[CheckRun]] = []
         self._problems: dict[str, str] = {}
         self._progress = {name: _Progress() for name, check in checks.items() if not check.formats}
 
@@ -105,22 +103,22 @@ class Turn:
         if is_news:
             self._problems[name] = problem
 
-    async def begin_change(self) -> _OpenChange:
-        """Take what has ended before a change, which makes the rest worthless."""
+    async def begin_change(self) -> Sequence[CheckRun]:
+        """Take what has ended before a change, and return the runs that it makes worthless."""
         await self.settle()
-        change = _OpenChange([each.run for each in self._progress.values() if each.run])
-        self._under_way.add(change)
-        return change
+        torn = [each.run for each in self._progress.values() if each.run]
+        self._under_way.append(torn)
+        return torn
 
-    def end_change(self, change: _OpenChange, *, happened: bool) -> None:
+    def end_change(self, torn: Sequence[CheckRun], *, happened: bool) -> None:
         """Note that a change is over, and drop what it has made worthless."""
-        self._under_way.discard(change)
+        self._under_way.remove(torn)
         if not happened:
             return
         self._changes += 1
         for each in self._progress.values():
             each.found = None
-            if each.run is not None and each.run in change.torn:
+            if each.run is not None and each.run in torn:
                 each.run.drop()
                 each.run = None
 
@@ -172,10 +170,3 @@ class Turn:
             if each.run is not None:
                 each.run.drop()
                 each.run = None
-
-
-class _OpenChange:
-    """A change under way, and the runs that it would tear."""
-
-    def __init__(self, torn: Sequence[CheckRun]) -> None:
-        self.torn = torn
