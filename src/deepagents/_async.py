@@ -113,6 +113,14 @@ def sync_and_async(
     return blocking, awaiting
 
 
+def running_loop() -> asyncio.AbstractEventLoop | None:
+    """Return the event loop that runs in this thread, if there is one."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
 def start_thread(work: Callable[[], T]) -> Future[T]:
     """Start blocking work in a thread of its own, which a program that ends does not wait for."""
     outcome: Future[T] = Future()

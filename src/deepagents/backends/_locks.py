@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeVar
 
-from deepagents._async import Coro, IOCall
+from deepagents._async import Coro, IOCall, running_loop
 from deepagents.errors import BackendError
 
 T = TypeVar("T")
@@ -126,7 +126,7 @@ class KeyedLocks:
     def _enter(self, key: Hashable, loop: asyncio.AbstractEventLoop | None) -> _Waiter:
         turn = _Waiter(loop)
         # A blocking call inside an event loop: no task of that loop can finish before it returns.
-        here = _running_loop() if loop is None else None
+        here = running_loop() if loop is None else None
         with self._mutex:
             queue = self._queues.setdefault(key, deque())
             if here is not None and any(each.loop is here for each in queue):
@@ -160,10 +160,3 @@ def _endless() -> BackendError:
 def get_shared_locks() -> KeyedLocks:
     """Return the locks that this whole process shares."""
     return KeyedLocks()
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None

@@ -12,6 +12,7 @@ from langchain.agents.middleware.types import (
     ToolCallRequest,
 )
 from langchain_core.messages import BaseMessage, SystemMessage, ToolMessage, convert_to_messages
+from langchain_core.tools import BaseTool
 from langgraph.types import Command
 
 from deepagents.errors import ConfigError
@@ -80,6 +81,14 @@ def extras_of(tool: Any) -> Mapping[str, Any]:
 def is_deferred(tool: Any) -> bool:
     """Return whether a provider is to load a tool later, so that the context does not hold it yet."""
     return bool(extras_of(tool).get(DEFERRED))
+
+
+def without_mark(tool: Any) -> Any:
+    """Return a tool that is there from the start, also where it was marked to be loaded later."""
+    if DEFERRED not in extras_of(tool):
+        return tool
+    rest = {key: value for key, value in extras_of(tool).items() if key != DEFERRED}
+    return tool.model_copy(update={"extras": rest or None}) if isinstance(tool, BaseTool) else rest
 
 
 def with_messages(request: Request) -> Request:

@@ -16,7 +16,7 @@ from typing import Any, Final
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 
-from deepagents._async import IOCall, arun, run, start_thread
+from deepagents._async import IOCall, arun, run, running_loop, start_thread
 from deepagents._state.run_end import RunEnd, run_end
 from deepagents._state.runtime import outside_of_runs, running_stream
 from deepagents._text import describe_exception
@@ -36,7 +36,7 @@ class StreamOfCaller:
     def __init__(self) -> None:
         self._stream, self._namespace = running_stream()
         self._modes = ["updates"]
-        self._loop = _running_loop()
+        self._loop = running_loop()
         self._end: RunEnd | None = None
         self.follow()
 
@@ -44,7 +44,7 @@ class StreamOfCaller:
         """Show it on the stream of the run that asks, until that ends."""
         stream, end = running_stream()[0], run_end()
         # A stream belongs to an event loop, or to a caller that blocks.
-        usable = end is not None and self._loop is _running_loop()
+        usable = end is not None and self._loop is running_loop()
         self._stream = stream if usable else None
         if self._stream:
             self._modes = list(self._stream.modes)
@@ -65,13 +65,6 @@ class StreamOfCaller:
         namespace, mode, data = part
         if (stream := self._stream) and mode in stream.modes:
             stream.write(((*self._namespace, *namespace), mode, data))
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
 
 
 @dataclass(eq=False)
@@ -159,7 +152,7 @@ class LocalRun:
         loop, waiting = self._task.get_loop() if self._task else None, self.wait(None)
 
         def block() -> None:
-            if loop is None or (loop.is_running() and loop is not _running_loop()):
+            if loop is None or (loop.is_running() and loop is not running_loop()):
                 waiting.block()
 
         async def wait() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from langchain_core.messages import AnyMessage
 
-from deepagents._async import IOCall, setting, within
+from deepagents._async import IOCall, running_loop, setting, within
 from deepagents.limits import Price
 from deepagents.middleware._base import BaseMiddleware, inner
 from deepagents.middleware._incremental import IncrementalCache
@@ -123,7 +123,8 @@ def _wait(room: Future[None], seconds: float | None) -> IOCall[bool]:
     """Wait for room; return whether it is of use to wait again."""
 
     def block() -> bool:
-        if _blocks_a_loop():
+        # Those who are waited for may run on the event loop of this thread.
+        if running_loop():
             return False
         try:
             room.result(seconds)
@@ -139,15 +140,6 @@ def _wait(room: Future[None], seconds: float | None) -> IOCall[bool]:
         return True
 
     return IOCall(block, wait)
-
-
-def _blocks_a_loop() -> bool:
-    """Return whether this thread has an event loop, on which those may run who are waited for."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
 
 
 def _with_bound(request: Request, need: Need, answer: int) -> Request:

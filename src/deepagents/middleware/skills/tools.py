@@ -18,7 +18,7 @@ from langgraph.runtime import Runtime
 from deepagents._async import IOCall, as_io_call, gather
 from deepagents._paths import normalise
 from deepagents.errors import BackendError, ConfigError
-from deepagents.middleware._requests import DEFERRED, extras_of, is_deferred
+from deepagents.middleware._requests import is_deferred, without_mark
 from deepagents.middleware.skills.parse import INCLUDE
 from deepagents.middleware.skills.prompt import find_pinned_path
 from deepagents.middleware.skills.state import SkillMetadata
@@ -209,7 +209,7 @@ async def disclose_tools(
             _log.warning("a skill includes the tool %r, which is not there", name)
         for each in [present[name]] if is_deferred(present.get(name)) else found.get(name, ()):
             grown.setdefault(tool_name(each) or name, name)
-    shown = [_load_now(each) if tool_name(each) in grown else each for each in tools]
+    shown = [without_mark(each) if tool_name(each) in grown and is_deferred(each) else each for each in tools]
     added = [
         find_tool(found.get(include, ()), tool) for tool, include in grown.items() if tool not in present
     ]
@@ -219,10 +219,3 @@ async def disclose_tools(
 def find_tool(tools: Iterable[BaseTool], name: str) -> BaseTool | None:
     """Return the tool of this name."""
     return next((each for each in tools if each.name == name), None)
-
-
-def _load_now(tool: Any) -> Any:
-    if not is_deferred(tool):
-        return tool
-    rest = {key: value for key, value in extras_of(tool).items() if key != DEFERRED}
-    return tool.model_copy(update={"extras": rest or None}) if isinstance(tool, BaseTool) else rest

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 from langchain_core.tools import BaseTool
 
 from deepagents._text import escape_controls
-from deepagents.middleware._requests import DEFERRED, extras_of
+from deepagents.middleware._requests import DEFERRED, extras_of, without_mark
 from deepagents.middleware.tool_search.ranking import Ranking
 from deepagents.tools._tool import CHARACTERS_PER_TOKEN, SpecTool, tool_name
 
@@ -59,7 +59,11 @@ class Catalog:
 
     def __init__(self, given: Sequence[Any]) -> None:
         self._given = list(given)
-        self.tools: Sequence[Any] = [_without_mark(each) for each in given]
+        self.tools: Sequence[Any] = [
+            # Providers without a search of their own are sent the tools that are called here.
+            without_mark(each) if isinstance(each, BaseTool) else each
+            for each in given
+        ]
         self.names: Sequence[str | None] = [tool_name(each) for each in given]
         self.has_provider_search = any(map(_is_provider_search, given))
         self._held: dict[int, Held] = {}
@@ -117,14 +121,6 @@ def _is_provider_search(tool: Any) -> bool:
 def _find_mark(tool: BaseTool) -> bool | None:
     mark: Any = extras_of(tool).get(DEFERRED)
     return mark if isinstance(mark, bool) else None
-
-
-def _without_mark(tool: Any) -> Any:
-    """Return a tool as a provider without a search of its own can be sent it."""
-    if not isinstance(tool, BaseTool) or DEFERRED not in extras_of(tool):
-        return tool
-    rest = {key: value for key, value in extras_of(tool).items() if key != DEFERRED}
-    return tool.model_copy(update={"extras": rest or None})
 
 
 def schema_of(tool: BaseTool) -> Mapping[str, Any]:
