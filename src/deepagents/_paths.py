@@ -56,6 +56,14 @@ def normalise(path: str) -> str:
     return "/" + "/".join(parts)
 
 
+def normalise_if_valid(path: str) -> str | None:
+    """Return the one spelling of a virtual path, `None` for what is none."""
+    try:
+        return normalise(path)
+    except BackendError:
+        return None
+
+
 def refuse_home(path: str, what: str) -> None:
     """Refuse a path below a home directory while an agent is built: at run time it would only be missing.
 

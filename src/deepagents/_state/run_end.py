@@ -10,10 +10,9 @@ from threading import Lock
 from typing import Final
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.config import get_config
 
 from deepagents._async import Coro, arun, as_io_call, gather_threads, run, start_thread
-from deepagents._state.runtime import in_graph
+from deepagents._state.runtime import configurable_in_graph
 
 # Names that begin with underscores are in no metadata of a trace or a checkpoint.
 _RUN_END: Final = "__deepagents_run_end"
@@ -52,7 +51,7 @@ class RunEnd:
 
 def run_end() -> RunEnd | None:
     """Return where to leave what is to be done when this run ends; `None` outside of our agents."""
-    return get_config().get("configurable", {}).get(_RUN_END) if in_graph() else None
+    return configurable_in_graph().get(_RUN_END)
 
 
 @contextmanager

@@ -113,12 +113,23 @@ def writes_undone_on_failure() -> Generator[None]:
         raise
 
 
+def configurable() -> Mapping[str, Any]:
+    """Return what configures the run that this code is part of; nothing outside of one."""
+    try:
+        return get_config().get("configurable", {})
+    except RuntimeError:
+        return {}
+
+
+def configurable_in_graph() -> Mapping[str, Any]:
+    """Return what configures the task of a graph that this code is part of; nothing outside of one."""
+    given = configurable()
+    return given if _READ in given else {}
+
+
 def in_graph() -> bool:
     """Return whether this code runs inside a task of a graph."""
-    try:
-        return _READ in _configurable()
-    except RuntimeError:
-        return False
+    return _READ in configurable()
 
 
 def runtime_of_run() -> Runtime[Any] | None:
@@ -131,17 +142,13 @@ def runtime_of_run() -> Runtime[Any] | None:
 
 
 def is_saved() -> bool:
-    """Return whether a checkpointer keeps the running graph, its own or that of a graph around it.
-
-    Raises:
-        RunConfigError: outside a graph run.
-    """
-    return _configurable().get(_SAVER) not in (None, False)
+    """Return whether a checkpointer keeps the running graph, its own or that of a graph around it."""
+    return configurable().get(_SAVER) not in (None, False)
 
 
 def running_saver() -> BaseCheckpointSaver[Any] | None:
     """Return what saves the running graph, `None` when nothing does."""
-    saver: object = _configurable().get(_SAVER) if in_graph() else None
+    saver: object = configurable_in_graph().get(_SAVER)
     return cast("BaseCheckpointSaver[Any]", saver) if isinstance(saver, BaseCheckpointSaver) else None
 
 
@@ -160,7 +167,7 @@ class Step(NamedTuple):
 
 def step_under_way() -> Step | None:
     """Return the step that this task is part of, `None` when it is not saved."""
-    given: Mapping[str, Any] = _configurable() if in_graph() else {}
+    given = configurable_in_graph()
     saver: object = given.get(_SAVER)
     # The last part of the namespace is the task; what stands before it names the graph that is saved.
     own, _, task = str(given.get("checkpoint_ns", "")).rpartition("|")
@@ -173,7 +180,7 @@ def step_under_way() -> Step | None:
 
 def place_of_agent() -> tuple[str | None, str]:
     """Return the thread of this run, if it has one, and the namespace of the running agent in it."""
-    given: Mapping[str, Any] = _configurable() if in_graph() else {}
+    given = configurable_in_graph()
     return given.get("thread_id"), str(given.get("checkpoint_ns", "")).rpartition("|")[0]
 
 
@@ -351,7 +358,7 @@ class RunningStream(NamedTuple):
 
 def running_stream() -> tuple[RunningStream | None, tuple[str, ...]]:
     """Return the stream that shows what runs here, if there is one, and the namespace of this task in it."""
-    given: Mapping[str, Any] = _configurable() if in_graph() else dict[str, Any]()
+    given = configurable_in_graph()
     outer: Any = given.get(_STREAM)
     namespace = tuple(str(given.get("checkpoint_ns") or "").split("|"))
     return (RunningStream(outer, outer.modes) if outer else None), namespace
@@ -384,13 +391,8 @@ def _quiet(callbacks: Any, modules: Collection[str] = (_MESSAGES,)) -> Any:
     return quiet
 
 
-def _configurable() -> Mapping[str, Any]:
-    config: RunnableConfig = get_config()
-    return config.get("configurable", {})
-
-
 def _require(key: str) -> Any:
     try:
-        return _configurable()[key]
-    except (RuntimeError, KeyError) as error:
+        return configurable()[key]
+    except KeyError as error:
         raise RunConfigError(_OUTSIDE) from error

@@ -10,7 +10,7 @@ from langgraph.errors import GraphBubbleUp
 
 from deepagents._async import IOCall, await_thread, in_thread
 from deepagents._globs import EVERY_FILE, parse_glob
-from deepagents._paths import is_within, name, normalise, parent, without_slash
+from deepagents._paths import is_within, name, normalise_if_valid, parent, without_slash
 from deepagents.backends import operations as ops
 from deepagents.backends._query import Query, matches_in
 from deepagents.backends._refusals import Denied
@@ -74,7 +74,7 @@ class Enforcement:
 
         A path is judged in its normal form. One that has none, or that cannot be resolved, is not allowed.
         """
-        normal = {each: path for each in paths if (path := _normal(each)) is not None}
+        normal = {each: path for each in paths if (path := normalise_if_valid(each)) is not None}
         free = {above: allowed.all_below(above) for above in {parent(each) for each in normal.values()}}
         called = {each for each, path in normal.items() if free[parent(path)] or allowed(path)}
         if not self.has_links:
@@ -250,13 +250,6 @@ def enforces(kind: type[BackendProtocol], method: str) -> bool:
 
 def _below(path: str, base: str) -> str:
     return path[len(base) :] if path.startswith(base) else name(path)
-
-
-def _normal(path: str) -> str | None:
-    try:
-        return normalise(path)
-    except BackendError:
-        return None
 
 
 def _too_wide(path: str, directories: Sequence[str]) -> BackendError:

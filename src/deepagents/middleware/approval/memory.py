@@ -18,11 +18,11 @@ from typing import Any, Final, TypeAlias, cast
 
 from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.config import get_config
 from langgraph.graph import END
 
 from deepagents._async import IOCall, setting, sync_and_async
 from deepagents._globs import anchor
+from deepagents._state.runtime import configurable
 from deepagents.decisions import RememberedDecision, are_equal, canonical
 from deepagents.errors import ConfigError
 from deepagents.middleware.approval.files import Call, Specs, find_named_paths, links_of, waits
@@ -287,9 +287,6 @@ def _own_task() -> _Task | None:
 
 def _find_graphs() -> list[str]:
     """Return the graphs that run one below the other, each as the step of it that is being done."""
-    try:
-        namespace: str = get_config().get("configurable", {}).get("checkpoint_ns") or ""
-    except RuntimeError:
-        return []
+    namespace: str = configurable().get("checkpoint_ns") or ""
     # LangGraph adds a number where one node calls several graphs; it is not a graph.
     return [part for part in namespace.split("|") if part and not part.isdecimal()]

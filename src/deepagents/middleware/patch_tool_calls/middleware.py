@@ -13,11 +13,11 @@ from typing import Any, Final
 from langchain.agents.middleware import hook_config
 from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, RemoveMessage
-from langgraph.config import get_config
 from langgraph.errors import GraphInterrupt
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from deepagents._state.channels import moves_what_is_removed
+from deepagents._state.runtime import configurable
 from deepagents.middleware._base import BaseMiddleware, inner
 from deepagents.middleware._history import open_turn
 from deepagents.middleware._requests import Request, Response, ToolResult, keeping
@@ -113,10 +113,7 @@ def _asks_before_it_runs(raised: GraphInterrupt, call_id: str | None) -> bool:
 
 
 def _thread() -> str | None:
-    try:
-        thread = get_config().get("configurable", {}).get("thread_id")
-    except RuntimeError:
-        return None
+    thread = configurable().get("thread_id")
     return None if thread is None else str(thread)
 
 

@@ -16,8 +16,8 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime
 
 from deepagents._async import IOCall, as_io_call, gather
-from deepagents._paths import normalise
-from deepagents.errors import BackendError, ConfigError
+from deepagents._paths import normalise_if_valid
+from deepagents.errors import ConfigError
 from deepagents.middleware._requests import is_deferred, without_mark
 from deepagents.middleware.skills.parse import INCLUDE
 from deepagents.middleware.skills.prompt import find_pinned_path
@@ -142,13 +142,13 @@ def find_included_names(skills: Iterable[SkillMetadata]) -> dict[str, list[str]]
     return {
         path: names
         for each in skills
-        if (names := each["metadata"].get(INCLUDE, "").split()) and (path := _normalise(each["path"]))
+        if (names := each["metadata"].get(INCLUDE, "").split()) and (path := normalise_if_valid(each["path"]))
     }
 
 
 def skill_paths(skills: Iterable[SkillMetadata]) -> frozenset[str]:
     """Return the normalised paths of skills."""
-    return frozenset(path for each in skills if (path := _normalise(each["path"])))
+    return frozenset(path for each in skills if (path := normalise_if_valid(each["path"])))
 
 
 def find_opened_paths(messages: Sequence[AnyMessage], *, with_reads: bool = False) -> list[str]:
@@ -171,17 +171,10 @@ def find_opened_paths(messages: Sequence[AnyMessage], *, with_reads: bool = Fals
             path = reads.get(message.tool_call_id) if message.status != "error" else None
         else:
             pinned = find_pinned_path(message)
-            path = None if pinned is None else _normalise(pinned)
+            path = None if pinned is None else normalise_if_valid(pinned)
         if path is not None:
             found[path] = None
     return list(found)
-
-
-def _normalise(path: str) -> str | None:
-    try:
-        return normalise(path)
-    except BackendError:
-        return None
 
 
 async def disclose_tools(

@@ -13,12 +13,11 @@ from uuid import UUID, uuid4, uuid5
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
-from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp
 
 from deepagents._async import Coro, IOCall, as_io_call, gather, in_thread
 from deepagents._deprecation import warn_caller
-from deepagents._state.runtime import emit
+from deepagents._state.runtime import configurable, emit
 from deepagents._text import describe_exception
 from deepagents.backends.handle import FileCalls
 from deepagents.errors import ToolFailure
@@ -352,11 +351,8 @@ def _conversation(context: Context) -> str | None:
 
 def _archive_path(files: FileCalls, session: str) -> str:
     """Return the archive of the thread that this code runs in, or of a conversation without one."""
-    try:
-        configurable = get_config().get("configurable", {})
-    except RuntimeError:
-        configurable = dict[str, Any]()
-    thread, namespace = configurable.get("thread_id"), str(configurable.get("checkpoint_ns") or "")
+    given = configurable()
+    thread, namespace = given.get("thread_id"), str(given.get("checkpoint_ns") or "")
     name = None if thread is None else str(thread)
     return archive_path(files.capabilities().artifacts_root, name, session, namespace)
 
