@@ -3,6 +3,7 @@
 Packages of models and agents come with hundreds of modules, and import all of them for the names that they
 re-export; a task needs a few. To import such a module when one of its names is asked for saves a quarter of
 the CPU of a task. A name is still found where it was (PEP 562); what else a package does is done at once.
+Their hundreds of models of pydantic are built when each is first used.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from importlib.util import find_spec, resolve_name
 from types import ModuleType
 from typing import Any, Final
 
-_LARGE: Final = (
-    "langchain.agents.middleware.", "langchain_openai.", "langgraph_sdk.", "langsmith.types.", "openai.types."
-)  # fmt: skip
+_LARGE: Final = ("langchain.agents.middleware.", "langchain_openai.", "langsmith.types.", "openai.types.")
 """Packages that re-export much, with the packages in them."""
+_ALONE: Final = ("langgraph_sdk", "pydantic.main")
+"""A package that re-exports much, while those in it define much; and the module of all models."""
 
 
 @contextmanager
@@ -38,6 +39,8 @@ def importing_much() -> Generator[None]:
         gc.freeze()
     finally:
         gc.enable()
+        if pydantic := sys.modules.get("pydantic"):
+            pydantic.BaseModel.model_config.pop("defer_build", None)
 
 
 class _Finder:
@@ -46,10 +49,10 @@ class _Finder:
         name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return how to import a large package; all else is left to the finders behind this one."""
-        if not f"{name}.".startswith(_LARGE):
+        if name not in _ALONE and not f"{name}.".startswith(_LARGE):
             return None
         spec = PathFinder.find_spec(name, path, target)
-        if spec and spec.submodule_search_locations and isinstance(spec.loader, SourceFileLoader):
+        if spec and isinstance(spec.loader, SourceFileLoader):
             spec.loader = _Loader(name, spec.loader.path)
         return spec
 
@@ -57,6 +60,11 @@ class _Finder:
 class _Loader(SourceFileLoader):
     def exec_module(self, module: ModuleType) -> None:
         """Note where each name that the package re-exports stands, and do the rest of it."""
+        if not hasattr(module, "__path__"):
+            super().exec_module(module)
+            if module.__name__ == "pydantic.main":
+                module.BaseModel.model_config["defer_build"] = True
+            return
         package = module.__name__
         rest = ast.parse(self.get_data(self.path))
         places = _take_re_exports(rest, package)

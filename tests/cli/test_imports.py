@@ -123,3 +123,21 @@ def test_a_package_is_what_it_was(tmp_path: Path, more: str, code: str, printed:
     ran = run_with(tmp_path, package, code)
 
     assert ran.strip() == printed.format(Batch="<class 'openai.types.batch.Batch'>")
+
+
+def test_models_are_built_when_they_are_first_used() -> None:
+    code = """
+from deepagents_cli.imports import importing_much
+with importing_much():
+    from langchain_core.messages import AIMessage, HumanMessage
+    from pydantic import BaseModel
+
+class Own(BaseModel):
+    text: str
+
+print(AIMessage.__pydantic_complete__, AIMessage("Done.").text, AIMessage.__pydantic_complete__)
+print(HumanMessage.__pydantic_complete__, Own.__pydantic_complete__)
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert ran.stdout == "False Done. True\nFalse True\n"
