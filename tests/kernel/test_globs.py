@@ -133,6 +133,24 @@ def test_a_pattern_beyond_reason_is_refused(pattern: str) -> None:
         compile_glob(pattern)
 
 
+@pytest.mark.parametrize(
+    ("pattern", "matched", "others"),
+    [
+        ("[eE][nN][vV]", ["env", "ENV", "eNv"], ["en", "envv", "enw"]),
+        ("*.[kK][eE][yY]", ["a.key", "b.KEY"], ["a.\N{KELVIN SIGN}ey", "key"]),
+        ("[sS][sS]?[hH]*", ["ssxh", "SSxHa"], ["\N{LATIN SMALL LETTER LONG S}sxh", "ss/h"]),
+        ("[aA]b[cC]", ["abc", "Abc", "AbC"], ["aBc"]),
+        ("[aa][Bb][aB]", ["aba", "aBB"], ["Aba", "abA", "abb"]),
+        (r"\[aA]", ["[aA]"], ["a", "A"]),
+        ("[!aA]", ["b"], ["a", "A"]),
+    ],
+)
+def test_letters_in_any_case(pattern: str, matched: list[str], others: list[str]) -> None:
+    found = compile_glob(pattern)
+
+    assert [name for name in [*matched, *others] if found(name)] == matched
+
+
 def test_one_pattern_is_compiled_once() -> None:
     assert compile_glob("*.py") is compile_glob("*.py")
 

@@ -67,7 +67,7 @@ class TreeWalk:
 def matcher(wanted: "dict[str, Any] | None") -> "Callable[[bytes], bool]":
     """Make the test that a path from the base must pass, out of an expression made elsewhere.
 
-    Before Python 3.11 there are no atomic groups, which only save time.
+    Before Python 3.11 there are no atomic groups, which only save time, and before 3.7 no ASCII ones.
     """
     if wanted is None:
         return lambda path: True
@@ -76,7 +76,8 @@ def matcher(wanted: "dict[str, Any] | None") -> "Callable[[bytes], bool]":
     try:
         fits = re.compile(wanted["expression"], re.DOTALL).fullmatch
     except re.error:
-        fits = re.compile(wanted["expression"].replace("(?>", "(?:"), re.DOTALL).fullmatch
+        older = wanted["expression"].replace("(?>", "(?:").replace("(?ai:", "(?i:")
+        fits = re.compile(older, re.DOTALL).fullmatch
     by_name = wanted["by_name"]
 
     def matches(path: bytes) -> bool:
