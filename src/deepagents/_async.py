@@ -17,10 +17,11 @@ from concurrent.futures import FIRST_COMPLETED, Future
 from concurrent.futures import wait as wait_for_futures
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar, copy_context
-from dataclasses import dataclass
 from functools import update_wrapper
 from time import monotonic
 from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar
+
+from deepagents._values import valueclass
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -36,7 +37,7 @@ _left_threads: ContextVar[list[Future[Any]] | None] = ContextVar("deepagents_lef
 _DEADLINE: ContextVar[float | None] = ContextVar("deepagents_deadline", default=None)
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class IOCall(Generic[T]):
     """One piece of I/O, as a function that blocks and as one that is awaited."""
 

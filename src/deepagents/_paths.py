@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from deepagents._values import valueclass
 from deepagents.errors import BackendError, ConfigError
 
 LARGE_RESULTS: Final = "large_tool_results"
@@ -115,7 +115,7 @@ def overlap(a: str, b: str) -> bool:
     return is_within(a, b) or is_within(b, a)
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class CommandPaths:
     """Translates between the paths of a backend and those by which its commands find the same files.
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from deepagents._values import valueclass
 from deepagents.errors import UnknownModel
 
 PROVIDER = "local"
 DEFAULT_MODEL = "qwen2.5-coder-1.5b"
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Carrier:
     """A package that carries one stretch of the weights as a data file."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from deepagents._values import valueclass
 
-@dataclass(frozen=True, slots=True)
+
+@valueclass
 class Request:
     """One completion to make."""
 
@@ -19,14 +20,14 @@ class Request:
     stop: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Delta:
     """Text that was just written."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Finish:
     """The completion is over: why, and the tokens it took."""
 

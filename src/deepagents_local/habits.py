@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
+from deepagents._values import field, valueclass
 from deepagents.middleware import is_from_person
 from deepagents_local.seen import edit_forms, write_forms
 from deepagents_local.signatures import answer_form, call_form, name_of, parameters
@@ -26,7 +26,7 @@ _NOTHING = ("No matches found", "No files found")
 _FIXED: Mapping[str, Mapping[str, Any]] = {"grep": {"output_mode": "content"}}
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Habits:
     """Each rule can be turned off for a model that does not need it."""
 

@@ -11,13 +11,13 @@ import sys
 import tempfile
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
 from typing import Any, Protocol
 
+from deepagents._values import valueclass
 from deepagents_local.engine import Delta, Event, Finish, Request
 from deepagents_local.errors import EngineError, PromptTooLong
 
@@ -41,7 +41,7 @@ class Server(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class EngineSettings:
     """What one loaded model is: calls with equal settings share it."""
 

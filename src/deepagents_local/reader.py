@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pydantic_core import from_json
 
+from deepagents._values import valueclass
 from deepagents_local.signatures import ANSWER, Call, read_reply
 
 _OPENING = f'{{"{ANSWER}": "'
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Ending:
     """What is left to say once the reply is over."""
 

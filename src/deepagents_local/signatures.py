@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 from langchain_core.utils.json_schema import dereference_refs
+
+from deepagents._values import valueclass
 
 TOOL = "tool"
 ANSWER = "final_answer"
@@ -33,7 +34,7 @@ _TYPES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Call:
     """One tool call, as the model writes it."""
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Final
 
+from deepagents._values import valueclass
 from deepagents_sandbox import seccomp
 
 _SYSTEM_PROGRAMS: Final = ("/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap")
@@ -35,7 +35,7 @@ _TRIED: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Bubblewrap:
     """The program as it is on this machine."""
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Final
 
 from deepagents._paths import is_within
+from deepagents._values import valueclass
 from deepagents.backends.filesystem.confined_dir import ConfinedDirectory
 from deepagents.backends.filesystem.paths import ResolvedPath, check_path
 from deepagents.backends.protocol import Allowed
@@ -52,7 +52,7 @@ def find_environment(python: str | Path, path: str) -> tuple[list[Path], dict[st
     return [each for each in (prefix, base) if not each.is_relative_to("/usr")], variables
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class MountedPaths:
     """The paths of this machine that a sandbox was given; relative ones start at its root."""
 
@@ -86,7 +86,7 @@ class MountedPaths:
         return not parts
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class MayChange:
     """An `Allowed` for changes: nothing protected, nothing outside of what is writable.
 

@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
+from deepagents._values import valueclass
+
 _CGROUPS: Final = Path("/sys/fs/cgroup")
 _PREFIX: Final = "deepagents-"
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
@@ -30,7 +32,7 @@ _OF_A_DISK: Final = re.compile(r" /(?!memfd:|SYSV|dev/zero|\[aio\])")
 _ESCAPED: Final = re.compile(rb"\\([0-7]{3})")
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class CommandLimits:
     """Bounds for one command, in bytes and in processes."""
 
@@ -49,7 +51,7 @@ class CommandLimits:
                 return f"it started more than {self.processes} processes"
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Controllers:
     """Where control groups can be made: one directory where version 2 serves, one for each of version 1."""
 
@@ -102,7 +104,7 @@ def _can_make(parent: Path, *files: str) -> bool:
         probe.rmdir()
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class ControlGroup:
     """The control groups of one command."""
 

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from deepagents._values import valueclass
 from deepagents_sandbox.rules import Mode
 
 _SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -41,7 +42,7 @@ _FILES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class View:
     """What a command sees: real paths, each at its own place.
 

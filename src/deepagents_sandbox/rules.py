@@ -16,6 +16,7 @@ from typing import Final, Literal, TypeAlias
 
 from deepagents._globs import Place
 from deepagents._text import escape_controls
+from deepagents._values import valueclass
 from deepagents.errors import BackendError
 from deepagents.permissions import ANY_NAME, Access, CommandAccess, Rules
 from deepagents_sandbox.leftovers import open_below, remove
@@ -26,7 +27,7 @@ MOST_MARKS: Final = 300
 _MOST_NAMED: Final = 10
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class _Below:
     """What rules say of all that a command finds or makes in directories of one place."""
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
+from deepagents._values import field, valueclass
 from deepagents_sandbox.rules import Mode
 
 SANDBOX_EXEC: Final = "/usr/bin/sandbox-exec"
@@ -60,7 +60,7 @@ _SERVICES_FOR_HOSTS: Final = (
 _RESOLVER: Final = "/private/var/run/mDNSResponder"
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class SeatbeltRules:
     """What a command may do, by paths without links: Seatbelt compares with the real path of a file.
 
@@ -76,7 +76,7 @@ class SeatbeltRules:
     network: Ways = "none"
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Seatbelt:
     """The program that enforces a profile, as it is on this machine."""
 
@@ -118,7 +118,7 @@ class _Names(dict[Path, str]):
                 self.setdefault(path, f"PATH_{len(self)}")
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class _Writer:
     rules: SeatbeltRules
     names: _Names

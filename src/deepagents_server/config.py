@@ -6,10 +6,10 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast
 
+from deepagents._values import field, valueclass
 from deepagents_server.config_file import Strategy, check_file
 from deepagents_server.errors import ServeError
 
@@ -18,7 +18,7 @@ _ENV_LINE: Final = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 
 
-@dataclass(frozen=True)
+@valueclass
 class Ages:
     """After how many seconds without a change something goes; `None` keeps it."""
 
@@ -33,7 +33,7 @@ class Ages:
     """Seconds from one look to the next."""
 
 
-@dataclass(frozen=True)
+@valueclass
 class ServerConfig:
     """What a server serves; paths are relative to `directory`."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -13,6 +12,7 @@ import sqlalchemy as sa
 from langgraph.checkpoint.base.id import uuid6
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from deepagents._values import field, valueclass
 from deepagents_server.database.assistants import get_assistant
 from deepagents_server.database.engine import Row
 from deepagents_server.database.filters import clean_metadata
@@ -90,7 +90,7 @@ async def creating(server: Server) -> AsyncGenerator[NewRuns]:
             server.engine.start(taken)
 
 
-@dataclass(frozen=True)
+@valueclass
 class NewRuns:
     """Runs of a transaction that has not ended."""
 

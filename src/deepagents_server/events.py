@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
+from deepagents._values import valueclass
 from deepagents_server.database import Database
 from deepagents_server.database.runs import add_events
 from deepagents_server.database.tables import run_events
@@ -31,7 +32,7 @@ _SHARED_BATCH: Final = 0.02
 _log: Final = logging.getLogger("deepagents.server")
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Event:
     """One event of a run; `data` is JSON."""
 

@@ -14,7 +14,6 @@ from contextlib import (
     AsyncExitStack,
     asynccontextmanager,
 )
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -25,6 +24,7 @@ from langgraph.graph.state import StateGraph
 from langgraph.pregel import Pregel
 from langgraph.store.base import BaseStore
 
+from deepagents._values import field, valueclass
 from deepagents.errors import ConfigError
 from deepagents_server.config import ServerConfig
 from deepagents_server.errors import ServeError, not_found
@@ -46,7 +46,7 @@ def system_assistant_id(graph_id: str) -> str:
     return str(uuid5(_NAMESPACE, graph_id))
 
 
-@dataclass(frozen=True)
+@valueclass
 class Graphs:
     """The graphs of a server, by name: a graph, or a function that makes one for each run."""
 

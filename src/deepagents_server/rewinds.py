@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Generator, Iterable, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
@@ -15,6 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from deepagents import undo
+from deepagents._values import valueclass
 from deepagents.errors import PlanOutdated, UndoBusy, UndoError
 from deepagents_server.database.engine import Row
 from deepagents_server.database.quotas import check_kept
@@ -35,7 +35,7 @@ _OUTDATED: Final = "A file or the thread has changed since the plan was made; as
 _log: Final = logging.getLogger("deepagents.server")
 
 
-@dataclass(frozen=True)
+@valueclass
 class Wanted:
     """Which checkpoint a thread is to go back to; or with `rewind_id`, which going back is taken back."""
 
@@ -43,7 +43,7 @@ class Wanted:
     rewind_id: str | None = None
 
 
-@dataclass(frozen=True)
+@valueclass
 class ThreadFiles(ThreadGraph):
     """A thread, and the history of the files that its agent changes."""
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
 from typing import Final, cast
 
 from starlette.requests import HTTPConnection
 
+from deepagents._values import field, replace, valueclass
 from deepagents_server.auth import Handlers
 from deepagents_server.config import ServerConfig, apply_environment
 from deepagents_server.database import Database, open_database
@@ -33,7 +33,7 @@ MAX_BODY: Final = 32_000_000
 """Bytes of the body of a request, unless something else is said."""
 
 
-@dataclass(frozen=True)
+@valueclass
 class Server:
     """Everything that answers requests and runs graphs."""
 
@@ -60,7 +60,7 @@ class Server:
         return replace(self, database=database, graphs=graphs, scope=scope, headers=headers or {})
 
 
-@dataclass(frozen=True)
+@valueclass
 class Settings:
     """What the command line says about a server."""
 

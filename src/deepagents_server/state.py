@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Any, cast
 
 from langgraph.errors import InvalidUpdateError
 from langgraph.types import StateSnapshot
 
+from deepagents._values import valueclass
 from deepagents_server.database.engine import Row
 from deepagents_server.database.runs import CHECKPOINT
 from deepagents_server.database.tables import server_time, threads
@@ -20,7 +20,7 @@ from deepagents_server.serialize import dump_text, show_checkpoint, show_interru
 from deepagents_server.server import Server
 
 
-@dataclass(frozen=True)
+@valueclass
 class ThreadGraph:
     """The graph that has worked on a thread."""
 

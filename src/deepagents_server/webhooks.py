@@ -8,13 +8,13 @@ import os
 import re
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from ipaddress import ip_address
 from typing import Any, Final
 
 import httpx
 
+from deepagents._values import valueclass
 from deepagents.network import is_inner, is_loopback
 from deepagents_server.config_file import WebhookRules
 from deepagents_server.errors import ApiError, ServeError
@@ -30,7 +30,7 @@ async def _resolve(host: str, port: int) -> list[str]:
     return [str(each[4][0]) for each in found]
 
 
-@dataclass(frozen=True)
+@valueclass
 class Webhooks:
     """Where webhooks may go: `webhooks` of langgraph.json, with its `url` and `headers`."""
 

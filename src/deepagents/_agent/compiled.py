@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from contextlib import aclosing, closing
-from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import distribution
 from inspect import signature
@@ -22,6 +21,7 @@ from langgraph.graph.state import CompiledStateGraph
 from deepagents._state.channels import LatestValue
 from deepagents._state.run_end import aending, ending
 from deepagents._state.runtime import channels_of, has_newer_events, is_saved_from_outside, stream_through
+from deepagents._values import valueclass
 from deepagents._version import __version__
 from deepagents.backends.state import show_file_updates
 from deepagents.middleware.subagents.task import TASK
@@ -151,7 +151,7 @@ def _check_input(given: Any, keys: Collection[str]) -> None:
         raise TypeError(f'no key of this state is known to the agent: {found}; write {{"messages": ...}}')
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class _StreamView:
     """Rewrites the parts of a stream for readers: files instead of changes to them, and failed subagents.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import filterfalse
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
@@ -14,6 +13,7 @@ from deepagents import _models
 from deepagents._agent import arguments
 from deepagents._deprecation import warn_caller
 from deepagents._state.schema import DeepAgentState, continuing
+from deepagents._values import field, replace, valueclass
 from deepagents.backends.foreign.forms import is_factory
 from deepagents.backends.handle import open_backend
 from deepagents.backends.protocol import BACKEND_TYPES
@@ -51,7 +51,7 @@ Source: TypeAlias = str | tuple[str, str]
 """A directory of skills on the backend, or a pair of directory and label."""
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class AgentPlan:
     """One agent, decided but not yet built. `subagents` are specs as a caller gives them.
 

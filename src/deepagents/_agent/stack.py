@@ -7,12 +7,12 @@ middleware replaces the row of its name; any other lands at `CALLER`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from deepagents._agent import factories
 from deepagents._agent.build import Build
 from deepagents._agent.factories import Factory
+from deepagents._values import valueclass
 from deepagents.errors import StackError
 from deepagents.middleware._base import Middleware, join_layers
 from deepagents.middleware.limits import ReservationMiddleware
@@ -23,7 +23,7 @@ from deepagents.middleware.tool_errors import ToolErrorMiddleware, ToolOriginMid
 from deepagents.middleware.unsupported_content import UnsupportedContentMiddleware
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Slot:
     """One row: the name of its middleware, how to make it, and why it stands there."""
 
@@ -43,7 +43,7 @@ class Slot:
         return [made] if made else []
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Position:
     """Where middleware lands that is not the library's own."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType, new_class
 from typing import Annotated, Any, Final, Required, get_args, get_type_hints
@@ -15,6 +14,7 @@ from typing_extensions import is_typeddict
 
 from deepagents._deprecation import warn_caller
 from deepagents._state.channels import InheritedMessagesChannel, MessagesChannel, messages_channel
+from deepagents._values import valueclass
 
 
 def merge_latest(known: dict[str, Any] | None, writes: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def _marks(hint: Any) -> Sequence[Any]:
     return own or [mark for inner in get_args(hint) for mark in _marks(inner)]
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Sharing:
     """Whether a state key goes down to isolated subagents and to forks, and comes back from either.
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 from zlib import crc32
 
@@ -16,6 +15,7 @@ from deepagents._text.looks import describe_habits
 from deepagents._text.mend import is_escaped_twice
 from deepagents._text.show import MAX_LINE_LENGTH, cut_line
 from deepagents._text.spans import Problems, Span, find_overlaps, put_spans
+from deepagents._values import valueclass
 from deepagents.errors import BackendError
 
 LineOperation: TypeAlias = Literal["replace", "insert", "delete"]
@@ -35,7 +35,7 @@ _START: Final = ("0", "0:")
 _UNCHANGED: Final = "Nothing was changed: repeat the whole call with anchors that fit."
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class LineChange:
     """One change of lines: from `anchor` to `to`, both included, or behind `anchor`."""
 

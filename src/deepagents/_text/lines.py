@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from deepagents._text.endings import to_lf
+from deepagents._values import valueclass
 from deepagents.errors import BackendError
 
 # Not `str.splitlines`: it also ends lines at form feeds and other characters, and numbers would differ.
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Window:
     """Some lines of a text, ended by `\\n`. Lines count from 1, offsets from 0.
 

@@ -7,13 +7,13 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from deepagents._text.lines import split_lines
+from deepagents._values import valueclass
 
 if TYPE_CHECKING:
     import regex
@@ -103,7 +103,7 @@ def find_places(lines: Sequence[str], wanted: Sequence[str]) -> list[tuple[int, 
     return places
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Reading:
     """What a quote may have meant: its text, and in which way it was spoilt on the way."""
 

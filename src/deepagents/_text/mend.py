@@ -10,7 +10,6 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import Final, TypeAlias
 
@@ -32,6 +31,7 @@ from deepagents._text.looks import (
     without_entities,
     without_fence,
 )
+from deepagents._values import replace, valueclass
 
 _MAX_LINES: Final = 50_000
 _MAX_LINE: Final = 1000
@@ -61,7 +61,7 @@ _UNITS: Final = ("\t", *(" " * size for size in (1, 2, 3, 4, 8)))
 _Pair: TypeAlias = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Mended:
     """A quote as it stands in the text, what is to stand there, and where and in what way that differed."""
 
@@ -130,7 +130,7 @@ def is_escaped_twice(old: str, new: str) -> bool:
     return is_doubtful and not any(map(_has_open_string, unescape(new).split("\n")))
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class _Place:
     """The one place that a quote fits: its lines, counted from 0, and those of the quote.
 
@@ -294,7 +294,7 @@ def _indent(line: str) -> str:
     return line[: len(line) - len(line.lstrip(_BLANK + _UNSEEN_MARKS))].translate(_UNSEEN)
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class _Correction:
     """What turns lines as the quote has them into lines as the text has them."""
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Final, TypeAlias
 
 from deepagents._text.lines import split_keeping_ends
+from deepagents._values import valueclass
 
 # Pairs of equal lines times lines: above that difflib takes seconds, in a reducer that holds up a step.
 _MAX_WORK: Final = 3_000_000
@@ -17,7 +17,7 @@ _MAX_WORK: Final = 3_000_000
 _Chain: TypeAlias = tuple[int, int, "_Chain | None"]
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class _Change:
     """Lines `start` to `end` of the base became lines `new_start` to `new_end` of a side."""
 

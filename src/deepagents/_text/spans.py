@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
 from deepagents._text.endings import line_ending
 from deepagents._text.lines import split_keeping_ends
+from deepagents._values import valueclass
 from deepagents.errors import BackendError, CodedError, ToolFailure
 
 _MOST_PROBLEMS: Final = 5
@@ -38,7 +38,7 @@ class Problems:
             raise BackendError(self._found[0].code, "\n".join([*texts, self._ending]).rstrip())
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Span:
     """New lines for those from `start` to before `end`, counted from 0; `by` is the number of the change."""
 

@@ -6,10 +6,10 @@ import math
 import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from deepagents._text import split_lines
+from deepagents._values import valueclass
 from deepagents.backends._bytes import BINARY_HEAD
 from deepagents.backends.results import GrepMatch
 from deepagents.errors import BackendError
@@ -29,7 +29,7 @@ _BRACE = re.compile(r"(\\(?:[NPp]\{|.))|\{(?!\d*,?\d*\})", re.DOTALL)
 Numbered = Sequence[tuple[int, str]]
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Query:
     """Literal text, or a regular expression, to look for within single lines."""
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from deepagents._deprecation import warn_caller
+from deepagents._values import valueclass
 
 _PROTOCOL = "deepagents.backends.protocol"
 _PACKAGE = "deepagents."
@@ -20,7 +20,7 @@ _POSITIONAL = frozenset(("offset", "limit", "replace_all", "path", "glob"))
 """The protocol's own parameters that it also allows by position, in the order in which it has them."""
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Signature:
     """The parameters of one function of a backend class."""
 
@@ -49,7 +49,7 @@ class Signature:
         return function(*positional, *renamed, **options)
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class MethodFacts:
     """Facts about a method of a class of backends and its awaiting twin: how each is called.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress
 from typing import Any, Final, Protocol, TypeVar, cast
@@ -16,6 +15,7 @@ from langsmith.schemas import FileEntry
 from langsmith.utils import LangSmithConflictError, LangSmithNotFoundError
 
 from deepagents._async import Coro, finish_first, in_thread, run
+from deepagents._values import field, replace, valueclass
 from deepagents.backends._locks import get_shared_locks
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.filedata import create_file_data, file_data_to_bytes, file_data_to_string, is_base64
@@ -91,7 +91,7 @@ class ContextHubBackend(TransferBackend):
         return _Hub(client, self.identifier)
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class _Tree:
     commit: str | None = None
     files: Mapping[str, FileData] = field(default_factory=dict[str, FileData])

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from langgraph.errors import GraphBubbleUp
 
 from deepagents._paths import parent
 from deepagents._text import truncate
+from deepagents._values import field, replace, valueclass
 from deepagents.backends import operations as ops
 from deepagents.backends._refusals import Denied
 from deepagents.backends.capabilities import Capabilities
@@ -24,7 +24,7 @@ _MOST_OF_A_PATTERN: Final = 120
 PATHLESS_DENIED_HINT: Final = "Give a path that the rules allow."
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class CallRights:
     """The rules that bind one call of a tool, and what a person was asked about it.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, cast
 
@@ -12,6 +11,7 @@ from langgraph.errors import GraphBubbleUp
 from deepagents._async import IOCall, await_thread, seconds_left
 from deepagents._paths import name, parent, without_slash
 from deepagents._text import Replacement
+from deepagents._values import replace, valueclass
 from deepagents.backends import operations as ops
 from deepagents.backends._failures import failure, transfer_failure
 from deepagents.backends._signatures import execute_accepts_timeout, overrides
@@ -40,7 +40,7 @@ BACKEND_SECONDS: Final = 60.0
 """Seconds that one operation may take where the caller of a feature says nothing else."""
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class OutputCapture:
     """The file for output of more than so many bytes, if the backend can keep it there."""
 
@@ -187,7 +187,7 @@ def can_at(backend: BackendProtocol, path: str) -> Capabilities:
         return Capabilities()
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class FileCalls:
     """The files of a backend: each method performs one operation, and raises `ToolFailure` if that fails."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import KW_ONLY, MISSING, dataclass, fields
+from dataclasses import KW_ONLY, MISSING, fields
 from functools import update_wrapper
 from inspect import Parameter, Signature
 from types import CoroutineType, MappingProxyType
@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 
 from deepagents._async import await_thread, sync_and_async
 from deepagents._text import Replacement
+from deepagents._values import valueclass
 from deepagents.backends.protocol import Allowed, BackendProtocol, OnOutput
 from deepagents.backends.results import (
     DeleteResult,
@@ -39,7 +40,7 @@ MOST_FOR_HINT: Final = 10_000
 """How many entries of directories are looked at for what is only a hint: some tenths of a second."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass
 class Operation:
     """One operation on the files of a backend.
 
@@ -59,6 +60,7 @@ class Operation:
     optional: ClassVar[tuple[str, ...]] = ("allowed",)
     renamed: ClassVar[Mapping[str, str]] = {}
 
+    _: KW_ONLY
     allowed: Allowed | None = None
     seconds: float | None = None
     hint: bool = False
@@ -75,7 +77,7 @@ class Operation:
         return self.paths[0] if len(self.paths) == 1 else "/"
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Ls(Operation):
     """List one directory."""
 
@@ -83,7 +85,7 @@ class Ls(Operation):
     path: str
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Read(Operation):
     """Read `limit` lines from line `offset` (counted from 0); media come whole, as base64."""
 
@@ -94,7 +96,7 @@ class Read(Operation):
     limit: int = 2000
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Write(Operation):
     """Create a file or replace it whole, unless it changed since `expected_version`.
 
@@ -112,7 +114,7 @@ class Write(Operation):
     mode_of: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Append(Operation):
     """Add to the end of a file, byte for byte; a file that is not there is made."""
 
@@ -122,7 +124,7 @@ class Append(Operation):
     content: str | bytes
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Edit(Operation):
     """Replace exact text, unless the file changed since `expected_version`.
 
@@ -146,7 +148,7 @@ class Edit(Operation):
         return (Replacement(self.old, self.new, self.replace_all), *self.more)
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Delete(Operation):
     """Remove a file, or a directory with all that is in it."""
 
@@ -154,7 +156,7 @@ class Delete(Operation):
     path: str
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Glob(Operation):
     """Find the files whose path matches `pattern`."""
 
@@ -164,7 +166,7 @@ class Glob(Operation):
     path: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Grep(Operation):
     """Find the lines that hold `pattern`, by path and line; `max_count` caps all matches together.
 
@@ -188,7 +190,7 @@ class Grep(Operation):
             raise ValueError(f"context_lines must not be negative, got {self.context_lines!r}")
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Upload(Operation):
     """Write many files as bytes; the answers keep the order."""
 
@@ -201,7 +203,7 @@ class Upload(Operation):
         return [path for path, _ in self.files]
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Download(Operation):
     """Read many files as bytes; the answers keep the order."""
 
@@ -216,12 +218,12 @@ class Download(Operation):
         return self.files
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class CommandOperation(Operation):
     """An operation on commands: it is about no path."""
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Execute(CommandOperation):
     """Run a shell command; `left` is how many seconds there are at most, for backends that take a timeout."""
 
@@ -234,7 +236,7 @@ class Execute(CommandOperation):
     on_output: OnOutput | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class CapturedExecute(Execute):
     """Run a shell command whose output, if it is longer than `max_inline_bytes`, stays in a file."""
 
@@ -247,7 +249,7 @@ class CapturedExecute(Execute):
     max_capture_bytes: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class StartCommand(CommandOperation):
     """Start a command in the background."""
 
@@ -257,7 +259,7 @@ class StartCommand(CommandOperation):
     timeout: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class PollCommand(CommandOperation):
     """Return what a command printed from an offset on, once it has ended or `wait` seconds are over."""
 
@@ -268,7 +270,7 @@ class PollCommand(CommandOperation):
     wait: float = 0
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class WriteCommand(CommandOperation):
     """Write to the standard input of a command, and `close` it if nothing more comes."""
 
@@ -279,7 +281,7 @@ class WriteCommand(CommandOperation):
     close: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class StopCommand(CommandOperation):
     """End a command with all that it started."""
 
@@ -288,7 +290,7 @@ class StopCommand(CommandOperation):
     command_id: str
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Resolve(Operation):
     """Find where a path leads once links are resolved; with `entry`, all links but one at its end.
 

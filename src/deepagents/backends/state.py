@@ -6,12 +6,12 @@ import base64
 import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, cast
 
 from deepagents._deprecation import warn_legacy
 from deepagents._state.runtime import read_channel, write_channel
 from deepagents._text import Replacement, merge3, replace_each
+from deepagents._values import valueclass
 from deepagents.backends import operations as ops
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.filedata import (
@@ -56,7 +56,7 @@ class StateBackend(TransferBackend):
         return await _StateFiles(op, read_channel(CHANNEL) or {}).perform(op)
 
 
-@dataclass(frozen=True)
+@valueclass
 class _StateFiles(KeyedFiles):
     """The files of the running graph for one operation, whose changes go to the `files` channel.
 

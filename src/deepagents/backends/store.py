@@ -6,7 +6,6 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeVar, cast
 
 from langgraph.config import get_config, get_store
@@ -18,6 +17,7 @@ from deepagents._async import Coro, IOCall, finish_first
 from deepagents._deprecation import warn_legacy
 from deepagents._state.runtime import in_graph, read_state, runtime_of_run
 from deepagents._text import describe_exception
+from deepagents._values import valueclass
 from deepagents.backends._locks import get_shared_locks
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.keyed_files import KeyedFiles
@@ -146,7 +146,7 @@ def _store_of_run() -> BaseStore | None:
         return None
 
 
-@dataclass(frozen=True)
+@valueclass
 class StoreItems(KeyedFiles):
     """Files in one namespace of a store, each under its path."""
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from deepagents._async import Coro, IOCall, arun, collect_threads, run, start_thread
+from deepagents._values import field, valueclass
 from deepagents.backends.operations import Execute, Glob, Grep, Operation, Perform
 from deepagents.errors import BackendError
 
@@ -21,7 +21,7 @@ _MOST_FOR_CANCELLING = 2.0
 _Running: TypeAlias = Future[Any] | asyncio.Future[Any]
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Overdue:
     """The calls of one backend that were given up and may still run, and those of each of its routes.
 
@@ -37,7 +37,7 @@ class Overdue:
         return self.routes.setdefault(prefix, Overdue())
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class CallTimeout:
     """A bound on the time of each call of one backend, and on how many overdue calls may be left running.
 
@@ -61,7 +61,7 @@ class CallTimeout:
         return await bound(partial(following, op), op.method, seconds, overdue)
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class _Bound:
     """One call that must answer in time, and the earlier ones that have not."""
 

@@ -10,11 +10,11 @@ import os
 import stat
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from deepagents._text import merge3
+from deepagents._values import valueclass
 from deepagents.backends._bytes import is_binary, temporary_name
 from deepagents.backends._directory import Directory, FilesBelow, open_directory, write_whole
 from deepagents.backends.filesystem.pages import read_all
@@ -23,7 +23,7 @@ _OURS: Final = "ours, of this merge: 5f0c1d3e"
 _THEIRS: Final = "theirs, of this merge: 5f0c1d3e"
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class FileEntry:
     """A file: its bytes and its mode."""
 
@@ -31,14 +31,14 @@ class FileEntry:
     mode: int
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class LinkEntry:
     """A symbolic link."""
 
     target: str
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class OtherEntry:
     """What is merged with nothing: a directory, a pipe, a device."""
 

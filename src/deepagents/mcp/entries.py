@@ -6,13 +6,13 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 
 from deepagents._deprecation import did_you_mean, warn_unknown_keys
+from deepagents._values import field, valueclass
 from deepagents.errors import ConfigError
 
 Transport: TypeAlias = Literal["stdio", "http", "sse", "memory"]
@@ -37,7 +37,7 @@ _SHORTEST_SECRET: Final = 4
 """Characters: shorter values, such as `1`, stand in any text."""
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class ServerEntry:
     """One server, checked: how to reach it, and what of it is offered.
 

@@ -6,8 +6,9 @@ import json
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, cast
+
+from deepagents._values import field, valueclass
 
 MOST_TOOLS: Final = 1_000
 MOST_PAGES: Final = 100
@@ -31,7 +32,7 @@ _CHOICES: Final = ("anyOf", "oneOf", "allOf")
 _NOT_AT_TOP: Final = frozenset({*_CHOICES, "enum", "not", "$schema"})
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Offered:
     """One tool as a server offers it, bounded; `definition` is what the model reads of it, as one text."""
 

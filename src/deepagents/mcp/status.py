@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from deepagents._values import dataclass, field, valueclass
 from deepagents.mcp.entries import Transport
 from deepagents.mcp.offered import Offered
 
 Status: TypeAlias = Literal["idle", "starting", "ready", "failed", "stopped"]
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class ServerLimits:
     """What holds for all servers of a set: seconds, bytes, and directories."""
 

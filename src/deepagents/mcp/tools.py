@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any, Final
 
 from langchain_core.messages import ToolMessage
@@ -13,13 +12,14 @@ from langgraph.types import Command
 from pydantic import Field
 
 from deepagents._async import arun, run, setting
+from deepagents._values import valueclass
 
 _call_id: Final[ContextVar[str | None]] = ContextVar("deepagents_mcp_call_id", default=None)
 # Blocks that LangChain keeps in the content of a tool's message; it writes out others as text.
 _KEPT: Final = frozenset({"text", "image", "file"})
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class CallResult:
     """What a call of a tool brought."""
 

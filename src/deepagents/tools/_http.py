@@ -7,7 +7,6 @@ import ssl
 import zlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import cache
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from socket import SHUT_RDWR, socket
@@ -18,6 +17,7 @@ from urllib.parse import quote, urljoin, urlsplit
 
 from deepagents._async import seconds_left, start_thread
 from deepagents._text import escape_controls
+from deepagents._values import replace, valueclass
 from deepagents._version import __version__
 from deepagents.errors import ToolFailure
 from deepagents.network import HostRules, RefusedHostError, Resolve, split_authority
@@ -34,7 +34,7 @@ _SAFE: Final = "/?&=%:;+,@!$'()*~[]"
 """What stands for itself in the part of an address behind the host."""
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Address:
     """An address of the web in one form: what is checked is what is connected to."""
 
@@ -103,7 +103,7 @@ def show(text: str) -> str:
     return escape_controls(short)
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class FetchBounds:
     """How many seconds getting something may take, how many bytes are taken, how many redirects followed."""
 
@@ -112,7 +112,7 @@ class FetchBounds:
     redirects: int = 5
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Content:
     """What was at an address, and where it was found at last; `is_cut` when there was more."""
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from shlex import quote
 from types import MappingProxyType
 from typing import Any, Final
 
 from deepagents._text import format_size
+from deepagents._values import valueclass
 from deepagents.backends.filedata import file_kind, looks_binary, size_of_base64
 from deepagents.errors import ToolFailure
 
@@ -93,7 +93,7 @@ _CONTAINERS: Final[Mapping[str, Callable[[str], bool]]] = MappingProxyType(
 _OPAQUE: Final = frozenset(("application/octet-stream", "application/zip", "application/x-ole-storage"))
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Media:
     """The kind of a file, by its name and its first bytes."""
 

@@ -8,12 +8,12 @@ import re
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from threading import BoundedSemaphore
 from typing import Any, Final, Literal, TypeAlias
 
 from deepagents._text import format_size
+from deepagents._values import field, valueclass
 from deepagents.errors import ToolFailure
 from deepagents.tools._http import Content, show
 
@@ -38,7 +38,7 @@ _HEAD: Final = 1024
 _BEGINS_HTML: Final = re.compile(rb"\s*<(!doctype html|html|head|body|!--)", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class PageText:
     """The text of a page, its title if it has one, and what of it is not there."""
 
@@ -51,7 +51,7 @@ def _new_turns() -> BoundedSemaphore:
     return BoundedSemaphore(_AT_ONCE)
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class PageReader:
     """Turns what was fetched into Markdown or plain text, a few pages at a time.
 

@@ -4,7 +4,6 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import new_class
 from typing import Any, Final, Literal, TypeAlias, cast
@@ -19,6 +18,7 @@ from pydantic.fields import FieldInfo
 
 from deepagents._async import Coro, arun, run
 from deepagents._paths import CommandPaths, normalise
+from deepagents._values import dataclass, field, replace, valueclass
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.filedata import looks_binary
 from deepagents.backends.handle import FileCalls
@@ -44,7 +44,7 @@ Part: TypeAlias = "tuple[ToolSpec, Mapping[str, Any]]"
 Effect: TypeAlias = Literal["read", "search", "write", "delete", "run"]
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class ToolOutput:
     """The output of a tool: what the model reads, and what is left for programs.
 
@@ -177,7 +177,7 @@ class ToolSpec:
         return {**arguments, at: self.paths.own(arguments[at])}
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class ToolLimits:
     """Limits of one tool call: what it may return or take. Tokens are counted as four characters each."""
 
@@ -196,7 +196,7 @@ class ToolLimits:
         return self.result_characters or _RESULT_TOKENS * CHARACTERS_PER_TOKEN
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class ToolContext:
     """The files, what is known of them, and the limits that hold for one call.
 

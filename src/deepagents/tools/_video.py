@@ -6,7 +6,6 @@ import base64
 import io
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
 from math import floor
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from deepagents._async import in_thread
 from deepagents._paths import parent
 from deepagents._text import format_size
+from deepagents._values import dataclass, field, valueclass
 from deepagents.backends.filedata import MAX_VIDEO_INPUT_BYTES
 from deepagents.backends.handle import FileCalls
 from deepagents.errors import HarnessError, ToolFailure
@@ -44,7 +44,7 @@ class VideoExtractionError(HarnessError):
     """A video from which no frame could be taken."""
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Caps:
     """Limits of reading a part of a video."""
 
@@ -57,7 +57,7 @@ class Caps:
     quality: int = 85
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Frames:
     """Frames as content blocks, a line of text before each; `resume_at` is where a cap cut the window."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -13,6 +12,7 @@ from deepagents._async import as_io_call, finish_first
 from deepagents._paths import normalise
 from deepagents._text.patch import FilePatch, apply_hunks, parse_patch
 from deepagents._text.spans import Problems
+from deepagents._values import replace, valueclass
 from deepagents.errors import BackendError, ToolFailure
 from deepagents.tools._tool import Part, ToolContext, ToolOutput, ToolSpec
 from deepagents.tools._whole import read_whole
@@ -27,7 +27,7 @@ class ApplyPatchSchema(BaseModel):
     patch: str = Field(description="The patch, from *** Begin Patch to *** End Patch.")
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class _Step:
     """What a file holds and what it shall hold; `None` where there is or shall be no file.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from deepagents._async import run
+from deepagents._values import field, valueclass
 from deepagents.backends.filesystem import FilesystemBackend
 from deepagents.backends.handle import open_backend
 from deepagents.errors import BackendError, ToolFailure
@@ -24,7 +24,7 @@ from deepagents.tools._tool import (
 from deepagents.tools._versions import FileVersions
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Preview:
     """The content by path that a call would leave, or the sentence with which it would fail."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
 from pydantic import BaseModel, Field
@@ -10,6 +9,7 @@ from pydantic import BaseModel, Field
 from deepagents._paths import normalise
 from deepagents._text import number_lines, split_lines, truncate, window
 from deepagents._text.anchors import anchor_lines
+from deepagents._values import replace, valueclass
 from deepagents.backends.filedata import file_data_to_string, file_kind
 from deepagents.backends.foreign.answers import NumberedRead
 from deepagents.backends.results import EMPTY_FILE, ReadResult, page_result
@@ -31,7 +31,7 @@ _LEAST: Final = 200
 """Characters of text that are shown at least, however low the limit: otherwise reading would never get on."""
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Page:
     """The lines to show: counted from 1, both ends included; `next_offset` from 0.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from html import escape
 from importlib.util import find_spec
 from typing import Any, Final, Literal
@@ -12,6 +11,7 @@ from langchain_core.tools import BaseTool
 from pydantic import BaseModel, Field
 
 from deepagents._async import in_thread
+from deepagents._values import replace, valueclass
 from deepagents.errors import ConfigError, ToolFailure
 from deepagents.network import HostRule, HostRules, Resolve
 from deepagents.network import resolve as resolve_here
@@ -34,7 +34,7 @@ class WebFetchSchema(BaseModel):
     url: str = Field(description="Whole address, with https://.")
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class _Fetch:
     """Fetches pages: from hosts that rules allow, and from the one that a person was asked about."""
 

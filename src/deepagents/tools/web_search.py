@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from langchain_core.tools import BaseTool
 from pydantic import BaseModel, Field
 
 from deepagents._async import IOCall
+from deepagents._values import valueclass
 from deepagents.errors import ConfigError, ToolFailure
 from deepagents.tools._fences import fence
 from deepagents.tools._tool import ToolOutput, ToolSpec, make_tool
@@ -29,7 +29,7 @@ class WebSearchSchema(BaseModel):
     query: str = Field(description="What to look for, in a few words.")
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class _Search:
     """Searches with a tool of another package, whose argument for what to look for has this name."""
 

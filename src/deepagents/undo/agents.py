@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from deepagents._paths import ARTIFACT_FOLDERS
+from deepagents._values import valueclass
 from deepagents.backends._disk import find_disk_name, find_disk_paths, find_disk_roots, may_restore
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.handle import BackendHandle
@@ -81,7 +81,7 @@ class AgentFiles:
         return may_restore(self._backend, Path(path), _Allowed(self._rules))
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class _Allowed:
     """An `Allowed` for changes under rules; a person who goes back need not be asked."""
 

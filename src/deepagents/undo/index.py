@@ -7,10 +7,10 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from deepagents._values import dataclass, field, valueclass
 from deepagents.backends._bytes import is_temporary
 from deepagents.backends._directory import Directory, FilesBelow
 from deepagents.undo.ignores import GIT, IGNORE_FILE, Ignores, read_above, read_rules
@@ -74,7 +74,7 @@ class Tree:
                 self.ignored.add(path)
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Bounds:
     """What is looked at."""
 

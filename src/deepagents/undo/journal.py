@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
+from deepagents._values import valueclass
 from deepagents.backends._bytes import temporary_name
 from deepagents.undo.plans import Item
 from deepagents.undo.steps import is_below
 from deepagents.undo.threads import Line
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Target:
     """Where a plan leads: a checkpoint, and the changes that are taken back."""
 
@@ -28,7 +28,7 @@ class Target:
     """What the going back has changed that is taken back, as far as that is known."""
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Journal:
     """One going back that is under way; `is_decided` says of files alone that it is to be finished."""
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from deepagents._values import dataclass, field, replace, valueclass
 from deepagents.backends._directory import FilesBelow
 from deepagents.undo.states import (
     LARGE,
@@ -87,7 +87,7 @@ class Seen(NamedTuple):
     shared: int
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Item:
     """What is to become of one path: `target` is what it gets, `now` is what it holds."""
 

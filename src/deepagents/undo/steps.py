@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from sqlite3 import Connection
 from typing import Any, Literal, TypeAlias
+
+from deepagents._values import valueclass
 
 StepKind: TypeAlias = Literal["all", "files", "background", "missed"]
 """What a step may change; one that was `missed` is over, and what it changed is found later, if at all."""
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Directories:
     """Where an agent's tools may change files: what is looked at, and what is passed over there."""
 
@@ -25,7 +26,7 @@ class Directories:
         return any(is_below(path, each) for each in self.roots)
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class RecordedStep:
     """A step that is under way: its number, whose it is, and where."""
 

@@ -11,12 +11,12 @@ import os
 import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice, takewhile
 from pathlib import Path, PurePath
 from typing import Final, Literal, TypeAlias
 
+from deepagents._values import valueclass
 from deepagents.permissions import FilesystemOperation, FilesystemPermission, Rules
 from deepagents_cli.approval.rules import Action
 from deepagents_sandbox.backend import PROTECTED
@@ -112,7 +112,7 @@ _FREE: Final = (
 )
 
 
-@dataclass(frozen=True)
+@valueclass
 class OwnFiles:
     """Where this program keeps the settings that it obeys, and its conversations, for the owner of a home.
 

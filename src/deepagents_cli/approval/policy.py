@@ -12,6 +12,7 @@ from langchain_core.tools import BaseTool
 from pydantic import ValidationError
 
 from deepagents import FilesystemPermission
+from deepagents._values import valueclass
 from deepagents.events import ApprovalRequest
 from deepagents.middleware.approval import links_of
 from deepagents.permissions import CommandAccess, Rules
@@ -53,7 +54,7 @@ FREER: Final[Sequence[Mode]] = ("plan", "ask", "auto", "full")
 _DECISIONS: Final = ("approve", "edit", "reject", "respond")
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class _Seen:
     """A call that an agent made: what the agent may do at most, where its paths led, whether it waits."""
 

@@ -12,11 +12,11 @@ import re
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from deepagents._values import valueclass
 from deepagents.decisions import RememberedDecision
 from deepagents.mcp.names import PREFIX, may_name_tool, tool_name
 from deepagents_cli.values import SCOPES, Scope
@@ -126,7 +126,7 @@ def is_host(text: str) -> bool:
     return _HOST.fullmatch(text) is not None
 
 
-@dataclass(frozen=True)
+@valueclass
 class Permission:
     """A call that needs no question, as "always" recorded it: everywhere, or below a directory."""
 

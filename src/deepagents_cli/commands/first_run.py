@@ -7,12 +7,12 @@ import shutil
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from deepagents._values import valueclass
 from deepagents_cli.commands.models import pull
 from deepagents_cli.commands.options import add_debug, add_model
 from deepagents_cli.commands.when_run import imported_when_run
@@ -212,7 +212,7 @@ def _say(console: Console, text: str, style: str) -> None:
     console.print(terminal.style_text(text, style), soft_wrap=True)
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Step:
     """One message, the tools that it takes, in their order, and the one that must succeed, if any."""
 
@@ -226,7 +226,7 @@ class Step:
         return "execute" in self.tools
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Example:
     """A folder with `steps.toml`, the files in `before/`, and in `after/` what they must become."""
 

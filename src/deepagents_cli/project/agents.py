@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from types import MappingProxyType
@@ -14,6 +13,7 @@ from langchain.tools.tool_node import ToolCallRequest
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import ToolMessage
 
+from deepagents._values import valueclass
 from deepagents.errors import UnknownModel
 from deepagents.middleware.subagents import SubAgent
 from deepagents.middleware.tool_exclusion import ToolExclusionMiddleware
@@ -46,7 +46,7 @@ _MODES: Final[Mapping[str, Mode]] = MappingProxyType(
 _TAKEN: Final = ("general-purpose",)
 
 
-@dataclass(frozen=True)
+@valueclass
 class FileAgent:
     """A subagent; `excluded` are the tools that it does not get."""
 

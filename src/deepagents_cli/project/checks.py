@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+from deepagents._values import valueclass
 from deepagents_cli.text import one_line
 
 State: TypeAlias = Literal["found", "missing", "needed"]
@@ -13,7 +13,7 @@ State: TypeAlias = Literal["found", "missing", "needed"]
 _MARKS: Final = {"found": "ok", "missing": "--", "needed": "!!"}
 
 
-@dataclass(frozen=True)
+@valueclass
 class Check:
     """One fact; `what` never holds the value of a key."""
 

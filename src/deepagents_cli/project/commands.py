@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from deepagents._values import valueclass
 from deepagents_cli.approval.guarded import kind_of
 from deepagents_cli.approval.rules import Rule, make_rule, read_rule
 from deepagents_cli.errors import CommandError
@@ -27,7 +27,7 @@ _LONGEST_FILE: Final = 100_000
 """Bytes."""
 
 
-@dataclass(frozen=True)
+@valueclass
 class FileCommand:
     """A command; `approved` are the rules by which its file approves calls of its turn in advance."""
 

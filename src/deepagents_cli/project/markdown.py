@@ -6,11 +6,11 @@ import os
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar, cast
 
+from deepagents._values import valueclass
 from deepagents.middleware.skills.parse import Unreadable, read_header, split_skill
 from deepagents_cli.approval.guarded import kind_of
 from deepagents_cli.project.project import Folder, Project, read_resolved
@@ -26,7 +26,7 @@ Made = TypeVar("Made")
 Parse: TypeAlias = "Callable[[MarkdownFile], tuple[Made, list[str]]]"
 
 
-@dataclass(frozen=True)
+@valueclass
 class MarkdownFile:
     """A file with front matter; `trusted` are those of the person."""
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, Final
 
+from deepagents._values import valueclass
 from deepagents.models.local_server import find_local_servers
 from deepagents.models.resolve import PROVIDER_KEYS
 from deepagents_cli.project.agents import ANTHROPIC_MODELS
@@ -28,7 +28,7 @@ _SECONDS: Final = 0.5
 _EXTRAS: Final = {"langchain_openai": "openai", "xllamacpp": "local"}
 
 
-@dataclass(frozen=True)
+@valueclass
 class ModelHere:
     """A model by the name that `--model` takes; `missing` is what it needs, if anything."""
 

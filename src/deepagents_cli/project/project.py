@@ -12,13 +12,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from secrets import token_hex
 from shlex import quote
 from typing import Any, Final, cast
 
+from deepagents._values import valueclass
 from deepagents.backends._directory import open_directory
 
 _INSTRUCTIONS: Final = ("AGENTS.md", "CLAUDE.md")
@@ -39,7 +39,7 @@ _NOT_USED: Final = ("agents", "commands", "hooks", "lspServers", "mcpServers", "
 """Keys of a manifest by which Claude Code finds parts of a plugin elsewhere than in its folders."""
 
 
-@dataclass(frozen=True)
+@valueclass
 class Plugin:
     """A folder that brings commands, agents, skills and hooks, and the place where it was put."""
 
@@ -58,7 +58,7 @@ class Plugin:
         return text.replace(_PLUGIN_ROOT, str(self.path))
 
 
-@dataclass(frozen=True)
+@valueclass
 class Folder:
     """A folder of files of one kind, the place to which it belongs, and the plugin that brings it, if any."""
 
@@ -67,7 +67,7 @@ class Folder:
     plugin: Plugin | None = None
 
 
-@dataclass(frozen=True)
+@valueclass
 class Project:
     """A directory that an agent works on, in its repository, for a person with a home.
 

@@ -6,11 +6,11 @@ import json
 import shlex
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast
 
+from deepagents._values import valueclass
 from deepagents.errors import ConfigError
 from deepagents_cli.errors import CommandError, Exit
 from deepagents_cli.project.project import Project, read_text
@@ -24,7 +24,7 @@ Owner: TypeAlias = Literal["person", "project", "option"]
 """Whose words an entry is: the person's settings, the project's file, or a file that `--mcp` names."""
 
 
-@dataclass(frozen=True)
+@valueclass
 class Server:
     """A server, its entry as it was written, and the file in which that stands."""
 

@@ -6,12 +6,12 @@ import os
 import tomllib
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
+from deepagents._values import field, valueclass
 from deepagents_cli.approval.rules import Permission
 from deepagents_cli.project.project import Project, read_text
 from deepagents_cli.text import one_line, reason_of
@@ -32,7 +32,7 @@ Owner: TypeAlias = Literal["yes", "trusted", "never"]
 """Whether a project may set a key: always, once its directory is trusted, or never."""
 
 
-@dataclass(frozen=True)
+@valueclass
 class TrustedDirectory:
     """A directory whose programs may be used, as long as their digest stays."""
 
@@ -40,7 +40,7 @@ class TrustedDirectory:
     digest: str
 
 
-@dataclass(frozen=True)
+@valueclass
 class Hook:
     """A command that runs at an event; for calls, of these tools only, or of all. A plugin may bring it."""
 
@@ -50,7 +50,7 @@ class Hook:
     plugin: str = ""
 
 
-@dataclass(frozen=True)
+@valueclass
 class Settings:
     """What was set; `None` and empty where nothing was. `limits` has the kinds of `Limits`, and `price`."""
 
@@ -81,7 +81,7 @@ class Settings:
 NOTHING_SET: Final = Settings()
 
 
-@dataclass(frozen=True)
+@valueclass
 class Chosen:
     """What one file sets, by key, and what is wrong in it."""
 
@@ -90,7 +90,7 @@ class Chosen:
     notices: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@valueclass
 class _Key:
     read: Callable[[Any], Any]
     project: Owner

@@ -6,10 +6,10 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from deepagents._values import replace, valueclass
 from deepagents_cli.project.agents import FileAgent, find_agents
 from deepagents_cli.project.commands import FileCommand, find_commands
 from deepagents_cli.project.plugins import read_hooks
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from deepagents.middleware import EditCheck
 
 
-@dataclass(frozen=True)
+@valueclass
 class Item:
     """One thing that a project brings and that needs trust: it can run, or it lets more happen."""
 
@@ -49,7 +49,7 @@ class Item:
         return "\n".join([f"{self.kind} {one_line(self.name)}: {first}", *(f"    {each}" for each in others)])
 
 
-@dataclass(frozen=True)
+@valueclass
 class Setup:
     """What counts; `items` is what needs trust, and nothing of it counts where `trusted` is false."""
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import Final
 
 from deepagents._programs import find_program
+from deepagents._values import valueclass
 from deepagents_cli.errors import CommandError, Exit
 from deepagents_cli.text import one_line
 
@@ -25,7 +25,7 @@ _LONGEST_POINTER: Final = 4_096
 _OWN_SCOPES: Final = ("local", "worktree")
 
 
-@dataclass(frozen=True)
+@valueclass
 class Worktree:
     """A linked worktree: its directory, the repository that it belongs to, and its own part of that.
 
@@ -42,7 +42,7 @@ class Worktree:
         return self.repository.parent
 
 
-@dataclass(frozen=True)
+@valueclass
 class Contents:
     """What a worktree holds of its own: files that are in no commit, and commits that no other branch has.
 

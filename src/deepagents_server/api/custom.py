@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, cast
 
@@ -15,6 +14,7 @@ from starlette.routing import Mount
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as Asgi
 
+from deepagents._values import valueclass
 from deepagents_server.api.common import answer
 from deepagents_server.config import ServerConfig
 from deepagents_server.errors import ServeError
@@ -59,7 +59,7 @@ def surround(app: Starlette, config: ServerConfig, ask: Callable[[ASGIApp], ASGI
     return outer
 
 
-@dataclass(frozen=True)
+@valueclass
 class _Below:
     """Answers below a prefix only, which the application behind knows as its root."""
 

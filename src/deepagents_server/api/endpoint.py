@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, field
 from typing import Any, Final, Literal
 
 from pydantic import BaseModel, RootModel
 from starlette.requests import Request
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
+from deepagents._values import valueclass
 from deepagents_server.api.access import Asks, decides, permit
 from deepagents_server.api.bodies import check_body, read_json
 from deepagents_server.api.common import nothing, serving
@@ -19,7 +20,7 @@ from deepagents_server.errors import ServeError
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE", "WEBSOCKET"]
 
 
-@dataclass(frozen=True)
+@valueclass
 class Answer:
     """What comes back when all is well: media types, and the status."""
 
@@ -34,7 +35,7 @@ PAGE: Final = Answer(("text/html",))
 DONE: Final = Answer((), "204")
 
 
-@dataclass(frozen=True)
+@valueclass
 class Endpoint:
     """What a path and a method do, and all that is true of it.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
@@ -13,6 +12,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as Asgi
 
+from deepagents._values import replace, valueclass
 from deepagents_server.api.common import SERVER, path_of, refuse
 from deepagents_server.api.mcp import MCP
 from deepagents_server.api.pages import show_refusal
@@ -34,7 +34,7 @@ _PORT: Final = re.compile(r":[0-9]*\Z")
 _HOW: Final = "send an API key, as 'x-api-key: KEY' or 'Authorization: Bearer KEY'."
 
 
-@dataclass(frozen=True)
+@valueclass
 class Gate:
     """Lets a request through with the server of its caller."""
 

@@ -15,6 +15,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Send
 from starlette.types import Scope as Asgi
 
+from deepagents._values import valueclass
 from deepagents_server.logs import log_about, with_fields
 from deepagents_server.metrics import Metrics
 
@@ -28,7 +29,7 @@ _ABSENT: Final = 499
 _log: Final = logging.getLogger("deepagents.access")
 
 
-@dataclass(frozen=True)
+@valueclass
 class RequestLog:
     """Answers as an application does, and notes what it answered."""
 

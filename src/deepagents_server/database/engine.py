@@ -9,7 +9,6 @@ import sqlite3
 from collections.abc import AsyncGenerator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, closing, nullcontext
-from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar
@@ -25,6 +24,7 @@ from sqlalchemy.exc import TimeoutError as NoConnection
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.util import await_only
 
+from deepagents._values import field, replace, valueclass
 from deepagents_server.database.failures import is_of_server
 from deepagents_server.database.migrations import check_version, connect_plainly, migrate, version_of
 from deepagents_server.database.owners import Scope, bind, guard
@@ -62,7 +62,7 @@ _BUSY_PAUSE: Final = 0.002
 _BUSY_TRIES: Final = 15_000
 
 
-@dataclass(frozen=True)
+@valueclass
 class Database:
     """The tables of the server, and LangGraph's saver and store in the same place."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final, cast
 
@@ -12,6 +11,7 @@ from sqlalchemy import event
 from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.sql import visitors
 
+from deepagents._values import field, replace, valueclass
 from deepagents_server.database.filters import contains
 from deepagents_server.database.tables import METADATA, assistant_versions, assistants, runs, threads
 from deepagents_server.errors import ApiError
@@ -32,7 +32,7 @@ _PARENTS: Final = {
 _OF_SERVER: Final = ("api_keys", "webhooks", "workers")
 
 
-@dataclass(frozen=True)
+@valueclass
 class Scope:
     """Whose rows a request may see and change; without keys, those without an owner."""
 

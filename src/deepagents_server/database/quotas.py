@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from deepagents import Limits
+from deepagents._values import valueclass
 from deepagents.limits import LEAST_ANSWER
 from deepagents_server.database.engine import Database, Row
 from deepagents_server.database.runs import ACTIVE, add
@@ -24,7 +25,7 @@ _LEAST: Final = 1e-9
 """Of amounts that were added up, seldom exactly nothing is left."""
 
 
-@dataclass(frozen=True)
+@valueclass
 class Quota:
     """What an owner may use; `None` is as much as they like."""
 

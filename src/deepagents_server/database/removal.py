@@ -8,11 +8,11 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from typing import Any, Final
 
 import sqlalchemy as sa
 
+from deepagents._values import valueclass
 from deepagents_server.config import Ages, Strategy
 from deepagents_server.database.apart import open_apart, rest_since, step
 from deepagents_server.database.engine import Row
@@ -76,7 +76,7 @@ def _read_sizes(connection: sa.Connection, owner: str) -> list[int]:
     return [int(connection.execute(text, given).scalar() or 0) for text in texts]
 
 
-@dataclass(frozen=True)
+@valueclass
 class Removed:
     """How much has gone."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from deepagents._values import valueclass
 from deepagents_server.database.engine import Database, Row
 from deepagents_server.database.leftovers import leftovers
 from deepagents_server.database.notices import Notice
@@ -38,7 +38,7 @@ STEER: Final = "steer"
 """Why a run is to end at its next step: another is to take over there."""
 
 
-@dataclass(frozen=True)
+@valueclass
 class Here:
     """A process that can begin a run at once."""
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Coroutine
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
+from deepagents._values import field, valueclass
 from deepagents_server.database import Database
 from deepagents_server.database.engine import Row
 from deepagents_server.database.runs import add
@@ -18,7 +18,7 @@ from deepagents_server.serialize import now
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
+@valueclass
 class RunCommands:
     """The commands of one attempt at a run."""
 

@@ -6,7 +6,6 @@ import logging
 import time
 from collections.abc import Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, cast
 from uuid import UUID
@@ -17,6 +16,7 @@ from langgraph.errors import GraphRecursionError
 from langgraph.types import StateSnapshot
 from sqlalchemy.exc import DataError
 
+from deepagents._values import replace, valueclass
 from deepagents.errors import BrokenAnswer
 from deepagents.models.endings import break_of, describe_break
 from deepagents.tools.execute import COMMAND_RECORD
@@ -48,7 +48,7 @@ _MADE_BY: Final = {
 """Which checkpoints a run has made, in the words of each database."""
 
 
-@dataclass(frozen=True)
+@valueclass
 class Outcome:
     """How a run ended, and what its thread then holds."""
 

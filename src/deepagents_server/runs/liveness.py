@@ -7,7 +7,6 @@ import socket
 import threading
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -15,6 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import DBAPIError
 
+from deepagents._values import valueclass
 from deepagents_server.database import Database
 from deepagents_server.database.runs import recover
 from deepagents_server.database.tables import PENDING, leases, runs, server_time, workers
@@ -76,7 +76,7 @@ async def find_most_slots(database: Database) -> int:
     return found["slots"] or 0
 
 
-@dataclass(frozen=True)
+@valueclass
 class Seen:
     """What a worker finds when it looks around."""
 

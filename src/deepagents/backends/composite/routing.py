@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from copy import copy
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -14,6 +13,7 @@ from deepagents._async import as_io_call, gather, gather_threads
 from deepagents._globs import EVERY_FILE, GlobPattern, parse_glob
 from deepagents._paths import is_within, normalise, without_slash
 from deepagents._state.runtime import runtime_of_run
+from deepagents._values import dataclass, replace, valueclass
 from deepagents.backends import operations as ops
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.composite.merging import join_files, join_lines, join_listing, move_paths
@@ -62,7 +62,7 @@ class Route:
         return text.replace(f"'{self.key(path)}'", f"'{path}'") if self.prefix else text
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class AllowedOnRoute:
     """An `Allowed` on the whole tree, as the backend of a route asks it."""
 

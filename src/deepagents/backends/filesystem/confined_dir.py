@@ -7,10 +7,10 @@ import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from deepagents._values import valueclass
 from deepagents.backends._bytes import code_of, reason_of
 from deepagents.backends._directory import BY_HANDLE, Directory, open_directory
 from deepagents.errors import BackendError
@@ -29,7 +29,7 @@ class LeavesRootError(OSError):
         super().__init__(errno.EXDEV, "a link leads out of the root")
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Entry:
     """A name in an open directory, whether it exists or not; the root itself has an empty name.
 
@@ -53,7 +53,7 @@ class Entry:
             return None
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class ConfinedDirectory:
     """All that is below `root`, a resolved directory."""
 

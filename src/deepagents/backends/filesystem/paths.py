@@ -7,12 +7,12 @@ import os
 import stat
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, TypeAlias
 
 from deepagents._paths import is_within, normalise
 from deepagents._text import escape_controls
+from deepagents._values import valueclass
 from deepagents.backends._directory import Directory
 from deepagents.backends._refusals import Denied
 from deepagents.backends.filesystem.confined_dir import ConfinedDirectory, Entry, translate_os_errors
@@ -21,7 +21,7 @@ from deepagents.errors import BackendError
 from deepagents.permissions import Access, FilesystemOperation
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class AccessBelow:
     """An `Allowed` for paths relative to a directory that goes by all these names."""
 
@@ -44,7 +44,7 @@ class AccessBelow:
         return all(self.allowed.all_below(f"{top}/{directory}".rstrip("/") or "/") for top in self.tops)
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class StaysBelow:
     """An `Allowed` for what lies below a directory by all its names, so that no link leads out of that."""
 
@@ -60,7 +60,7 @@ class StaysBelow:
         return is_within(directory, self.top) and (self.further is None or self.further.all_below(directory))
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class ResolvedPath:
     """A path that a caller named, split into parts below a root; `shown` is what the caller calls it.
 
@@ -164,7 +164,7 @@ class ResolvedPath:
             return False
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class VirtualPaths:
     """Paths that start at `/`, which is the root directory."""
 
@@ -200,7 +200,7 @@ class VirtualPaths:
         return f" Paths are relative to the root: use '{shown.removeprefix(root) or '/'}'."
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class HostPaths:
     """Paths of this machine; relative ones start at `cwd`."""
 

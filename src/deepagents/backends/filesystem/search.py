@@ -11,12 +11,12 @@ import stat
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from itertools import islice
 from math import inf
 from pathlib import Path
 
 from deepagents._globs import GlobPattern, parse_glob
+from deepagents._values import dataclass, field, replace, valueclass
 from deepagents.backends._bytes import BINARY_HEAD, is_temporary, reason_of
 from deepagents.backends._directory import Directory, FilesBelow
 from deepagents.backends._query import Query, matches_in
@@ -36,7 +36,7 @@ _MOST_LOOKED_THROUGH = 64 << 20
 _MOST_DESCRIBED = 1000
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Search:
     """One search: what for, in which files, and how much of it. Each phase may take `seconds`.
 

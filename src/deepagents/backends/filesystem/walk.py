@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from itertools import islice, takewhile
 from math import inf
 
 from deepagents._globs import GlobPattern
+from deepagents._values import dataclass, field, valueclass
 from deepagents.backends._bytes import is_temporary, reason_of
 from deepagents.backends._directory import Directory
 from deepagents.backends.filesystem.paths import AccessBelow
@@ -18,7 +18,7 @@ from deepagents.backends.filesystem.paths import AccessBelow
 _BATCH = 2048
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Unread:
     """A path that could not be looked into, and why, without a word about where it really lies."""
 

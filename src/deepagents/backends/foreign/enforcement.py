@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from langgraph.errors import GraphBubbleUp
@@ -11,6 +10,7 @@ from langgraph.errors import GraphBubbleUp
 from deepagents._async import IOCall, await_thread, in_thread
 from deepagents._globs import EVERY_FILE, parse_glob
 from deepagents._paths import is_within, name, normalise_if_valid, parent, without_slash
+from deepagents._values import replace, valueclass
 from deepagents.backends import operations as ops
 from deepagents.backends._query import Query, matches_in
 from deepagents.backends._refusals import Denied
@@ -32,7 +32,7 @@ _MOST_DIRECTORIES: Final = 32
 _MOST_FILES: Final = 256
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Enforcement:
     """Enforces rules for one backend: what it is asked, and what of its answers may be known."""
 
@@ -135,7 +135,7 @@ class Enforcement:
         return answers
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class _NarrowedGrep:
     """A search that reads allowed files alone.
 

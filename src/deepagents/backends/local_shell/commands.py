@@ -8,10 +8,10 @@ import signal
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from time import monotonic
 from typing import Final, TypeAlias, cast
 
+from deepagents._values import dataclass, field, valueclass
 from deepagents.backends._bytes import reason_of
 from deepagents.backends.local_shell.process import Control, Ended
 from deepagents.backends.protocol import OnOutput
@@ -33,7 +33,7 @@ Start: TypeAlias = Callable[[str, float, Control], Ended]
 """Runs a command for so many seconds, or until it is cancelled."""
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Commands:
     """How one backend runs commands: their time, and how much of their output is kept.
 

@@ -11,10 +11,10 @@ import threading
 import time
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final, Protocol
 
+from deepagents._values import dataclass, field, valueclass
 from deepagents.backends.local_shell.guard import Guard
 from deepagents.backends.protocol import OnOutput
 
@@ -33,7 +33,7 @@ STDOUT: Final = "stdout"
 STDERR: Final = "stderr"
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Ended:
     """The end of a command; `exit_code` is negative for a signal, `None` when it was killed here.
 
@@ -71,7 +71,7 @@ class Refusals(list[str]):
             del self._sharing[id(other)]
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Control:
     """What the caller of a command has to do with it while it runs.
 
@@ -150,7 +150,7 @@ class Process(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class _Child:
     """A command that is a child of this process."""
 

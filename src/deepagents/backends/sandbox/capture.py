@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from langgraph.errors import GraphBubbleUp
 
 from deepagents._async import IOCall, in_thread
 from deepagents._text import split_lines
+from deepagents._values import dataclass, field, replace, valueclass
 from deepagents.backends._signatures import method_facts
 from deepagents.backends.protocol import OnOutput, SandboxBackendProtocol, execute_accepts_timeout
 from deepagents.backends.results import ExecuteOffloadResult, ExecuteResponse
@@ -26,7 +26,7 @@ _LOOK_SECONDS = 30
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Capture:
     """A command, and the file that its output goes to when it is longer than `most_inline` bytes."""
 

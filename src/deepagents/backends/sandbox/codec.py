@@ -8,13 +8,13 @@ import json
 import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from itertools import takewhile
 from types import MappingProxyType
 from typing import Any, Final, Literal, cast
 
+from deepagents._values import field, valueclass
 from deepagents.backends.results import ExecuteResponse
 from deepagents.errors import BackendError
 
@@ -52,7 +52,7 @@ class NoAnswerError(BackendError):
     """A command succeeded without an answer of its program, as it does where `execute` is a stand-in."""
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Answer:
     """The answer of a program in the sandbox; `whole` unless something was lost on the way."""
 
@@ -150,7 +150,7 @@ def _call(name: ProgramName, params: Mapping[str, Any]) -> str:
     return f"answer({name}, {json.loads(json.dumps(params))!a})\n"
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Statement:
     """A statement of a module, the names that it binds there, and all names in it that are read."""
 

@@ -6,13 +6,13 @@ import base64
 import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Final
 
 from deepagents._async import IOCall, within
 from deepagents._globs import EVERY_FILE, parse_glob
 from deepagents._paths import normalise, parent
 from deepagents._text import EMPTY_OLD_STRING_ERROR, name_edit
+from deepagents._values import valueclass
 from deepagents.backends import operations as ops
 from deepagents.backends._bytes import temporary_name
 from deepagents.backends._failures import transfer_failure
@@ -49,7 +49,7 @@ _MOST_LINE_BYTES = 4 << 20
 _NO_ANSWER: Final = "the sandbox did not answer"
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Operations:
     """Operations on the files below `root` of a sandbox; `prepare` may refuse a write."""
 

@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any, Final, TypeAlias, cast
@@ -23,6 +22,7 @@ from langgraph.graph import END
 from deepagents._async import IOCall, setting, sync_and_async
 from deepagents._globs import anchor
 from deepagents._state.runtime import configurable
+from deepagents._values import field, replace, valueclass
 from deepagents.decisions import RememberedDecision, are_equal, canonical
 from deepagents.errors import ConfigError
 from deepagents.middleware.approval.files import Call, Specs, find_named_paths, links_of, waits
@@ -243,7 +243,7 @@ def make_rejection(decision: RememberedDecision, call: Call) -> ToolMessage:
     return failure_message(call["name"], call["id"] or "", "not_run", _REJECTED.format(reason=reason))
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class _Task:
     """What is remembered for the subagent of a task, and what it learns; `caller` is where it was called."""
 

@@ -1,7 +1,6 @@
 """Define the specs of asynchronous subagents and validate them, and the state that is kept of their tasks."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final, Literal, NotRequired, TypeAlias, cast, get_args
 
@@ -13,6 +12,7 @@ from typing_extensions import TypedDict
 from deepagents._deprecation import warn_beta, warn_unknown_keys
 from deepagents._state.channels import SNAPSHOT_AFTER, GrowingChannel
 from deepagents._state.schema import Sharing, merge_latest
+from deepagents._values import field, replace, valueclass
 from deepagents.errors import ConfigError
 
 TASKS: Final = "async_tasks"
@@ -62,7 +62,7 @@ class CompiledSubAgent(TypedDict):
     update_strategy: NotRequired[UpdateStrategy]
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class AsyncAgent:
     """One validated spec. Fields that may hold secrets are kept out of its `repr`.
 
@@ -103,7 +103,7 @@ class AsyncTask(TypedDict):
     last_updated_at: str
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class TaskStatus:
     """The status and run of a task, with its result, its questions to a person, or its error."""
 

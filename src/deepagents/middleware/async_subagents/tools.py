@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 from uuid import uuid4
 
@@ -14,6 +13,7 @@ from langchain_core.tools import BaseTool
 from pydantic import BaseModel, Field
 
 from deepagents._async import as_io_call, gather_threads, seconds_left
+from deepagents._values import valueclass
 from deepagents.errors import ErrorCode, ToolFailure
 from deepagents.middleware.async_subagents.client import Clients, RemoteFailure, make_malformed_failure
 from deepagents.middleware.async_subagents.local import LocalClient, TaskClient, open_client
@@ -117,7 +117,7 @@ class ListAsyncTasksSchema(BaseModel):
     status_filter: StatusFilter | None = Field(default=None, description="Only tasks that are so now.")
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class TaskContext:
     """The agents, clients and run that one call of a tool works with."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from math import ceil, inf
 from shlex import quote
 from typing import Final
@@ -11,6 +10,7 @@ from typing import Final
 from deepagents._async import BackgroundCode, run, start_thread
 from deepagents._globs import InvalidGlobPatternError, compile_glob
 from deepagents._text import escape_controls, split_lines, truncate
+from deepagents._values import dataclass, valueclass
 from deepagents.backends.handle import FileCalls
 from deepagents.errors import ConfigError, ToolFailure
 from deepagents.middleware.edit_checks.complaints import Complaint, read_complaints
@@ -94,7 +94,7 @@ class EditCheck:
         return _SCRIPT % (command, _MOST_PRINTED)
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Outcome:
     """What a run found, or the problem that kept it from looking."""
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from deepagents._text import escape_controls, split_lines, truncate
+from deepagents._values import replace, valueclass
 
 Key: TypeAlias = tuple[str, str]
 
@@ -28,7 +28,7 @@ _MOST_DETAILS: Final = 2
 _MOST_OTHERS: Final = 5
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Complaint:
     """One complaint: `key` stays when lines move, `shown` are the lines that a reader gets."""
 

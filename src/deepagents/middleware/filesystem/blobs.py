@@ -6,7 +6,6 @@ import base64
 import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, ToolMessage
@@ -14,6 +13,7 @@ from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, ToolM
 from deepagents._async import in_thread
 from deepagents._deprecation import warn_caller
 from deepagents._state.runtime import in_graph, read_channel, write_channel
+from deepagents._values import valueclass
 from deepagents.backends.handle import BackendHandle, FileCalls
 from deepagents.errors import ToolFailure
 from deepagents.middleware._history import BLOB_KEY, blob_of, blobs_below
@@ -48,7 +48,7 @@ def keeps_out_of_state(handle: BackendHandle) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Blobs:
     """Moves the bytes of media out of messages, and back in for a request.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias, cast
 
 from langchain_core.messages import ToolMessage, convert_to_messages
@@ -11,6 +10,7 @@ from langgraph.types import Command, Overwrite
 
 from deepagents._paths import CommandPaths
 from deepagents._text import preview, truncate
+from deepagents._values import replace, valueclass
 from deepagents.backends.handle import FileCalls
 from deepagents.errors import ToolFailure
 from deepagents.middleware._offload import (
@@ -42,7 +42,7 @@ _OWN_TOOLS: Final = frozenset(specs_by_name())
 Change: TypeAlias = Callable[[Any], Awaitable[Any]]
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class ResultOffload:
     """Moves the text of tool messages to files, if it has more than `threshold` characters."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias, cast
 
@@ -17,6 +16,7 @@ from langchain_core.messages import AnyMessage, HumanMessage
 
 from deepagents._paths import HISTORY, CommandPaths
 from deepagents._state.runtime import in_graph, write_channel
+from deepagents._values import valueclass
 from deepagents.backends.handle import FileCalls
 from deepagents.errors import ToolFailure
 from deepagents.middleware._history import media_behind_results, open_turn, shows_media
@@ -30,7 +30,7 @@ Candidates: TypeAlias = IncrementalCache[list[AnyMessage]]
 Shortened: TypeAlias = BoundedCache[tuple[AnyMessage, AnyMessage]]
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class RequestPreparation:
     """What messages go through on their way to the model.
 

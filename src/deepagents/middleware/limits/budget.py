@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
 from math import inf
 from threading import RLock
 from time import monotonic
 from typing import Any, Final, Literal, TypeAlias
 
+from deepagents._values import valueclass
 from deepagents.errors import LimitExceeded
 from deepagents.limits import COUNTED, Kind, Limits, Price, price_in
 from deepagents.middleware.limits.need import HELD, Hold, Need
@@ -37,7 +37,7 @@ _UNITS: Final[Mapping[Kind, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Reached:
     """A limit that is used up, or nearly."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import inf
 from typing import Final
 
+from deepagents._values import valueclass
 from deepagents.limits import LEAST_ANSWER, Kind, Price
 
 HELD: Final[tuple[Kind, ...]] = ("tokens", "money")
@@ -13,7 +13,7 @@ AMPLE_ANSWER: Final = 8_192
 """The tokens of an answer that is seldom too short, so that no call waits for more."""
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Need:
     """What a call of a model may take: its input, and an answer of at most so many tokens.
 

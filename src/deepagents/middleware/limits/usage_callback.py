@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
 from functools import cache, partial
 from threading import Lock
 from typing import Any
@@ -21,6 +20,7 @@ from langchain_core.tracers.context import register_configure_hook
 from langgraph.errors import GraphBubbleUp
 
 from deepagents._async import setting
+from deepagents._values import replace, valueclass
 from deepagents.errors import ConfigError, LimitExceeded
 from deepagents.limits import Kind, Price, Tokens
 from deepagents.middleware.limits.budget import Budget, describe_unpriced
@@ -33,7 +33,7 @@ from deepagents.tools._tool import CHARACTERS_PER_TOKEN
 _CALLBACK: ContextVar[UsageCallback | None] = ContextVar("deepagents_usage", default=None)
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class _ModelCall:
     budget: Budget
     model: str

@@ -7,7 +7,6 @@ follow one that lasts five minutes; before an hour's mark, an hour costs no more
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import zip_longest
 from typing import Any, Final, Literal, TypeAlias, cast
@@ -16,6 +15,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, SystemMessage, ToolMessage, is_data_content_block
 from langchain_core.tools import BaseTool
 
+from deepagents._values import replace, valueclass
 from deepagents.middleware._requests import Request, is_deferred, with_changes
 
 MARK = "cache_control"
@@ -82,7 +82,7 @@ def remove_mark(block: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in block.items() if key != MARK}
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Mark:
     """One mark: the part of the request, the index in it, the `cache_control`, and whether it is ours."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Final, Literal, TypeAlias, cast
 
@@ -12,6 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
+from deepagents._values import valueclass
 from deepagents.middleware.prompt_caching.marks import MARK, remove_mark
 
 Region: TypeAlias = Literal["tools", "system", "messages"]
@@ -48,7 +48,7 @@ def blocks_sent(message: BaseMessage | None) -> list[dict[str, Any]]:
     return [remove_mark(block) if MARK in block else block for block in made]
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Sent:
     """A request as later ones are compared with it: of a message a hash and how long it is."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, NotRequired, TypeAlias
 from uuid import uuid4
 
@@ -15,6 +14,7 @@ from pydantic import BaseModel, Field, model_validator
 from typing_extensions import TypedDict
 
 from deepagents._state.schema import NOT_SHARED
+from deepagents._values import valueclass
 from deepagents.middleware._history import is_from_person
 
 RUBRIC_GRADER_MESSAGE_SOURCE: Final = "rubric_grader"
@@ -91,7 +91,7 @@ class RubricState(AgentState[Any]):
     _rubric_request: NotRequired[Annotated[str | None, PrivateStateAttr, NOT_SHARED]]
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Attempt:
     """The rubric, request, round and first criteria of an attempt, and the evaluations of its thread."""
 

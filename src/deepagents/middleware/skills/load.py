@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeAlias, cast
 
 from deepagents._async import as_io_call, gather_threads
 from deepagents._paths import normalise, overlap, refuse_home
+from deepagents._values import valueclass
 from deepagents.backends.handle import FileCalls
 from deepagents.backends.results import FileDownloadResponse
 from deepagents.errors import BackendError, ToolFailure
@@ -24,7 +24,7 @@ _FILE: Final = "SKILL.md"
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Source:
     """One directory of skills and its label."""
 
@@ -83,7 +83,7 @@ def derive_source_label(path: str) -> str:
     return holder.title() if leaf == "skills" and holder else leaf.capitalize()
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class _Listing:
     """The SKILL.md paths of one source. While `digest` stays the same, a `reliable` listing says that the
     files do too."""

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, Final, TypeAlias, cast
 
@@ -14,6 +13,7 @@ import yaml
 
 from deepagents._paths import name as last_part
 from deepagents._paths import parent
+from deepagents._values import field, valueclass
 from deepagents.middleware.skills.state import SkillMetadata
 
 MAX_SKILL_FILE_SIZE: Final = 10 * 1024 * 1024
@@ -46,7 +46,7 @@ class Unreadable(ValueError):
     """A SKILL.md cannot be read; the text says why."""
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Parsed:
     """A skill or none, and a sentence for each problem."""
 
@@ -54,7 +54,7 @@ class Parsed:
     problems: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class _Fields:
     """The fields of one file, and the problems that reading them found."""
 

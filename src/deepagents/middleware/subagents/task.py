@@ -11,7 +11,6 @@ from asyncio import CancelledError, current_task
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, Final, Literal, TypeAlias, cast
 
@@ -33,6 +32,7 @@ from deepagents._state.channels import (
 from deepagents._state.runtime import channels_of, has_checkpointer, running_channels
 from deepagents._state.schema import SHARED, Sharing
 from deepagents._text import describe_exception
+from deepagents._values import dataclass, field, valueclass
 from deepagents.errors import ConfigError, ToolFailure
 from deepagents.middleware._requests import TASK_NAME
 from deepagents.middleware.approval import REMEMBERED, remembering_for
@@ -161,7 +161,7 @@ def _equal(one: Any, other: Any) -> bool:
     return one is other or (type(one) is type(other) and bool(one == other))
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Delegation:
     """The workers, the sharing of state keys and the caller's run that one call of `task` works with.
 

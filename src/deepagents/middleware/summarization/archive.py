@@ -12,13 +12,13 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, cast
 
 from langchain_core.messages import AnyMessage, BaseMessage
 
 from deepagents._async import in_thread
 from deepagents._paths import HISTORY
+from deepagents._values import valueclass
 from deepagents.backends.handle import FileCalls
 from deepagents.errors import ToolFailure
 from deepagents.middleware.summarization.media import MediaFiles, are_lost, file_sizes
@@ -41,7 +41,7 @@ _TO_ESCAPE: Final = re.compile("[\0\\\\\ud800-\udfff]")
 _FENCES: Final = re.compile("`+")
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Archived:
     """The part that messages were added to last, or why they are not kept."""
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import Any, Final, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 
+from deepagents._values import valueclass
 from deepagents.errors import ConfigError
 from deepagents.middleware._offload import join_content, offload_notice, split_content
 from deepagents.middleware.summarization.policy import (
@@ -82,7 +82,7 @@ def point_to_file(message: AnyMessage, path: str, specs: Specs) -> AnyMessage:
     return message.model_copy(update={"content": join_content(notice, others)})
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Clipping:
     """When arguments are clipped, which messages are too new for it, and from which length on."""
 

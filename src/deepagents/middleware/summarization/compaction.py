@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
@@ -19,6 +18,7 @@ from deepagents._async import Coro, IOCall, as_io_call, gather, in_thread
 from deepagents._deprecation import warn_caller
 from deepagents._state.runtime import configurable, emit
 from deepagents._text import describe_exception
+from deepagents._values import field, replace, valueclass
 from deepagents.backends.handle import FileCalls
 from deepagents.errors import ToolFailure
 from deepagents.middleware._history import is_from_person, open_turn
@@ -72,7 +72,7 @@ class SummaryFailed(Exception):
     """No summary could be had of what was to be evicted."""
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class ContextCompactor:
     """The settings of one middleware; what it remembers between calls may be lost at any time."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Final, NotRequired, TypeAlias
 
 from langchain.agents import AgentState
@@ -14,6 +13,7 @@ from typing_extensions import TypedDict
 
 from deepagents._state.channels import SNAPSHOT_AFTER, GrowingChannel
 from deepagents._state.schema import keep_latest
+from deepagents._values import field, replace, valueclass
 from deepagents.middleware._history import shows_media
 from deepagents.middleware._incremental import IncrementalCache
 from deepagents.middleware.summarization.clipping import Clipping, Specs
@@ -85,7 +85,7 @@ class SummarizationState(AgentState[Any]):
     _clipped_messages: Annotated[NotRequired[dict[str, str | None] | None], PrivateStateAttr, keep_latest]
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class CompactionState:
     """The values of these keys in one state."""
 
@@ -120,7 +120,7 @@ class CompactionState:
         return self.event.get("archived", 0) if self.event else 0
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class ShownMessages:
     """What is shown of a list of messages, and its tokens.
 
@@ -133,7 +133,7 @@ class ShownMessages:
     total: TokenTotal = TokenTotal()
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class ContextReader:
     """Works out what requests show; looks at each message once, until something else is hidden or clipped."""
 
@@ -226,7 +226,7 @@ def _without_bound_reasoning(message: AnyMessage) -> AnyMessage:
     return message if len(content) == len(blocks) else message.model_copy(update={"content": content})
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Context:
     """One request as it is to be shown, its size, and what the state is to take if it is shown so.
 

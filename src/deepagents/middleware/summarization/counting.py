@@ -9,13 +9,13 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from operator import is_
 from typing import Any, Final, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, SystemMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
+from deepagents._values import replace, valueclass
 from deepagents.middleware._requests import is_deferred
 from deepagents.models.traits import is_answer_of
 
@@ -30,7 +30,7 @@ _MEDIUM_TOKENS: Final = 2_000
 """About one page of a document; only the provider knows better, and says so in its report."""
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class TokenTotal:
     """The messages of a context, counted from its start.
 

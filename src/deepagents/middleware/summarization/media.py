@@ -7,7 +7,6 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, cast
 
@@ -15,6 +14,7 @@ from langchain_core.messages import AnyMessage
 
 from deepagents._async import in_thread
 from deepagents._state.runtime import has_channel, in_graph
+from deepagents._values import field, valueclass
 from deepagents.backends.handle import FileCalls
 from deepagents.backends.state import CHANNEL
 from deepagents.errors import ToolFailure
@@ -39,7 +39,7 @@ _MARKS_OF_BASE64: Final = frozenset({*_TYPE_KEYS, "format", "transcript", "expir
 _TEXT_KEYS: Final = frozenset({"text", "thinking", "reasoning", "content", "arguments"})
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Medium:
     """Bytes that lie inline in a message, and the name of a file for them: the same for the same bytes."""
 

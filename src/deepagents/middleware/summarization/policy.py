@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from typing_extensions import TypedDict
 
+from deepagents._values import valueclass
 from deepagents.errors import ConfigError
 
 Metric: TypeAlias = Literal["fraction", "tokens", "messages"]
@@ -83,7 +83,7 @@ def defaults_for(window: int | None) -> SummarizationDefaults:
     return {"trigger": COMPACT_AT, "keep": KEEP, "truncate_args_settings": clip}
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Size:
     """One validated size: what is counted, and how much of it."""
 
@@ -165,7 +165,7 @@ def _parse_clause(given: object) -> tuple[Size, ...]:
 PieceKind: TypeAlias = Literal["summary", "human", "model", "tool", "media"]
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Load:
     """How large a context is, in tokens and messages, and the window that it must fit, if known.
 
@@ -179,7 +179,7 @@ class Load:
     old_messages: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Piece:
     """What cutting needs to know of a message: its kind, its tokens, the calls it makes, the call it answers.
 
@@ -248,7 +248,7 @@ def cut(
     return found if context.gains(found, least) else 0
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class _Cuts:
     """The indices at which a context can be cut, and for each index the tokens from there on.
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from langchain_core.messages import AIMessage, AnyMessage
 
+from deepagents._values import valueclass
 from deepagents.middleware._history import is_from_person
 from deepagents.middleware.summarization.clipping import shorten, shorten_within
 
@@ -23,7 +23,7 @@ _HEADING: Final = (
 _MORE: Final = "[{many} more are not shown whole here{where}.]"
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class _Statement:
     """A message or decision of a person; of a higher `rank` is what goes first where there is no room."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from operator import is_
 from typing import Any, Final, cast
@@ -13,6 +12,7 @@ from typing import Any, Final, cast
 from langchain_core.tools import BaseTool
 
 from deepagents._text import escape_controls
+from deepagents._values import valueclass
 from deepagents.middleware._requests import DEFERRED, extras_of, without_mark
 from deepagents.middleware.tool_search.ranking import Ranking
 from deepagents.tools._tool import CHARACTERS_PER_TOKEN, SpecTool, tool_name
@@ -22,7 +22,7 @@ _MOST_SERVERS: Final = 3_000
 _MOST_NAMES: Final = 600
 
 
-@dataclass(frozen=True)
+@valueclass
 class Held:
     """The tools that are held back, in the order of the request."""
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from deepagents._paths import is_within, overlap
+from deepagents._values import valueclass
 from deepagents.testing.contract.base import Called, ContractBase
 
 
-@dataclass(frozen=True)
+@valueclass
 class AllBut:
     """Allows everything outside one directory."""
 

@@ -8,13 +8,13 @@ import queue
 import reprlib
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal
 
 import pytest
 
 from deepagents._deprecation import warn_legacy
+from deepagents._values import valueclass
 from deepagents.backends._signatures import overrides
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.protocol import BackendProtocol, accepts
@@ -28,7 +28,7 @@ _OLDER_NAMES = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class _Request:
     method: str
     args: tuple[Any, ...]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from deepagents._values import valueclass
 from deepagents.limits import Limits
 from deepagents_cli.values import MODES, Mode
 
@@ -29,7 +29,7 @@ FLAGS: Final = {
 """The option for each kind of limit."""
 
 
-@dataclass(frozen=True)
+@valueclass
 class Access:
     """What commands may reach, as the options say; `typed` are the options about commands that were given.
 

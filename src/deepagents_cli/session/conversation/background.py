@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from asyncio import Task, create_task, sleep, to_thread
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, cast
 
+from deepagents._values import valueclass
 from deepagents.backends.protocol import SandboxBackendProtocol
 from deepagents.backends.results import CommandStatus
 from deepagents.errors import BackendError
@@ -22,7 +22,7 @@ _ONLY_THE_END: Final = 1 << 60
 """An offset behind all output."""
 
 
-@dataclass(frozen=True)
+@valueclass
 class Listed:
     """A command in the background: for how many seconds, its last line, and its end, if it has one."""
 

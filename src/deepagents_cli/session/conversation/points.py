@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 
+from deepagents._values import valueclass
 from deepagents.middleware import is_from_person
 
 
-@dataclass(frozen=True)
+@valueclass
 class Point:
     """A message of the person, by its number among all messages; `before` is where it was not there yet.
 

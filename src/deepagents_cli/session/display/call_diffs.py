@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from asyncio import to_thread
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from langchain.agents.middleware import AgentMiddleware
 from langchain.tools.tool_node import ToolCallRequest
 
+from deepagents._values import valueclass
 from deepagents.events import ApprovalRequest
 from deepagents_cli.approval.guarded import kind_of
 from deepagents_cli.approval.policy import Policy
@@ -29,7 +29,7 @@ _MOST_LINES: Final = 1_000
 """Of the diff of one call."""
 
 
-@dataclass(frozen=True)
+@valueclass
 class Held:
     """The text of a file, `None` without one; `known` is false for what is not text, or too large."""
 

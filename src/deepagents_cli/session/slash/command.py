@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from asyncio import CancelledError, create_task, current_task
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from deepagents._values import valueclass
 from deepagents_cli.errors import CommandError
 from deepagents_cli.protocol import STOPPED, Result
 from deepagents_cli.session.conversation.conversation import Conversation
@@ -14,7 +14,7 @@ from deepagents_cli.session.conversation.conversation import Conversation
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
+@valueclass
 class SlashCommand:
     """A slash command; `run` takes the conversation and what was typed behind the name."""
 

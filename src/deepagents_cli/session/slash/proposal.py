@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from deepagents._values import valueclass
 from deepagents_cli.errors import CommandError
 from deepagents_cli.project.project import read_bytes, write_whole
 from deepagents_cli.protocol import Draft, Result
@@ -16,7 +16,7 @@ _LARGEST: Final = 10_000_000
 """Bytes."""
 
 
-@dataclass(frozen=True)
+@valueclass
 class Proposal:
     """A file in a place, and what it held when its new text was made."""
 

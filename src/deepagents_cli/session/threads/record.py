@@ -8,11 +8,12 @@ import time
 from asyncio import wrap_future
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
+from deepagents._values import valueclass
 from deepagents.limits import Tokens
 from deepagents_cli.session.threads.sessions import BUSY_SECONDS
 
@@ -34,7 +35,7 @@ _TABLES: Final = (
 )
 
 
-@dataclass(frozen=True)
+@valueclass
 class Text:
     """What a person sent: as it was typed, and as a message's content; `id` becomes the message's.
 
@@ -49,7 +50,7 @@ class Text:
     source: str | None = None
 
 
-@dataclass(frozen=True)
+@valueclass
 class Rewind:
     """A going back that can be taken back: its name in the history of files, and the checkpoint it left.
 
@@ -62,7 +63,7 @@ class Rewind:
     message: int
 
 
-@dataclass(frozen=True)
+@valueclass
 class Used:
     """What calls of one model by one agent used; the cost is in dollars, `None` where no price is known."""
 

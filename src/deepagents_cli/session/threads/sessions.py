@@ -8,12 +8,12 @@ import sys
 import time
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from shlex import quote
 from uuid import uuid4
 
+from deepagents._values import valueclass
 from deepagents_cli.errors import CommandError, Exit
 from deepagents_cli.project.state import FILE
 
@@ -61,7 +61,7 @@ _OF_CONVERSATIONS = (
 )
 
 
-@dataclass(frozen=True)
+@valueclass
 class Session:
     """A thread as people know it; `used` is in seconds since 1970, `size` in bytes of its checkpoints.
 

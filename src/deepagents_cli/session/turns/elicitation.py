@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from deepagents._values import valueclass
 from deepagents_cli.protocol import Choice
 from deepagents_cli.session.agent.schema import refuse
 from deepagents_cli.values import as_list, as_table
@@ -79,7 +79,7 @@ async def _choose(text: str, choices: Sequence[Choice], ask: Ask) -> str:
     return given
 
 
-@dataclass(frozen=True)
+@valueclass
 class _Field:
     """One value that a server wants; `options` are the values that it may have, with a label each."""
 

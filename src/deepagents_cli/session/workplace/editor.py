@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from deepagents._values import valueclass
 from deepagents_cli.approval.backends import GatedBuffers, Terminals
 from deepagents_cli.project.servers import Server
 from deepagents_cli.session.threads.sessions import Sessions
 
 
-@dataclass(frozen=True)
+@valueclass
 class Editor:
     """An editor: its sessions are in one process, so they share the register, with its locks.
 

@@ -11,7 +11,6 @@ import shutil
 from asyncio import CancelledError, create_task, to_thread, wait
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -26,6 +25,7 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.types import interrupt
 
 from deepagents import create_deep_agent
+from deepagents._values import replace, valueclass
 from deepagents.backends.filesystem import FilesystemBackend
 from deepagents.backends.trees import (
     Entry,
@@ -64,7 +64,7 @@ _REFUSED: Final = (
 )
 
 
-@dataclass(frozen=True)
+@valueclass
 class Change:
     """What a subagent made of a path, and what the merge makes of it; `problem` says why it stays apart."""
 

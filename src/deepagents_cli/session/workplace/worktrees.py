@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
 from pathlib import Path
 
+from deepagents._values import replace, valueclass
 from deepagents_cli.errors import CommandError
 from deepagents_cli.project.state import state_dir
 from deepagents_cli.project.worktrees import (
@@ -78,7 +78,7 @@ def return_to(sessions: Sessions, session: Session) -> tuple[Path, str]:
     return place, f"made again: {notice}"
 
 
-@dataclass(frozen=True)
+@valueclass
 class Left:
     """A worktree at the end of a session: where it is, where it was asked for, and what it holds."""
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Final
 
+from deepagents._values import replace, valueclass
 from deepagents_cli.views.terminal.startup import can_encode, prompt
 
 THEMES: Final = ("light", "dark", "none")
@@ -19,7 +19,7 @@ _BEGUN: Final = re.compile(r"\x1b(?:\](?:1(?:1(?:;[^\x07\x1b]{0,64}\x1b?)?)?)?)\
 _RGB: Final = re.compile(r"rgba?:([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})")
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Look:
     """What the terminal shows: characters, styles such as bold, colours, and a theme for code."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from prompt_toolkit.buffer import Buffer
@@ -27,6 +26,7 @@ from prompt_toolkit.layout.processors import (
     TransformationInput,
 )
 
+from deepagents._values import valueclass
 from deepagents_cli.views.chat.input.keyboard import HeldOutput
 from deepagents_cli.views.chat.screen.drawing import Drawing
 from deepagents_cli.views.conversation.chat import Chat
@@ -42,7 +42,7 @@ _INPUT_ROWS: Final = 10
 _FAR: Final = 12
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Entry:
     """A text that is asked for in the place of the input; `long` ones have lines, and end with Ctrl-S."""
 
