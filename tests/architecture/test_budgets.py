@@ -60,6 +60,7 @@ OPTIONAL_PACKAGES = frozenset(
         "av",
         "av.error",
         "deepagents_local",
+        "yaml",
         "langchain_anthropic",
         "genai_prices",
         "langchain_openai",

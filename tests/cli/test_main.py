@@ -17,7 +17,8 @@ HEAVY = ("langchain", "langchain_core", "langgraph", "pydantic", "rich", "deepag
 UNUSED = (
     *("anthropic", "dbos", "sqlalchemy", "uvicorn", "starlette", "prompt_toolkit", "llama_cpp", "mcp"),
     *("markdown_it", "tomlkit", "jsonschema_rs", "genai_prices", "numpy", "PIL", "openai.types.beta"),
-    "deepagents_server.server",
+    *("deepagents_server.server", "regex", "yaml", "deepagents.middleware.skills.middleware"),
+    *("deepagents.middleware.async_subagents.tools", "deepagents.middleware.code_mode"),
 )
 """What a task with an answer alone has no use for."""
 

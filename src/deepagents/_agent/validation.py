@@ -88,7 +88,8 @@ def _refuse_second_skills(build: Build) -> None:
     Raises:
         StackError: naming the sources of each.
     """
-    given = build.overrides.values()
+    # Only for middleware that may be skills, which few agents have, are these loaded.
+    given = [each for each in build.overrides.values() if hasattr(each, "sources")]
     own = {each.name: each.sources for each in given if isinstance(each, _middleware.SkillsMiddleware)}
     if build.plan.skills and SKILLS not in build.overrides:
         own[SKILLS] = list(map(_middleware.source_path, build.plan.skills))
@@ -197,10 +198,9 @@ def _is_edit_tool(build: Build, spec: ToolSpec) -> bool:
     return EDIT_TOOLS[given or "replace"].name == spec.name
 
 
-def _library_tools() -> frozenset[str]:
+def _rare_tools() -> frozenset[str]:
     # Made when it is asked for: it loads all that has tools.
-    own = names_of_tools(FILE_TOOLS, EDIT_TOOLS.values(), (WRITE_TODOS, READ_TODOS, TASK))
-    return own | _async_tools() | {COMPACT_NAME, tool_search.SEARCH_TOOLS, _middleware.RUN_CODE}
+    return _async_tools() | {COMPACT_NAME, tool_search.SEARCH_TOOLS, _middleware.RUN_CODE}
 
 
 def _check_interrupted_tools(build: Build) -> None:
@@ -213,8 +213,12 @@ def _check_interrupted_tools(build: Build) -> None:
     if not plan.interrupt_on or (parent and plan.interrupt_on == parent.plan.interrupt_on):
         return
     family = [plan, *build.below, *([parent.plan, *parent.below] if parent else [])]
-    known = _library_tools().union(*(_tools_of(each) for each in family))
+    usual = names_of_tools(FILE_TOOLS, EDIT_TOOLS.values(), (WRITE_TODOS, READ_TODOS, TASK))
+    known = usual.union(*(_tools_of(each) for each in family))
     asked = {name for name, entry in plan.interrupt_on.items() if entry is not False}
+    if asked <= known:
+        return
+    known |= _rare_tools()
     unknown = sorted(name for name in asked - known if not _may_name_any(name, known, family))
     if not unknown:
         return

@@ -9,8 +9,6 @@ from contextlib import suppress
 from itertools import accumulate
 from typing import Any, Final, TypeAlias, cast
 
-import yaml
-
 from deepagents._paths import name as last_part
 from deepagents._paths import parent
 from deepagents._values import field, valueclass
@@ -36,8 +34,6 @@ _PAIR: Final = re.compile(r"^([ \t]*)((?:- )?[A-Za-z][\w-]*:[ \t]+)(\S.*(?:\n\1[
 _STRUCTURED: Final = ("|", ">", "[", "{")
 _NEEDS_QUOTES: Final = re.compile(r""":(\s|$)|^[@`%&*!?,"'\]}#-]""")
 _NUMBER_OR_TRUTH: Final = re.compile(r"[-+]?\d+(\.\d+)?|true|false", re.IGNORECASE)
-# BaseLoader makes text, lists and mappings only, whatever a tag says. The C version is ten times faster.
-_LOADER: Final[Any] = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 Value: TypeAlias = "str | list[Value] | dict[str, Value] | None"
 
@@ -136,6 +132,9 @@ def read_header(header: str) -> Mapping[str, Any]:
     """Read front matter; where it is not YAML, values with colons are taken as they stand."""
     if len(header) > MAX_HEADER_LENGTH:
         raise Unreadable(f"its front matter has {len(header)} characters, more than {MAX_HEADER_LENGTH}")
+    # Importing it takes long, and many projects have no such files.
+    import yaml
+
     try:
         found = _load_yaml(header)
     except yaml.YAMLError as problem:
@@ -149,16 +148,20 @@ def read_header(header: str) -> Mapping[str, Any]:
 
 
 def _load_yaml(text: str) -> Value:
+    import yaml
+
+    # It makes text, lists and mappings only, whatever a tag says. The C version is ten times faster.
+    loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     depth = 0
     # Aliases and nesting are checked on the events first: aliases can stand for gigabytes, and the
     # loader recurses with the text.
-    for event in cast("Iterator[Any]", yaml.parse(text, Loader=_LOADER)):
+    for event in cast("Iterator[Any]", yaml.parse(text, Loader=loader)):
         if isinstance(event, yaml.AliasEvent):
             raise Unreadable("its front matter uses YAML aliases, which are not read here")
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > _MAX_DEPTH:
             raise Unreadable(f"its front matter is nested too deep, more than {_MAX_DEPTH} levels")
-    return _as_value(yaml.load(text, Loader=_LOADER))
+    return _as_value(yaml.load(text, Loader=loader))
 
 
 def _as_value(loaded: Any) -> Value:
@@ -182,7 +185,7 @@ def _quote_value(pair: re.Match[str]) -> str:
     return pair[1] + pair[2] + json.dumps(value, ensure_ascii=False)
 
 
-def _describe(error: yaml.YAMLError) -> str:
+def _describe(error: Exception) -> str:
     mark: Any = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or str(error)
     return f"{problem} in line {mark.line + 1}" if mark else " ".join(str(problem).split())

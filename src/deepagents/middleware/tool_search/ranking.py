@@ -7,13 +7,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-import regex
-
 _SATURATION: Final = 1.2
 _LENGTH: Final = 0.75
 # "createIssue" and "HTTPServer" are two words each, as "create_issue" is. Chinese and Japanese put no blanks
 # between words.
-_WORD: Final = regex.compile(
+_WORD: Final = (
     r"\p{Lu}+(?!\p{Ll})|\p{Lu}?[\p{Ll}\p{M}]+|[\p{Han}\p{Hiragana}\p{Katakana}]|[\p{Lo}\p{M}]+|\p{N}+"
 )
 
@@ -46,5 +44,8 @@ class Ranking:
 
 def split_words(text: str) -> list[str]:
     """Return the words of a text in small letters, without the `s` of a plural."""
-    words = (each.lower() for each in _WORD.findall(text))
+    # Imported for the few runs that search; it keeps what it compiled.
+    import regex
+
+    words = (each.lower() for each in regex.findall(_WORD, text))
     return [each.removesuffix("s") if len(each) > 3 else each for each in words]
