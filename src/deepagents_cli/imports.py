@@ -62,7 +62,7 @@ class _Loader(SourceFileLoader):
         """Note where each name that the package re-exports stands, and do the rest of it."""
         if not hasattr(module, "__path__"):
             super().exec_module(module)
-            if module.__name__ == "pydantic.main":
+            if module.__name__ == "pydantic.main" and _builds_once():
                 module.BaseModel.model_config["defer_build"] = True
             return
         package = module.__name__
@@ -84,6 +84,12 @@ class _Loader(SourceFileLoader):
 
         vars(module).update(__getattr__=find, __dir__=lambda: {*vars(module), *places})
         exec(compile(rest, self.path, "exec", dont_inherit=True), vars(module))
+
+
+def _builds_once() -> bool:
+    """Return whether threads that first use a model wait for each other, as they do since pydantic 2.14."""
+    major, minor, *_ = import_module("pydantic.version").VERSION.split(".")
+    return (int(major), int(minor)) >= (2, 14)
 
 
 def _import(module: str) -> ModuleType:

@@ -141,3 +141,44 @@ print(HumanMessage.__pydantic_complete__, Own.__pydantic_complete__)
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert ran.stdout == "False Done. True\nFalse True\n"
+
+
+def test_threads_that_use_a_model_at_once_all_get_it() -> None:
+    code = """
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from deepagents_cli.imports import importing_much
+with importing_much():
+    from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+
+def make(number):
+    together.wait()
+    kind = (AIMessage, HumanMessage, SystemMessage)[number % 3]
+    return [kind(f"{number}").text, ToolMessage(f"{number}", tool_call_id="1").text]
+
+together = Barrier(12)
+with ThreadPoolExecutor(12) as pool:
+    assert [*pool.map(make, range(12))] == [[f"{number}"] * 2 for number in range(12)]
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_an_older_pydantic_builds_models_at_once(tmp_path: Path) -> None:
+    """Before 2.14, threads that use a model first at once could meet a half-made one."""
+    package = tmp_path / "pydantic"
+    package.mkdir()
+    (package / "__init__.py").write_text("from pydantic.main import BaseModel")
+    (package / "main.py").write_text("class BaseModel: model_config = {}")
+    (package / "version.py").write_text("VERSION = '2.13.4'")
+    code = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from deepagents_cli.imports import importing_much
+with importing_much():
+    from pydantic import BaseModel
+    print(BaseModel.model_config)
+"""
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+
+    assert ran.stdout == "{}\n"
