@@ -29,7 +29,7 @@ def home(tmp_path_factory: pytest.TempPathFactory, server: OpenAIServer) -> Home
 @pytest.fixture(scope="session")
 def sitting(home: Home) -> Iterator[Person]:
     """A person at a conversation that most stories share: all of the program, as it is started."""
-    with home.sit_down(forked=None) as person:
+    with home.sit_down(real=True) as person:
         person.sees("scripted in\\b")
         yield person
 

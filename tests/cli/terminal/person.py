@@ -7,13 +7,13 @@ import signal
 import sys
 import time
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from deepagents_cli.__main__ import main
 from tests.cli.forked import ForkedTmux, Program
 from tests.cli.openai_server import MODEL, Answer, OpenAIServer
+from tests.cli.terminal.workers import Workers
 from tests.cli.tmux import PATIENCE, Tmux
 
 SOURCES = Path(__file__).resolve().parents[3] / "src"
@@ -52,12 +52,14 @@ class Home:
         columns: int = 120,
         rows: int = 40,
         shell: bool = False,
-        forked: Program | None = main,
+        forked: Program | None = None,
+        real: bool = False,
         **variables: str,
     ) -> Generator[Person]:
         """Open the conversation in a terminal; `shell` has a shell in it, which the person types at.
 
-        What is `forked` runs in the place of the program, with its imports done; None starts the program.
+        The program and its worker are forked with their imports done, unless they are to be the `real` ones.
+        What is `forked` runs in the place of the program.
         """
         environment = {
             "PYTHONPATH": str(SOURCES),
@@ -79,10 +81,12 @@ class Home:
             "directory": self.directory,
             "environment": environment,
         }
-        with (
-            ForkedTmux(forked, words, **place) if forked and not shell else Tmux(program, **place) as terminal
-        ):
-            yield Person(terminal, self)
+        with ExitStack() as stack:
+            if real or shell:
+                terminal = Tmux(program, **place)
+            else:
+                terminal = ForkedTmux(forked or stack.enter_context(Workers()), words, **place)
+            yield Person(stack.enter_context(terminal), self)
 
 
 class Person:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,8 @@ def sitting(
     home: Home, written: Path, settings: str, variables: Mapping[str, str] = NONE
 ) -> Generator[Person]:
     (home.home / "settings.toml").write_text(settings)
-    with home.sit_down(columns=120, rows=40, shell=False, forked=None, **variables) as person:
+    place: Any = {"columns": 120, "rows": 40, **variables}
+    with home.sit_down(**place) as person:
         person.sees("scripted in\\b")
         person.terminal.record(written)
         yield person
