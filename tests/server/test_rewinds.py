@@ -20,6 +20,7 @@ from langgraph_sdk.errors import ConflictError, NotFoundError, RateLimitError, U
 
 from tests.server.serving import GRAPHS, Process, make_key
 from tests.server.test_runs import last, say
+from tests.waiting import until
 
 _HERE = Path(__file__).with_name("keepers.py")
 _SOON = {"ttl": {"sweep_interval_minutes": 0.01}}
@@ -245,8 +246,7 @@ def test_no_thread_goes_back_while_it_is_busy(each_shop: Workshop) -> None:
     wait = "run touch begun; while [ ! -e go-on ]; do sleep 0.05; done"
     run = client.runs.create(thread, "keeper", input=say(wait))
     other, of_other = begin(client, "write beside.txt 1", graph="asker")
-    while not (shop.root / "begun").exists():
-        client.runs.get(thread, run["run_id"])
+    until((shop.root / "begun").exists)
 
     for half in ({}, {"files": False}, {"conversation": False}):
         with pytest.raises(ConflictError, match="busy with a run"):
@@ -265,8 +265,7 @@ def test_no_thread_goes_back_beside_the_step_of_another(shop: Workshop, client: 
     wait = "run touch near-begun; while [ ! -e near-on ]; do sleep 0.05; done"
     other = client.threads.create()["thread_id"]
     run = client.runs.create(other, "keeper", input=say(wait))
-    while not (shop.root / "near-begun").exists():
-        client.runs.get(other, run["run_id"])
+    until((shop.root / "near-begun").exists)
 
     with pytest.raises(ConflictError, match="under way in the directory"):
         go_back(client, thread, start)
@@ -284,8 +283,7 @@ def test_a_run_that_begins_meanwhile_keeps_its_thread(each_shop: Workshop) -> No
         database.execute("BEGIN IMMEDIATE")
         with ThreadPoolExecutor(1) as pool:
             going = pool.submit(go_back, client, thread, start)
-            while shop.count_leases(thread) == 1:
-                client.threads.get(thread)
+            until(lambda: shop.count_leases(thread), lambda count: count > 1)
             client.runs.wait(thread, "echo", input=say("hello"))
             database.execute("ROLLBACK")
             with pytest.raises(ConflictError):
@@ -361,8 +359,7 @@ def test_who_keeps_as_much_as_he_may_does_not_go_back(shop: Workshop) -> None:
             return True
         return False
 
-    while not is_full():
-        client.threads.search(limit=1)
+    until(is_full)
     with pytest.raises(RateLimitError, match="1.* of 1 MB"):
         go_back(client, thread, start)
     assert (shop.root / "full.txt").exists()
@@ -381,8 +378,7 @@ def test_what_is_kept_of_a_thread_goes_with_it(each_shop: Workshop, how: str) ->
             client.threads.prune([thread])
         case _:
             client.http.patch(f"/threads/{thread}", json={"ttl": 0.0001})
-            while shop.count_records(thread):
-                client.threads.search(limit=1)
+            until(lambda: not shop.count_records(thread))
     assert shop.count_records(thread) == 0
     assert paths(look(client, other, start)["removed"]) == [f"/{how}-other.txt"]
 
