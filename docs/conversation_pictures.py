@@ -206,7 +206,7 @@ def record() -> Iterator[tuple[str, int, str]]:
         # What reads from it waits until the picture is taken.
         os.mkfifo(home.directory / ".wait")
         chosen = ("--model", f"local-server:{MODEL}")
-        with home.sit_down(*chosen, columns=COLUMNS, rows=44, forked=None) as person:
+        with home.sit_down(*chosen, columns=COLUMNS, rows=44) as person:
             person.sees(f"{MODEL} in")
             for name, play in SCENES.items():
                 columns = NARROW if name == "narrow" else COLUMNS

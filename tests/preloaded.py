@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import gc
+import os
+from contextlib import redirect_stdout
 from importlib import import_module
+from io import StringIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
 from tests.programs import PRELOADED
 
@@ -22,5 +27,18 @@ for place in served.GRAPHS.values():
 guarded: Any = import_module("deepagents_cli.approval.guarded")
 for writes in (False, True):
     guarded.kind_of("/notes.md", writes=writes)
+# What an agent makes in its first turn and uses again, as types and patterns, takes as long as the next.
+model: Any = import_module("tests.cli.openai_server")
+command: Any = import_module("deepagents_cli.__main__")
+with TemporaryDirectory() as folder, model.serving("Hello.") as server:
+    place = {
+        "STATE": f"{folder}/state",
+        "SETTINGS": f"{folder}/settings.toml",
+        "LOCAL_SERVER": server.address,
+    }
+    environment = {f"DEEPAGENTS_{name}": value for name, value in place.items()}
+    with patch.dict(os.environ, environment), patch("sys.stdin", StringIO()), redirect_stdout(StringIO()):
+        task = ("run", "hello", "--quiet", "--dir", folder, "--model", f"local-server:{model.MODEL}")
+        assert command.main(task) == 0
 gc.freeze()
 gc.enable()
