@@ -140,17 +140,6 @@ sys.addaudithook(_stay_on_this_machine)
 gc.disable()
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the server, whose files wait most: the last ones would have nothing beside them.
-
-    The server that many of these files share comes after those with their own, for it looks for work all the
-    time that it is there.
-    """
-    at_url = {item.path for item in items if isinstance(item, pytest.Function) and "url" in item.fixturenames}
-    items.sort(key=lambda item: (not item.nodeid.startswith("tests/server/"), item.path in at_url, item.path))
-
-
 def pytest_collection_finish() -> None:
     """Look for garbage in what the tests make, less often than for a program that lives long."""
     gc.freeze()

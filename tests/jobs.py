@@ -30,6 +30,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the server, whose files wait most: the last ones would have nothing beside them.
+
+    The server that many of these files share comes after those with their own, for it looks for work all the
+    time that it is there. Then come files that one process runs together, which takes it longest.
+    """
+    at_url = {item.path for item in items if isinstance(item, pytest.Function) and "url" in item.fixturenames}
+    items.sort(
+        key=lambda item: (
+            not item.nodeid.startswith("tests/server/"),
+            item.path in at_url,
+            not item.nodeid.startswith(TOGETHER),
+            item.path,
+        )
+    )
+
+
 def pytest_runtestloop(session: pytest.Session) -> bool | None:
     """Run the tests in as many processes as `--jobs` says, and in new ones what those that die leave."""
     jobs = session.config.getoption("jobs")
