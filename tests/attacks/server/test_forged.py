@@ -175,12 +175,16 @@ def test_a_text_is_no_sql_in_any_field(world: World, on_postgresql: World, names
 
 @pytest.mark.parametrize("names", OF_PARTS.values(), ids=OF_PARTS)
 def test_an_id_of_others_leads_nowhere_in_any_field(world: World, names: list[str]) -> None:
-    """All of them in one object, too: a key of it names one kind, of which the other ids are not."""
-    values = [*world.ids.values(), *([each] for each in world.ids.values()), world.ids]
+    """All of them in one list and one object, too: a key of this names one kind, which the others are not."""
+    of_alice = [*world.ids.values()]
+    values = [*of_alice, of_alice, world.ids]
+    # Of several, one that is unknown keeps the others from being found.
+    several = [[each] for each in of_alice]
     with world.attacked():
         for name in names:
-            ids = world.of_bob()
-            for given in product(MODELS[name].model_fields, values):
+            ids, fields = world.of_bob(), MODELS[name].model_fields
+            lists = [field for field in fields if field.endswith("ids")]
+            for given in (*product(fields, values), *product(lists, several)):
                 answered = _send(world, ids, name, *given)
 
                 assert CANARY not in answered.text, (name, given)
