@@ -254,8 +254,11 @@ def fit(
 ) -> list[AnyMessage]:
     """Return messages of at most `room` tokens if possible: long texts lose their middle, then some go."""
     shown = list(messages)
-    longest = max((len(repr(each)) for each in messages), default=0)
-    while longest and size(shown) > room:
+    longest = None
+    while size(shown) > room and longest != 0:
+        # Not before: to write out all that fits takes longer than to count it.
+        if longest is None:
+            longest = max((len(repr(each)) for each in messages), default=0)
         longest = longest * 2 // 3
         # Too short to read: go on with the first messages and more of the last ones.
         if longest < _SHORTEST and len(messages) > 3:
