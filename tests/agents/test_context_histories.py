@@ -24,7 +24,7 @@ from deepagents.testing import Asked, WindowedModel, history_faults
 from tests.agents.busy import Seen, fail, look_up, text
 from tests.middleware.archives import parse
 
-EXAMPLES = int(os.environ.get("HISTORIES", "12"))
+EXAMPLES = int(os.environ.get("HISTORIES", "8"))
 TOLD = 6_500
 THREAD: Any = {"configurable": {"thread_id": "any"}}
 PICTURE = base64.b64encode(b"\x89PNG" + bytes(range(256)) * 3).decode()

@@ -29,7 +29,7 @@ def growth(sizes: dict[int, int]) -> float:
 
 def test_steps_that_write_and_delegate_are_saved_as_they_come(postgres: str) -> None:
     with saver("postgres", postgres) as (checkpointer, weigh):
-        assert growth(held(checkpointer, weigh, [100, 200])) < LINEAR
+        assert growth(held(checkpointer, weigh, [60, 120])) < LINEAR
 
 
 def test_a_run_that_is_compacted_is_saved_as_it_comes() -> None:
@@ -74,7 +74,7 @@ WAYS: dict[str, tuple[Any, Any]] = {
 @pytest.mark.parametrize("way", WAYS)
 def test_every_way_of_writing_is_saved_as_it_comes(way: str) -> None:
     step, given = WAYS[way]
-    assert growth({steps: saved(steps, step, given) for steps in (100, 800)}) < LINEAR
+    assert growth({steps: saved(steps, step, given) for steps in (50, 400)}) < LINEAR
 
 
 def test_small_edits_do_not_save_large_files_again_and_again() -> None:
@@ -83,4 +83,4 @@ def test_small_edits_do_not_save_large_files_again_and_again() -> None:
     def edit(number: int) -> Any:
         return {"files": {"/a.md": {"edit": [f"<{number}>", f"<{number + 1}>", False]}}}
 
-    assert saved(400, edit, given) < 2 * saved(100, edit, given)
+    assert saved(200, edit, given) < 2 * saved(50, edit, given)

@@ -31,7 +31,7 @@ from tests.agents.long_runs import (
 )
 from tests.conftest import CallMode
 
-STEPS = int(os.environ.get("LONG_RUN_STEPS", "500"))
+STEPS = int(os.environ.get("LONG_RUN_STEPS", "300"))
 EARLY, LATE = range(CYCLE, 3 * CYCLE, 7), range(STEPS - 2 * CYCLE, STEPS, 7)
 """Some steps of two cycles each, so that a compaction comes at some of them only."""
 
@@ -125,7 +125,7 @@ def test_a_late_step_calls_no_more_functions_and_saves_no_more_bytes(costs: Cost
 
 
 def test_it_is_the_same_on_disk_awaited_and_with_a_counter_of_the_callers_own(tmp_path: Path) -> None:
-    costs, steps = Costs(), 300
+    costs, steps = Costs(), 200
     with asyncio.Runner() as runner:
         awaited = CallMode("async", runner)
         on_disk = run(awaited, steps, tmp_path, at_step=costs.begin, token_counter=costs.count)

@@ -17,7 +17,7 @@ from deepagents.testing import Asked, WindowedModel, assert_prefix_kept, call
 from tests.conftest import CallMode
 from tests.middleware.voyages import ARCHIVE, THREAD
 
-MANY = 40
+MANY = 28
 
 
 def read_log(day: int) -> str:

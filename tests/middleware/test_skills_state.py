@@ -55,7 +55,7 @@ def ran(root: Path, saver: SqliteSaver, thread: str, *script: Any) -> int:
 def test_a_step_saves_no_skill_again(saver: SqliteSaver, tmp_path: Path) -> None:
     put(tmp_path / "none", "skills", "one")
     put(tmp_path / "many", "skills", **MANY)
-    steps = [call("ls", path="/none") for _ in range(79)]
+    steps = [call("ls", path="/none") for _ in range(40)]
     without, with_many = (ran(tmp_path / each, saver, each, *steps) for each in ("none", "many"))
 
     assert with_many - without < 4 * LIST

@@ -72,12 +72,12 @@ def down(asked: Asked) -> Exception:
 
 
 def test_a_long_run_is_compacted_before_its_window_is_full(call_mode: CallMode) -> None:
-    model = WindowedModel(*steps(60), "Done.", window=12_000)
+    model = WindowedModel(*steps(30, much=2), "Done.", window=12_000)
     agent = create_deep_agent(model, tools=[research], checkpointer=InMemorySaver())
     result = call_mode.invoke(agent, {"messages": TASK}, THREAD)
 
     assert result["messages"][-1].text == "Done."
-    assert len(result["messages"]) == 122
+    assert len(result["messages"]) == 62
     assert model.refused == []
     assert max(turn.tokens for turn in model.turns) >= 0.8 * 12_000
     assert 3 <= len(model.summaries) <= 5
@@ -98,7 +98,7 @@ def test_the_summary_names_the_archive_and_the_words_of_the_user() -> None:
 
 
 def test_the_task_is_quoted_again_when_a_later_summary_takes_over() -> None:
-    model = WindowedModel(*steps(60), "Done.", window=12_000)
+    model = WindowedModel(*steps(30, much=2), "Done.", window=12_000)
     create_deep_agent(model, tools=[research]).invoke({"messages": TASK}, THREAD)
 
     assert len(compactions(model)) > 2
@@ -150,13 +150,13 @@ def test_short_messages_are_compacted_by_their_number(trigger: Any) -> None:
 
 
 def test_keeping_more_than_the_trigger_does_not_summarize_every_step() -> None:
-    model = WindowedModel(*steps(40), "Done.", window=40_000)
+    model = WindowedModel(*steps(20, much=2), "Done.", window=40_000)
     greedy = SummarizationMiddleware(
         model, backend=StateBackend(), trigger=("tokens", 6_000), keep=("tokens", 9_000)
     )
     create_deep_agent(model, tools=[research], middleware=[greedy]).invoke({"messages": TASK}, THREAD)
 
-    assert len(model.summaries) <= 40 * 550 / (0.15 * 6_000) + 1
+    assert len(model.summaries) <= 20 * 1_050 / (0.15 * 6_000) + 1
 
 
 # --- nothing is lost ---
@@ -167,14 +167,14 @@ def test_keeping_more_than_the_trigger_does_not_summarize_every_step() -> None:
 )
 def test_every_evicted_message_stands_in_the_archive(call_mode: CallMode, tmp_path: Path, kind: str) -> None:
     backend = StateBackend() if kind == "state" else FilesystemBackend(root_dir=tmp_path, virtual_mode=True)
-    model = WindowedModel(*steps(60), "Done.", window=12_000)
+    model = WindowedModel(*steps(30, much=2), "Done.", window=12_000)
     agent = create_deep_agent(model, tools=[research], backend=backend, checkpointer=InMemorySaver())
     result = call_mode.invoke(agent, {"messages": TASK}, THREAD)
     evicted = agent.get_state(THREAD).values["_summarized_ids"]
     text = result["files"][ARCHIVE]["content"] if kind == "state" else (tmp_path / ARCHIVE[1:]).read_text()
     archived = parse("\n".join(text) if isinstance(text, list) else text)
 
-    assert len(archived) > 80
+    assert len(archived) > 40
     assert archived == [each for each in result["messages"] if each.id in evicted]
 
 
@@ -296,7 +296,7 @@ def test_what_could_not_be_archived_once_is_archived_with_the_next_compaction(
                 return WriteResult(error="disk full", code="io_error")
             return super().append(file_path, content, **options)
 
-    model = WindowedModel(*steps(70), "Done.", window=12_000)
+    model = WindowedModel(*steps(35, much=2), "Done.", window=12_000)
     backend = Flaky(root_dir=tmp_path, virtual_mode=True)
     agent = create_deep_agent(model, tools=[research], backend=backend, checkpointer=InMemorySaver())
     with pytest.warns(UserWarning, match="Offloading conversation history to backend failed"):
@@ -371,7 +371,7 @@ def test_artifacts_go_where_the_backend_wants_them() -> None:
 
 
 def test_a_conversation_without_a_thread_gets_a_name_of_its_own() -> None:
-    model = WindowedModel(*steps(40), "Done.", window=12_000)
+    model = WindowedModel(*steps(20, much=2), "Done.", window=12_000)
     result = create_deep_agent(model, tools=[research]).invoke({"messages": TASK})
     (path,) = result["files"]
 
@@ -526,7 +526,7 @@ def test_extracts_keep_the_earlier_summary_whole() -> None:
         told.append("\n".join(f"- Fact {n} about the whale." for n in range(200)))
         return told[0] if len(told) == 1 else ConnectionError("down for good")
 
-    model = WindowedModel(*steps(90), "Done.", window=12_000, summary=once)
+    model = WindowedModel(*steps(45, much=2), "Done.", window=12_000, summary=once)
     create_deep_agent(model, tools=[research]).invoke({"messages": TASK}, THREAD)
     first, second, third = [each.messages[1].text for each in compactions(model)][:3]
 
@@ -591,7 +591,7 @@ def test_when_awaited_the_archive_is_written_while_the_summary_is(tmp_path: Path
 
 def test_what_the_summarizer_is_given_fits_its_window() -> None:
     small = WindowedModel(window=3_000)
-    model = WindowedModel(*steps(60), "Done.", window=12_000)
+    model = WindowedModel(*steps(30, much=2), "Done.", window=12_000)
     own = create_summarization_middleware(model, StateBackend(), summarizer=small)
     agent = create_deep_agent(model, tools=[research], middleware=[own])
     agent.invoke({"messages": TASK}, THREAD)
@@ -618,7 +618,9 @@ def test_a_summarizer_that_counts_more_than_we_do_is_asked_for_less() -> None:
 
 
 def test_an_earlier_summary_is_part_of_what_is_summarized() -> None:
-    model = WindowedModel(*steps(40), "Done.", window=12_000, summary=lambda asked: "The whale is white.")
+    model = WindowedModel(
+        *steps(20, much=2), "Done.", window=12_000, summary=lambda asked: "The whale is white."
+    )
     create_deep_agent(model, tools=[research]).invoke({"messages": TASK}, THREAD)
 
     assert "The whale is white." in words(model.summaries[1])
@@ -677,7 +679,7 @@ def test_a_prompt_of_the_callers_own_is_filled_as_it_stands() -> None:
 
 
 def test_it_serves_an_agent_of_langchain_too(call_mode: CallMode) -> None:
-    model = WindowedModel(*steps(40), "Done.", window=9_000)
+    model = WindowedModel(*steps(20, much=2), "Done.", window=9_000)
     own = create_summarization_middleware(model, StateBackend())
     agent: Any = create_agent(model, tools=[research], middleware=[own])
     with pytest.warns(UserWarning, match="Offloading conversation history to backend failed"):

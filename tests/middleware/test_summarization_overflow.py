@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from langchain.agents.middleware import wrap_model_call
 from langchain_core.exceptions import ContextOverflowError
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from deepagents import create_deep_agent
@@ -56,7 +56,7 @@ def test_a_refusal_leads_to_a_summary_and_one_more_request(call_mode: CallMode) 
 
 @pytest.mark.parametrize("profile", [None, {"max_input_tokens": 200_000}])
 def test_a_run_goes_on_in_a_window_that_is_unknown_or_smaller_than_stated(profile: Any) -> None:
-    model = WindowedModel(*steps(60), "Done.", window=9_000)
+    model = WindowedModel(*steps(30, much=2), "Done.", window=9_000)
     model.profile = profile
     result = create_deep_agent(model, tools=[research]).invoke({"messages": TASK}, THREAD)
 
@@ -178,9 +178,12 @@ def test_a_turn_that_failed_leaves_a_thread_that_can_go_on() -> None:
 def grown() -> InMemorySaver:
     """A thread that has grown in a large window."""
     kept = InMemorySaver()
-    large = WindowedModel(*steps(120), "Done.", window=200_000)
-    create_deep_agent(large, tools=[research], checkpointer=kept).invoke({"messages": TASK}, THREAD)
-    assert large.refused == []
+    grown: list[Any] = [HumanMessage(TASK)]
+    for step in steps(120):
+        (made,) = step.tool_calls
+        grown += [step, ToolMessage(research(**made["args"]), name="research", tool_call_id=made["id"])]
+    agent = create_deep_agent(WindowedModel(), tools=[research], checkpointer=kept)
+    agent.update_state(THREAD, {"messages": [*grown, AIMessage("Done.")]})
     return kept
 
 
@@ -288,7 +291,7 @@ def test_what_a_provider_said_is_kept_when_nothing_helps() -> None:
 
 
 def test_a_refusal_is_met_even_without_any_trigger() -> None:
-    model = WindowedModel(*steps(40), "Done.", window=12_000)
+    model = WindowedModel(*steps(20, much=2), "Done.", window=12_000)
     never = SummarizationMiddleware(model, backend=StateBackend())
     agent = create_deep_agent(model, tools=[research], middleware=[never])
     result = agent.invoke({"messages": TASK}, THREAD)

@@ -13,11 +13,11 @@ ARCHIVE = "/conversation_history/voyage.md"
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
 
 
-def research(topic: str) -> str:
+def research(topic: str, much: int = 1) -> str:
     """Find out about a topic."""
-    return f"About {topic}: " + "one more fact. " * 130
+    return f"About {topic}: " + "one more fact. " * 130 * much
 
 
-def steps(many: int, first: int = 0) -> list[AIMessage]:
+def steps(many: int, first: int = 0, **more: int) -> list[AIMessage]:
     """Find out about so many whales, one after the other."""
-    return [call("research", topic=f"whale {n}") for n in range(first, first + many)]
+    return [call("research", topic=f"whale {n}", **more) for n in range(first, first + many)]
