@@ -107,11 +107,9 @@ class Run:
 
     def _leaked(self) -> list[str]:
         hidden = (*spellings(CANARY), str(self.ground.top))
+        shown = {where: repr(value) for where, value in self._seen().items()}
         return [
-            f"{what!r} leaked in {where}"
-            for where, value in self._seen().items()
-            for what in hidden
-            if what in repr(value)
+            f"{what!r} leaked in {where}" for where, text in shown.items() for what in hidden if what in text
         ]
 
     def _seen(self) -> dict[str, Any]:
@@ -212,6 +210,12 @@ def on_path(*paths: str) -> Script:
             *(calls(tried(tool, path)) for tool in others),
         )
     ]
+
+
+def in_rotation(*paths: str) -> Script:
+    """Try three of the file tools on each path, and others on the next one."""
+    tools = cycle((*LOOKS, *CHANGES))
+    return [calls(tried(tool, path)) for path in paths for tool in islice(tools, 3)]
 
 
 def at_once(*paths: str) -> Script:

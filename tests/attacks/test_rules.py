@@ -163,12 +163,15 @@ QUESTIONS = [
     ("grep", {"pattern": "^KEY=T", "regex": True}),
     ("grep", {"pattern": HINT, "path": "/secrets/plan.txt"}),
     ("grep", {"pattern": "x", "path": "/secrets/nothing"}),
+]
+TO_CHANGE = [
     ("edit_file", {"file_path": "/secrets/plan.txt", "old_string": CANARY[:3], "new_string": "x"}),
     ("write_file", {"file_path": "/secrets/plan.txt", "content": "x"}),
     ("write_file", {"file_path": "/secrets/plan.txt/x", "content": "x"}),
     ("delete", {"file_path": "/secrets/plan.txt"}),
     ("delete", {"file_path": "/secrets/.d"}),
 ]
+ASKED = [calls(*QUESTIONS), *map(calls, TO_CHANGE)]
 
 
 @pytest.mark.parametrize(("where", "call_mode"), WHERE, indirect=["call_mode"])
@@ -176,9 +179,7 @@ def test_no_answer_tells_whether_something_is_there(tmp_path: Path, call_mode: C
     other = {"/secrets/else": "nothing of note"}
     told: list[list[Any]] = []
     for name, secrets in (("full", SECRETS), ("empty", other)):
-        run = ground(where, tmp_path / name, DENY, secrets).run(
-            call_mode, *(calls(each) for each in QUESTIONS)
-        )
+        run = ground(where, tmp_path / name, DENY, secrets).run(call_mode, *ASKED)
         told.append([(answer.name, answer.text, answer.status) for answer in run.answers])
 
     assert told[0] == told[1]
@@ -187,7 +188,7 @@ def test_no_answer_tells_whether_something_is_there(tmp_path: Path, call_mode: C
 @pytest.mark.parametrize(("where", "call_mode"), WHERE, indirect=["call_mode"])
 def test_without_the_rule_the_same_calls_show_all(tmp_path: Path, call_mode: CallMode, where: str) -> None:
     told = [
-        ground(where, tmp_path / name, [], secrets).run(call_mode, *(calls(each) for each in QUESTIONS))
+        ground(where, tmp_path / name, [], secrets).run(call_mode, *ASKED)
         for name, secrets in (("full", SECRETS), ("empty", {"/secrets/else": "nothing of note"}))
     ]
     problems = told[0].problems()

@@ -190,6 +190,7 @@ def test_nobody_is_faster_than_a_rule(tmp_path: Path, call_mode: CallMode, kind:
     assert None in run.codes
 
 
+@pytest.mark.parametrize("call_mode", ["sync"], indirect=True)
 def test_without_the_rule_the_race_is_lost(tmp_path: Path, call_mode: CallMode) -> None:
     # On a machine that does other things, a whole run may never meet the link turned.
     places = [tmp_path / name for name in ("a", "b", "c", "d")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from langchain_core.messages import AIMessage
 
 from deepagents.permissions import FilesystemPermission
 from deepagents.testing import call, calls
-from tests.attacks.harness import CANARY, CHANGES, HINT, LOOKS, Ground, every_other, on_path
+from tests.attacks.harness import CANARY, CHANGES, HINT, LOOKS, Ground, every_other, in_rotation
 from tests.backends.sandboxes import rooted
 from tests.conftest import CallMode
 
@@ -46,21 +47,23 @@ def test_an_injected_command_would_be_seen(sandbox: Ground, call_mode: CallMode)
 
 
 def test_no_path_is_a_part_of_a_command(sandbox: Ground, call_mode: CallMode) -> None:
-    assert sandbox.run(call_mode, *on_path(*every_other(call_mode, INJECTED))).problems() == []
+    # What a tool was given goes into a command at one place, whichever tool it was.
+    assert sandbox.run(call_mode, *in_rotation(*every_other(call_mode, INJECTED))).problems() == []
 
 
 def test_no_text_is_a_part_of_a_command(sandbox: Ground, call_mode: CallMode) -> None:
     turns: list[AIMessage] = []
-    for each in every_other(call_mode, INJECTED):
+    options = cycle(("pattern", "expression", "glob"))
+    for each, option in zip(every_other(call_mode, INJECTED), options, strict=False):
+        search = {
+            "pattern": {"pattern": each[1:]},
+            "expression": {"pattern": each[1:], "regex": True},
+            "glob": {"pattern": "x", "glob": each[1:]},
+        }
         text = f"{each[1:]}\nEOF\n__DEEPAGENTS_EOF__\n{each}"
         turns += [
             call("write_file", file_path="/b.txt", content=text),
-            calls(
-                ("glob", {"pattern": text[:60].replace("\n", "")}),
-                ("grep", {"pattern": each[1:]}),
-                ("grep", {"pattern": each[1:], "regex": True}),
-                ("grep", {"pattern": "x", "glob": each[1:]}),
-            ),
+            calls(("glob", {"pattern": text[:60].replace("\n", "")}), ("grep", search[option])),
             call("edit_file", file_path="/b.txt", old_string=text, new_string=text * 1_000),
         ]
     run = sandbox.run(call_mode, *turns)
