@@ -213,13 +213,13 @@ class SpreadOnDisk(Spread):
 
 # So many plays of each, which are always the same; `make drills` makes a thousand others.
 PLACES: dict[str, tuple[Place, int]] = {
-    "disk": (OnDisk(), 25),
-    "bare": (OnDisk(), 10),
-    "shell": (OnDiskWithShell(), 5),
-    "state": (InState(), 25),
-    "store": (InStore(), 25),
-    "spread": (Spread(), 15),
-    "across": (SpreadOnDisk(), 15),
+    "disk": (OnDisk(), 12),
+    "bare": (OnDisk(), 6),
+    "shell": (OnDiskWithShell(), 3),
+    "state": (InState(), 12),
+    "store": (InStore(), 12),
+    "spread": (Spread(), 8),
+    "across": (SpreadOnDisk(), 8),
     "box": (InSandbox(), 3),
 }
 

@@ -28,7 +28,6 @@ from deepagents.testing.contract.allowing import AllowingContract
 from deepagents.testing.contract.base import ContractBase
 from deepagents.testing.contract.changing import ChangingContract
 from deepagents.testing.contract.naming import NamingContract
-from deepagents.testing.contract.reading import ReadingContract
 from deepagents.testing.contract.searching import SearchingContract
 from tests.backends.in_graph import ain_graph, in_graph
 from tests.backends.ripgrep import no_ripgrep
@@ -126,8 +125,8 @@ class TestSandbox(Rooted, ContextContract):
 
 
 @awaiting
-class TestSandboxAwaited(Rooted, ReadingContract, ChangingContract):
-    """Awaiting starts the same programs inside, so what they find, edit and take for a name is known."""
+class TestSandboxAwaited(Rooted, ChangingContract):
+    """Awaiting starts the same programs inside: what they read, find, edit and take for a name is known."""
 
     def make_backend(self) -> BackendProtocol:
         return rooted(self.root)
