@@ -22,7 +22,7 @@ from deepagents.events import Event
 from deepagents.observe import aobserve, observe
 from tests import postgres as postgres_server
 
-settings.register_profile("shared-cores", deadline=None, max_examples=int(os.environ.get("EXAMPLES", "50")))
+settings.register_profile("shared-cores", deadline=None, max_examples=int(os.environ.get("EXAMPLES", "25")))
 settings.load_profile("shared-cores")
 
 pytest_plugins = ["tests.jobs"]

@@ -44,7 +44,7 @@ class Counting(BackendProtocol):
 
 
 PATH = "/conversation_history/one.md"
-KILLS = 15
+KILLS = int(os.environ.get("CRASHES", "6"))
 ARCHIVE_FOR_EVER = again_after_each_kill(
     """
 from langchain_core.messages import AIMessage, HumanMessage
