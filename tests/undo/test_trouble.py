@@ -47,7 +47,10 @@ def renewed(shop: Workshop) -> Any:
     return shop.make_agent()
 
 
-@pytest.mark.parametrize("next_process", [False, True])
+# Each of the steps that meet a neighbour waits for ten seconds, and does nothing meanwhile.
+@pytest.mark.parametrize(
+    ("call_mode", "next_process"), [("sync", False), ("async", True)], indirect=["call_mode"]
+)
 def test_a_step_beside_a_greedy_neighbour_is_missed_and_the_next_is_not(
     shop: Workshop, told: list[str | None], *, next_process: bool
 ) -> None:
@@ -84,6 +87,7 @@ def test_a_step_beside_a_greedy_neighbour_is_missed_and_the_next_is_not(
     assert shop.tree() == {"mine.txt": ("file", 0o644, b"mine\n")}
 
 
+@pytest.mark.parametrize("call_mode", ["async"], indirect=True)
 def test_what_was_missed_last_is_said_by_the_next_process(shop: Workshop) -> None:
     start = shop.run("echo 1 > first.txt")
     neighbour = Neighbour(shop.history.directory)
@@ -122,11 +126,12 @@ class Locking(AgentMiddleware):
 
 
 @pytest.mark.parametrize(
-    "reply",
+    ("call_mode", "reply"),
     [
-        pytest.param(call("execute", command="echo agent > mine.txt"), id="command"),
-        pytest.param(call("write_file", file_path="/mine.txt", content="agent\n"), id="file tool"),
+        pytest.param("sync", call("execute", command="echo agent > mine.txt"), id="command"),
+        pytest.param("async", call("write_file", file_path="/mine.txt", content="agent\n"), id="file tool"),
     ],
+    indirect=["call_mode"],
 )
 def test_a_step_whose_end_was_not_recorded_goes_back_later(
     shop: Workshop, told: list[str | None], reply: AIMessage
