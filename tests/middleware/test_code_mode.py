@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -512,23 +511,6 @@ def children() -> set[int]:
         if int(fields[1]) == os.getpid() and fields[0] != "Z":
             found.add(int(each.parent.name))
     return found
-
-
-def test_the_first_program_imports_the_interpreter_and_the_process_may_end_right_behind_it() -> None:
-    code = (
-        "import asyncio, sys\n"
-        "from deepagents import create_deep_agent\n"
-        "from deepagents.middleware import CodeModeMiddleware\n"
-        "from deepagents.testing import ScriptedModel, call\n"
-        "model = ScriptedModel('Not yet.', call('run_code', code='40 + 2'), 'Done.')\n"
-        "agent = create_deep_agent(model, middleware=[CodeModeMiddleware()])\n"
-        "agent.invoke({'messages': 'Wait'})\n"
-        "print('pydantic_monty' in sys.modules)\n"
-        "print(asyncio.run(agent.ainvoke({'messages': 'Go'}))['messages'][-2].text)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-
-    assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["False", "42"], "")
 
 
 def test_what_is_no_whole_text_reaches_the_program() -> None:

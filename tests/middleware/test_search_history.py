@@ -23,7 +23,7 @@ MANY = 28
 def read_log(day: int) -> str:
     """Read a page of the log."""
     return (
-        f"Day {day}. " + "Nothing but waves. " * 40 + f"The ship met captain Name{day}x7. " + "Rain. " * 250
+        f"Day {day}. " + "Nothing but waves. " * 40 + f"The ship met captain Name{day}x7. " + "Rain. " * 400
     )
 
 

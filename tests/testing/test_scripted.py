@@ -64,7 +64,7 @@ def test_a_model_does_not_keep_the_tools_of_every_run() -> None:
         model.bind_tools([made])
         return weakref.ref(made)
 
-    first, *_ = [use_a_new_tool() for _ in range(1_000)]
+    first, *_ = [use_a_new_tool() for _ in range(600)]
     gc.collect()
 
     assert first() is None
