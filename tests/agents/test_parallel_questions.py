@@ -64,7 +64,9 @@ def _is_helper(asked: Asked) -> bool:
     return any(each.type == "human" and "Write to" in each.text for each in asked.messages)
 
 
-@pytest.mark.parametrize("kind", NESTED)
+@pytest.mark.parametrize(
+    ("kind", "call_mode"), [*zip(NESTED, ("sync", "async") * 2, strict=True)], indirect=["call_mode"]
+)
 def test_each_is_answered_by_id_after_wrong_answers_and_restarts(
     call_mode: CallMode, tmp_path: Path, kind: str
 ) -> None:

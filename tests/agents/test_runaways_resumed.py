@@ -77,7 +77,9 @@ def test_a_subagent_that_asks_goes_on_counting_for_the_whole(call_mode: CallMode
     assert spent(result)["tool_calls"] == len(looking.times) + 1
 
 
-@pytest.mark.parametrize("one_by_one", [False, True])
+@pytest.mark.parametrize(
+    ("call_mode", "one_by_one"), [("sync", False), ("async", True)], indirect=["call_mode"]
+)
 def test_subagents_that_ask_side_by_side_share_one_limit(call_mode: CallMode, one_by_one: bool) -> None:
     looking = Looking()
     model = Runaway(width=3)

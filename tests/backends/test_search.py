@@ -89,7 +89,7 @@ def paths(root: Path, pattern: str) -> list[str]:
 
 
 @needs_ripgrep
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     files=trees,
     pattern=st.sampled_from(PATTERNS),
@@ -109,7 +109,7 @@ def test_ripgrep_and_python_find_the_same_in_any_tree(
 
 
 @given(files=trees, pattern=st.sampled_from(PATTERNS[:5]))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_what_is_found_is_what_a_plain_loop_finds(files: dict[str, bytes], pattern: str) -> None:
     expected = [
         (name, number, line)

@@ -30,6 +30,8 @@ print(greet("you"))
 """
 
 
+# Each of these programs runs for seconds; that the colours do the same is tried with quicker ones.
+@pytest.mark.parametrize("call_mode", ["async"], indirect=True)
 def test_a_python_project_with_pyright_and_ruff(tmp_path: Path, call_mode: CallMode) -> None:
     (tmp_path / "greeting.py").write_text(GREET)
     (tmp_path / "main.py").write_text(MAIN)
@@ -67,6 +69,7 @@ def install_typescript() -> None:
     mark.write_text(wanted)
 
 
+@pytest.mark.parametrize("call_mode", ["sync"], indirect=True)
 def test_a_typescript_project_with_tsc(tmp_path: Path, call_mode: CallMode) -> None:
     install_typescript()
     (tmp_path / "tsconfig.json").write_text(

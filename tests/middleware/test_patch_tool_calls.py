@@ -473,7 +473,7 @@ def histories() -> st.SearchStrategy[list[Any]]:
     )
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(histories())
 def test_any_history_becomes_one_that_providers_take(given_messages: list[Any]) -> None:
     messages = [message.model_copy(update={"id": str(at)}) for at, message in enumerate(given_messages)]

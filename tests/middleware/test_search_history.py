@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 from deepagents import FilesystemPermission, create_deep_agent
@@ -37,6 +38,7 @@ def found(messages: list[Any]) -> list[str]:
     return [each.text for each in messages if each.type == "tool" and each.name == "search_history"]
 
 
+@pytest.mark.parametrize("call_mode", ["sync"], indirect=True)
 def test_every_fact_is_found_after_five_compactions_and_in_another_process(
     call_mode: CallMode, tmp_path: Path
 ) -> None:

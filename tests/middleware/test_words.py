@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -44,6 +45,7 @@ def summaries_of(model: WindowedModel) -> list[str]:
     return list(dict.fromkeys(shown))
 
 
+@pytest.mark.parametrize("call_mode", ["async"], indirect=True)
 def test_orders_approvals_and_refusals_stand_after_five_compactions(call_mode: CallMode) -> None:
     letters = [
         [
