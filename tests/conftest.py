@@ -8,7 +8,7 @@ import ipaddress
 import os
 import shutil
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import closing
 from itertools import count
 from pathlib import Path
@@ -138,6 +138,23 @@ sys.addaudithook(_stay_on_this_machine)
 
 # What is imported and collected stays to the end. To look for garbage in it takes a fifth of that time.
 gc.disable()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave each case of a table that is marked so in one colour, every other one awaiting."""
+    items[:] = _in_turn(items)
+
+
+def _in_turn(items: Sequence[pytest.Item]) -> Iterator[pytest.Item]:
+    tables: dict[str, dict[str, int]] = {}
+    for item in items:
+        if isinstance(item, pytest.Function) and item.get_closest_marker("in_turn"):
+            params = {**item.callspec.params}
+            colour = ("sync", "async").index(params.pop("call_mode"))
+            cases = tables.setdefault(f"{item.path}::{item.originalname}", {})
+            if cases.setdefault(repr(params), len(cases)) % 2 != colour:
+                continue
+        yield item
 
 
 def pytest_collection_finish() -> None:

@@ -36,6 +36,12 @@ def test_each_colour_calls_its_own_twin(call_mode: CallMode) -> None:
     assert call_mode.stream(Bell(), 2) == [heard, heard]
 
 
+@pytest.mark.in_turn
+@pytest.mark.parametrize(("case", "colour"), [(0, "sync"), (1, "async"), (2, "sync")])
+def test_cases_of_a_table_take_colours_in_turn(call_mode: CallMode, case: int, colour: str) -> None:
+    assert call_mode.name == colour
+
+
 def test_no_test_reaches_another_machine() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line, pytest.raises(NetworkRefused):
         line.connect(("192.0.2.1", 9))

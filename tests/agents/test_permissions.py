@@ -335,6 +335,7 @@ def asking(model: ScriptedModel, place: dict[str, Any], **options: Any) -> Any:
     return create_deep_agent(model, checkpointer=InMemorySaver(), **chosen, **rules)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("tool", "arguments", "shown"),
     [

@@ -157,6 +157,7 @@ def run_command(call_mode: CallMode, backend: BackendProtocol) -> str:
     return result["messages"][-2].text
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("kind", "make_default"),
     [

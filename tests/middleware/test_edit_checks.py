@@ -30,11 +30,6 @@ BAD = "grep -nHr -e bad -e ugly --include '*.txt' . | sed 's/:bad/: error: bad/;
 """Complains of each line that begins with one of two words."""
 
 
-def in_turn(*cases: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-    """Let each case be tried in one colour, every other one awaiting."""
-    return [(*case, ("sync", "async")[number % 2]) for number, case in enumerate(cases)]
-
-
 @pytest.fixture
 def work(tmp_path: Path, call_mode: CallMode) -> Work:
     """An agent whose check complains of a word."""
@@ -121,9 +116,10 @@ def test_a_first_change_before_the_check_has_looked_shows_what_the_changed_file_
     assert len(work.shown()) == 1
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
-    ("command", "why", "call_mode"),
-    in_turn(
+    ("command", "why"),
+    [
         ("sleep 1000", "it ended with exit code 124: Error: Command timed out after 2 seconds"),
         ("yes 'a.txt:1:1: error: flood'", "it printed more than 90,000 bytes"),
         ("sh -c 'kill -9 $$'", "it ended with exit code 137"),
@@ -132,8 +128,7 @@ def test_a_first_change_before_the_check_has_looked_shows_what_the_changed_file_
         ('echo "sh: line 5: $$ Killed"; exit 137', "exit code 137: sh: line 5:"),
         ("sh -c 'echo a.txt:1:1: bad; kill -SEGV $$'", "exit code 139: Segmentation fault"),
         ("echo 'TypeError: no such rule' >&2; exit 3", "exit code 3: TypeError: no such rule"),
-    ),
-    indirect=["call_mode"],
+    ],
 )
 def test_a_broken_check_is_named_once_and_off_for_the_turn(
     tmp_path: Path, call_mode: CallMode, command: str, why: str
@@ -265,9 +260,10 @@ def test_checks_run_where_the_file_tools_have_their_files(work: Work) -> None:
     assert "./a.txt:1: error: bad" in shown[0]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
-    ("before", "after", "new", "call_mode"),
-    in_turn(
+    ("before", "after", "new"),
+    [
         ("/p/a.py\n  /p/a.py:1:5 - error: Old", "/p/a.py\n  /p/a.py:7:5 - error: Old", []),
         ("a.ts(1,2): error TS1: Old", "a.ts(9,9): error TS1: Old\na.ts(1,2): error TS2: New",
          ["  a.ts(1,2): error TS2: New"]),
@@ -279,8 +275,7 @@ def test_checks_run_where_the_file_tools_have_their_files(work: Work) -> None:
         ("", "src/a file.rs:2:5: error[E0425]: nothing of that name\nFound 1 error in 0:01:12: bad",
          ["  src/a file.rs:2:5: error[E0425]: nothing of that name"]),
         ("", "\x1b[31ma.go:3:5: \x1b[0mundefined: \x07x", ["  a.go:3:5: undefined: \\x07x"]),
-    ),
-    indirect=["call_mode"],
+    ],
 )  # fmt: skip
 def test_complaints_of_many_programs_are_read(
     tmp_path: Path, call_mode: CallMode, before: str, after: str, new: list[str]
