@@ -193,5 +193,5 @@ def test_many_short_turns_are_read_back(call_mode: CallMode, saver: Any) -> None
 
 
 def test_they_are_read_back_however_they_were_saved(call_mode: CallMode) -> None:
-    for durability in ("sync", "async", "exit"):
+    for durability in ("sync", "async" if call_mode.name == "sync" else "exit"):
         short_turns(call_mode, InMemorySaver(), durability)

@@ -75,17 +75,6 @@ WRITES = [
 ]
 
 
-@pytest.mark.parametrize("mode", [*MODES, ["--mode", "auto", "--yes", "--shell"]], ids=" ".join)
-def test_nothing_of_git_changes(directory: Path, mode: list[str]) -> None:
-    before = tree(directory)
-
-    attack(directory, mode, *WRITES)
-
-    assert tree(directory) == before
-    assert not (directory / "sub").exists()
-    assert not (directory / ".GIT").exists()
-
-
 READS = [
     call("read_file", file_path=".env"),
     call("read_file", file_path="plain"),
@@ -98,11 +87,16 @@ READS = [
 
 
 @pytest.mark.parametrize("mode", [*MODES, ["--mode", "auto", "--yes", "--shell"]], ids=" ".join)
-def test_no_secret_is_read_or_changed(directory: Path, mode: list[str]) -> None:
-    code, read = attack(directory, mode, *READS)
+def test_no_secret_is_read_or_changed_and_nothing_of_git_changes(directory: Path, mode: list[str]) -> None:
+    before = tree(directory)
+
+    code, read = attack(directory, mode, *READS, *WRITES)
 
     assert KEY not in read
     assert (directory / ".env").read_text() == f"KEY={KEY}\n"
+    assert tree(directory) == before
+    assert not (directory / "sub").exists()
+    assert not (directory / ".GIT").exists()
     assert code == 3
 
 
@@ -124,7 +118,7 @@ def test_a_subagent_has_no_more_rights(directory: Path) -> None:
     assert code == 3
 
 
-COMMANDS = [
+LOOKING = [
     "cat .env plain",
     "cat .e*",
     "cat .e''nv",
@@ -137,33 +131,28 @@ COMMANDS = [
 ]
 
 
+CHANGING = [
+    "echo evil > .g*/index",
+    "echo evil > tools/index",
+    "g=.gi; rm -rf ${g}t",
+    "mv .g* x",
+    "rm tools/index",
+    "git config core.fsmonitor evil",
+    "c=conf; git ${c}ig core.fsmonitor evil",
+    "echo 'git config .git/hooks'; echo evil > .git/hooks/pre-commit",
+    "ln -s .g*/hooks h; echo evil > h/pre-commit",
+    "ln -s . here; echo evil > here/.g*/config; echo evil > here/.git/hooks/old",
+]
+
+
 @needs_sandbox
 @pytest.mark.parametrize("mode", MODES, ids=" ".join)
-def test_no_command_reads_a_secret_unasked(directory: Path, mode: list[str]) -> None:
-    _, read = attack(directory, mode, *(call("execute", command=each) for each in COMMANDS))
+def test_no_command_reads_a_secret_or_changes_git_unasked(directory: Path, mode: list[str]) -> None:
+    before = tree(directory)
+
+    _, read = attack(directory, mode, *(call("execute", command=each) for each in LOOKING + CHANGING))
 
     assert f"={KEY}" not in read
-
-
-@needs_sandbox
-@pytest.mark.parametrize("mode", MODES, ids=" ".join)
-def test_no_command_changes_git_unasked(directory: Path, mode: list[str]) -> None:
-    before = tree(directory)
-    made = [
-        "echo evil > .g*/index",
-        "echo evil > tools/index",
-        "g=.gi; rm -rf ${g}t",
-        "mv .g* x",
-        "rm tools/index",
-        "git config core.fsmonitor evil",
-        "c=conf; git ${c}ig core.fsmonitor evil",
-        "echo 'git config .git/hooks'; echo evil > .git/hooks/pre-commit",
-        "ln -s .g*/hooks h; echo evil > h/pre-commit",
-        "ln -s . here; echo evil > here/.g*/config; echo evil > here/.git/hooks/old",
-    ]
-
-    attack(directory, mode, *(call("execute", command=each) for each in made))
-
     assert tree(directory) == before
 
 
