@@ -8,7 +8,7 @@ import stat
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, Protocol
 
 from deepagents._paths import is_within, normalise
 from deepagents._text import escape_controls
@@ -164,6 +164,20 @@ class ResolvedPath:
             return False
 
 
+class Paths(Protocol):
+    """How a backend names the files of this machine; `start` is where a search begins that names no path."""
+
+    start: ClassVar[str]
+
+    def resolve(self, path: str) -> ResolvedPath:
+        """Resolve a path that a caller named, or raise `BackendError`."""
+        ...
+
+    def is_undeletable(self, parts: tuple[str, ...]) -> bool:
+        """Return whether this may never be deleted."""
+        ...
+
+
 @valueclass
 class VirtualPaths:
     """Paths that start at `/`, which is the root directory."""
@@ -225,10 +239,6 @@ class HostPaths:
     def is_undeletable(self, parts: tuple[str, ...]) -> bool:
         """Return whether this may never be deleted: the working directory and all above it."""
         return self.cwd.parts[1:][: len(parts)] == parts
-
-
-Paths: TypeAlias = VirtualPaths | HostPaths
-"""How a backend names the files of this machine; `start` is where a search begins that names no path."""
 
 
 def check_path(path: str) -> None:
