@@ -66,6 +66,7 @@ OPTIONAL_PACKAGES = frozenset(
         "langchain_openai",
         "langgraph.checkpoint.sqlite",
         "langgraph_sdk",
+        "openai",
         "langgraph_sdk.errors",
         "regex",
         "xllamacpp",

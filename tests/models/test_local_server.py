@@ -6,6 +6,7 @@ import json
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Event, Thread
 from typing import Any, ClassVar
 
@@ -16,6 +17,7 @@ from openai import BadRequestError
 from deepagents import ProviderProfile, register_provider_profile
 from deepagents.errors import UnknownModel
 from deepagents.models import resolve_model
+from tests.conftest import CallMode
 
 ADDRESS = "DEEPAGENTS_LOCAL_SERVER"
 
@@ -119,6 +121,16 @@ class SlowServer(Server):
     """Reads a prompt for longer than the bound that LangChain's class has for OpenAI."""
 
     reads_for = 0.5
+
+
+@pytest.mark.usefixtures("server")
+def test_no_certificates_are_loaded_for_what_is_not_encrypted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call_mode: CallMode
+) -> None:
+    # They are looked for where this says: whoever loads them fails.
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "none.pem"))
+
+    assert call_mode.invoke(resolve_model("local-server:small"), "you").text == "small heard you"
 
 
 async def test_a_server_that_reads_for_long_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
