@@ -69,6 +69,13 @@ def test_many_stars_are_told_at_once(rule: str, path: str, ignored: bool) -> Non
     assert time.process_time() - start < 1
 
 
+def test_brackets_that_nothing_closes_are_told_at_once() -> None:
+    rules, start = b"[" * 20_000 + b"\n\\[a[\n", time.process_time()
+    ignored = [Ignores({"/r": rules}, {"/r"}).ignores(f"/r/{path}", False) for path in ("[a[", "a")]
+    assert ignored == [True, False]
+    assert time.process_time() - start < 1
+
+
 def test_rules_do_not_reach_into_another_repository() -> None:
     rules = Ignores({"/r": b"*.log\n", "/r/inner": b""}, {"/r", "/r/inner"})
     assert rules.ignores("/r/a.log", False)

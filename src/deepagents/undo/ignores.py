@@ -22,6 +22,9 @@ GIT: Final = ".git"
 _MOST_BYTES: Final = 1_000_000
 _NAME: Final = re.compile(r"(?:\[[!^]?\]?(?:\\.|[^\]\\])*\]|\\.|[^/])+", re.DOTALL)
 """A name of a rule. A slash in brackets, or one behind a backslash, ends none."""
+_CLOSED: Final = re.compile(r"(?:(?:\\.|[^\\\]])*+\])*+", re.DOTALL)
+_OPEN: Final = re.compile(r"(\\.)|\[", re.DOTALL)
+"""What ends with the last bracket that is closed, and the brackets behind it, which are letters."""
 
 
 @dataclass(slots=True)
@@ -128,6 +131,9 @@ def _rule(line: str) -> tuple[bool, bool, str] | None:
     only_directories = line.endswith("/")
     line = line.removesuffix("/")
     whole = "/" in line
+    # The end of each of these would be looked for in all of the line.
+    unclosed = _CLOSED.sub("", line, count=1)
+    line = line.removesuffix(unclosed) + _OPEN.sub(lambda found: found[1] or r"\[", unclosed)
     *above, last = _NAME.findall(line) or [""]
     if not last:
         return None
