@@ -424,29 +424,42 @@ def test_two_threads_each_take_their_own_back(shop: Workshop) -> None:
     assert listed(shop.root) == []
 
 
-def test_commands_at_the_same_time_are_conflicts_for_both(tmp_path: Path) -> None:
-    root, saver = tmp_path / "project", MemorySaver()
-    root.mkdir()
-    history = FileHistory(tmp_path / "history")
+def run_at_once(shop: Workshop) -> dict[str, Any]:
+    """Let two threads write a file each while the other's command runs; return their agents by thread."""
     agents: dict[str, Any] = {}
-    for own, other in (("one", "two"), ("two", "one")):
+    for thread, own, other in (("1", "one", "two"), ("2", "two", "one")):
         wait = "while [ ! -e {other}.{mark} ]; do sleep 0.02; done"
         steps = [f"touch {own}.{mark}; {wait.format(other=other, mark=mark)}" for mark in ("runs", "done")]
         model = ScriptedModel(call("execute", command=f"{steps[0]}; echo {own} > {own}; {steps[1]}"), "Done.")
-        agents[own] = create_deep_agent(
-            model, backend=LocalShellBackend(root), checkpointer=saver, file_history=history
+        agents[thread] = create_deep_agent(
+            model, backend=LocalShellBackend(shop.root), checkpointer=shop.saver, file_history=shop.history
         )
-    threads: dict[str, Any] = {own: {"configurable": {"thread_id": own}} for own in agents}
     with ThreadPoolExecutor() as pool:
-        for running in [pool.submit(agents[own].invoke, {"messages": "Go"}, threads[own]) for own in agents]:
+        for running in [
+            pool.submit(agent.invoke, {"messages": "Go"}, {"configurable": {"thread_id": thread}})
+            for thread, agent in agents.items()
+        ]:
             running.result(60)
-    for own, agent in agents.items():
-        first = [*agent.get_state_history(threads[own])][-1].config
-        plan = history.plan(agent, first)
-        assert {"one", "two"} <= set(names(plan.conflicts, root))
-        assert {each.reason for each in plan.conflicts if each.path.name in agents} == {
-            "changed while several threads were at work on it"
-        }
+    return agents
+
+
+AT_ONCE = "changed while several threads were at work on it"
+
+
+@pytest.mark.parametrize("call_mode", ["sync"], indirect=True)
+def test_commands_at_the_same_time_are_conflicts_for_both(shop: Workshop) -> None:
+    for thread, agent in run_at_once(shop).items():
+        first = [*agent.get_state_history({"configurable": {"thread_id": thread}})][-1].config
+        plan = shop.plan(first, agent)
+        assert {"one", "two"} <= set(names(plan.conflicts, shop.root))
+        assert {each.reason for each in plan.conflicts if each.path.name in ("one", "two")} == {AT_ONCE}
+
+
+@pytest.mark.parametrize("call_mode", ["sync"], indirect=True)
+def test_what_several_threads_did_after_going_back_is_of_none_alone(shop: Workshop) -> None:
+    done = shop.rewind(shop.write("one", "before\n"))
+    run_at_once(shop)
+    assert [each.reason for each in shop.plan(done).conflicts] == [AT_ONCE]
 
 
 def test_a_copied_thread_keeps_its_points(shop: Workshop) -> None:

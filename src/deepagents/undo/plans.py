@@ -163,11 +163,18 @@ def _why_not_kept(target: State | None, held: State | None, has: Callable[[State
 
 
 def _why_conflict(seen: Sequence[Seen], held: State | None, later: Sequence[Seen]) -> str:
-    if shared := max(each.shared for each in seen):
-        return MISSED if shared == IN_MISSED else SHARED
+    if reason := _why_not_own(seen):
+        return reason
     if held != seen[-1].after:
-        return CHANGED_LATER if later and held == later[-1].after else CHANGED_SINCE
+        is_later = later and held == later[-1].after
+        return (_why_not_own(later[-1:]) or CHANGED_LATER) if is_later else CHANGED_SINCE
     return CHANGED_BETWEEN if any(one.after != two.before for one, two in pairwise(seen)) else ""
+
+
+def _why_not_own(seen: Sequence[Seen]) -> str:
+    """Return why a thread may not have made changes alone; nothing where it has."""
+    shared = max(each.shared for each in seen)
+    return MISSED if shared == IN_MISSED else SHARED if shared else ""
 
 
 def settle(
