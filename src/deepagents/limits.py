@@ -8,7 +8,6 @@ from dataclasses import astuple, dataclass, field
 from operator import add
 from typing import Any, Final, Literal, TypeAlias, TypeGuard, cast
 
-from deepagents._values import valueclass
 from deepagents.errors import ConfigError
 
 __all__ = ["Limits", "Price"]
@@ -25,7 +24,7 @@ _PER: Final = 1_000_000
 _PARTS: Final = {"cached_input": "cache_read", "cache_write": "cache_write"}
 
 
-@valueclass
+@dataclass(frozen=True, slots=True)
 class Tokens:
     """The tokens of one or more calls of a model; the input holds those read from and written to a cache."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable
+from dataclasses import FrozenInstanceError
 from typing import Any
 
 import pytest
@@ -77,6 +78,13 @@ def test_the_plain_form_warns_of_nothing() -> None:
         True,
         False,
     )
+
+
+def test_nobody_changes_what_all_backends_can_do() -> None:
+    capable: Any = StateBackend().capabilities()
+
+    with pytest.raises(FrozenInstanceError):
+        capable.delete = False
 
 
 def test_files_may_be_given_with_the_run() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from dataclasses import FrozenInstanceError, fields
 from typing import Any, get_args
 
 import pytest
@@ -143,3 +143,10 @@ def test_what_calls_used_adds_up_and_has_a_cost() -> None:
     second = Usage(1_000_000, 100_000)
 
     assert (first.tokens + second.tokens).cost(Price(2, 8, cached_input=0.5)) == pytest.approx(4.05008)
+
+
+def test_nobody_changes_what_an_event_counted() -> None:
+    counted: Any = Usage(10, 10).tokens
+
+    with pytest.raises(FrozenInstanceError):
+        counted.input = 0

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import cast
 
 from deepagents._paths import CommandPaths
-from deepagents._values import valueclass
 from deepagents.errors import ConfigError
 
 
-@valueclass
+@dataclass(frozen=True, slots=True)
 class Capabilities:
     """The abilities of a backend at a path and everywhere below it.
 
