@@ -290,13 +290,13 @@ class Connection:
     async def list_rows(self, capability: str, *kinds: str) -> list[dict[str, Any]]:
         """Return all of these kinds that a server with this capability lists, as rows of the protocol."""
 
-        async def work(client: Client) -> list[Any]:
+        async def work(client: Client) -> list[dict[str, Any]]:
             if getattr(client.server_capabilities, capability) is None:
                 return []
-            return [row for kind in kinds for row in await read_pages(getattr(client, f"list_{kind}"), kind)]
+            rows = [row for kind in kinds for row in await read_pages(getattr(client, f"list_{kind}"), kind)]
+            return [each.model_dump(by_alias=True, mode="json", exclude_none=True) for each in rows]
 
-        found = await self.ask(work)
-        return [each.model_dump(by_alias=True, mode="json", exclude_none=True) for each in found]
+        return await self.ask(work)
 
     async def read_resource(self, uri: str) -> list[dict[str, Any]]:
         """Return what is in a resource, as blocks."""
