@@ -140,9 +140,11 @@ sys.addaudithook(_stay_on_this_machine)
 gc.disable()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave each case of a table that is marked so in one colour, every other one awaiting."""
-    items[:] = _in_turn(items)
+    # Who names a case wants that one.
+    if not any("[" in each for each in config.args):
+        items[:] = _in_turn(items)
 
 
 def _in_turn(items: Sequence[pytest.Item]) -> Iterator[pytest.Item]:

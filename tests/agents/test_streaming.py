@@ -287,7 +287,6 @@ def clipping() -> Any:
 SECRETIVE: list[Callable[[], Any]] = [summing_up, compacting, graded, clipping]
 
 
-@pytest.mark.in_turn
 @pytest.mark.parametrize("make", SECRETIVE, ids=lambda make: make.__name__)
 def test_no_word_of_summaries_and_graders_is_among_the_messages(
     make: Callable[[], Any], call_mode: CallMode

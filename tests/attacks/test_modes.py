@@ -50,6 +50,8 @@ def attack(directory: Path, options: list[str], *made: Any) -> tuple[int, str]:
     """Let an agent make calls; return the exit code and all that it read."""
     model = ScriptedModel(*made, "Done.")
     code = main(["run", "go", "--dir", str(directory), *options], model=model)
+    # A run that ends early makes no attack.
+    assert len(model.asked) > len(made)
     return code, "\n".join(message.text for each in model.asked for message in each.messages)
 
 

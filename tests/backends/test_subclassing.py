@@ -157,7 +157,6 @@ def run_command(call_mode: CallMode, backend: BackendProtocol) -> str:
     return result["messages"][-2].text
 
 
-@pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("kind", "make_default"),
     [
