@@ -62,7 +62,7 @@ class View:
     """What stands below the scrollback at the moment, and its layout; each part is drawn from that.
 
     `entry` is a text that is asked for, `note` takes the place of the status line, and `history` picks what
-    was typed before. `is_asked` tells whether the next line may answer a question.
+    was typed before. `is_answerable` tells whether the next line may answer a question.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class View:
         output: HeldOutput,
         typed: Buffer,
         line: Buffer,
-        is_asked: Callable[[], bool],
+        is_answerable: Callable[[], bool],
     ) -> None:
         self.entry: Entry | None = None
         self.note = ""
@@ -83,7 +83,7 @@ class View:
         self._drawing = drawing
         self._output = output
         self._input = typed
-        self._is_answerable = is_asked
+        self._is_answerable = is_answerable
         parts: list[Container] = [
             Window(height=1),
             self._shown(lambda: drawing.live, lambda: bool(drawing.live)),
