@@ -33,6 +33,7 @@ COME_ALONG = {
     "httpx2": "mcp",
     "jsonschema": "mcp",
     "langgraph-checkpoint": "langgraph",
+    "openai": "langchain-openai",
     "pydantic-core": "pydantic",
     "referencing": "mcp",
 }
