@@ -14,7 +14,7 @@ from psycopg_pool import AsyncConnectionPool
 from sqlalchemy.exc import DisconnectionError
 
 from deepagents.checkpoints import OrderedCheckpoints
-from deepagents_server.database.saver import LeasedCheckpoints
+from deepagents_server.database.leased import LeasedCheckpoints
 
 
 class FencedPostgresSaver(LeasedCheckpoints, OrderedCheckpoints, AsyncPostgresSaver):

@@ -1,4 +1,4 @@
-"""Open LangGraph's saver and store in a file, and give savers the leases of runs."""
+"""Open LangGraph's saver and store in a file, so that reads and writes wait little for each other."""
 
 from __future__ import annotations
 
@@ -11,46 +11,18 @@ from copy import copy
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import aiosqlite
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import (
-    BaseCheckpointSaver,
-    ChannelVersions,
-    Checkpoint,
-    CheckpointMetadata,
-    CheckpointTuple,
-)
+from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata, CheckpointTuple
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from deepagents.checkpoints import OrderedCheckpoints
+from deepagents_server.database.leased import LeasedCheckpoints
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
-class LeasedCheckpoints(BaseCheckpointSaver[Any]):
-    """Gives a saver a lease. Runs have theirs in their configuration, which a copied state does not get."""
-
-    lease: int | None = None
-
-    def under(self, lease: int) -> Self:
-        """Return the same saver, whose checkpoints are refused once the lease has a later number."""
-        saver = copy(self)
-        saver.lease = lease
-        return saver
-
-    async def aput(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        """Write a checkpoint."""
-        held: Any = metadata if self.lease is None else {**metadata, "lease": self.lease}
-        return await super().aput(config, checkpoint, held, new_versions)
 
 
 class ThreadedSqliteSaver(SqliteSaver):
