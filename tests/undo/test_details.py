@@ -15,6 +15,7 @@ from langchain_core.runnables import RunnableLambda
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 
+from deepagents import FilesystemPermission
 from deepagents.backends import CompositeBackend, FilesystemBackend, StateBackend, StoreBackend
 from deepagents.backends._bytes import temporary_name
 from deepagents.testing import call
@@ -171,12 +172,12 @@ def test_an_approval_waits_again_after_going_back_to_it(shop: Workshop) -> None:
 # -- what lies elsewhere
 
 
-def make_keeper(shop: Workshop) -> Any:
+def make_keeper(shop: Workshop, **options: Any) -> Any:
     """Make an agent with files on disk, in a store and in its state."""
     disk = FilesystemBackend(shop.root, virtual_mode=True)
     store = StoreBackend(namespace=lambda _: ("memories",))
     routes = {"/memories/": store, "/scratch/": StateBackend()}
-    return shop.make_agent(CompositeBackend(disk, routes), store=InMemoryStore())
+    return shop.make_agent(CompositeBackend(disk, routes), **{"store": InMemoryStore(), **options})
 
 
 def test_what_is_written_elsewhere_is_named(shop: Workshop) -> None:
@@ -200,6 +201,34 @@ def test_what_is_written_elsewhere_is_named(shop: Workshop) -> None:
     # What was said once is known to the next process, too.
     shop.history.close()
     assert list(shop.plan(later, agent).uncovered) == said
+
+
+def test_what_was_not_written_elsewhere_is_not_named(shop: Workshop) -> None:
+    agent = make_keeper(shop, permissions=[FilesystemPermission(["write"], ["/memories/rules/**"], "deny")])
+    start = shop.do(
+        call("write_file", file_path="/a.txt", content="1\n"),
+        call("edit_file", file_path="/memories/user.md", old_string="tea", new_string="milk"),
+        call("write_file", file_path="/memories/rules/a.md", content="none\n"),
+        call("delete", file_path="/scratch/sum.md"),
+        agent=agent,
+    )
+    plan = shop.plan(start, agent)
+    assert names(plan.removed, shop.root) == ["a.txt"]
+    assert plan.uncovered == ()
+
+
+def test_what_may_have_been_written_elsewhere_though_it_failed_is_named(shop: Workshop) -> None:
+    class Broken(InMemoryStore):
+        def batch(self, ops: Any) -> Any:
+            raise OSError("the connection broke")
+
+        async def abatch(self, ops: Any) -> Any:
+            raise OSError("the connection broke")
+
+    agent = make_keeper(shop, store=Broken())
+    start = shop.do(call("write_file", file_path="/memories/user.md", content="likes tea\n"), agent=agent)
+    (said,) = shop.plan(start, agent).uncovered
+    assert said.startswith("/memories/user.md lies in none of the directories that go back")
 
 
 def test_an_agent_without_files_on_this_machine_is_named(shop: Workshop) -> None:

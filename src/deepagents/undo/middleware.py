@@ -26,6 +26,7 @@ from deepagents._state.runtime import (
     write_channel,
     writes_undone_on_failure,
 )
+from deepagents._values import replace
 from deepagents.errors import HarnessError
 from deepagents.middleware._base import BaseMiddleware, inner
 from deepagents.middleware._requests import Request, Response, ToolResult, with_changes
@@ -89,7 +90,7 @@ class FileHistoryMiddleware(BaseMiddleware):
                 find_last = partial(Recorder.last_of, thread=thread)
                 self._note(thread, await in_thread(lambda: self._find_mark(thread, find_last)))
             return result
-        arguments = request.tool_call["args"]
+        arguments, notes = request.tool_call["args"], list[str]()
         begin: Callable[[Recorder], RecordedStep | None]
         if kind == "all":
             begin = partial(Recorder.begin, thread=thread, places=self._files.places)
@@ -110,7 +111,7 @@ class FileHistoryMiddleware(BaseMiddleware):
                 follow = partial(self._follow, step, command, cast(Any, request).runtime)
                 await finish_first(in_thread(follow))
             else:
-                await self._end(step)
+                await self._end(replace(step, untrue=notes) if _did_nothing(result) else step)
         return result
 
     @asynccontextmanager
@@ -192,6 +193,13 @@ class FileHistoryMiddleware(BaseMiddleware):
 
 async def _wait(over: threading.Event) -> None:
     await in_thread(lambda: over.wait(_END_SECONDS))
+
+
+def _did_nothing(result: Any) -> bool:
+    """Return whether a file tool has failed before it changed anything, as far as its error says."""
+    if not isinstance(result, ToolMessage) or result.status != "error":
+        return False
+    return result.additional_kwargs.get("error_code") not in ("timeout", "io_error")
 
 
 def _started_command(result: Any) -> str | None:

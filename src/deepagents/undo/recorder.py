@@ -184,7 +184,7 @@ class Recorder(Looker):
         """End a step of a file tool, which is kept only where there is something to say of it."""
         notes = step.notes(database)
         there = {each for each in step.places if notes and mode_at(Path(each, GIT))}
-        untrue = {GIT_IS_GONE.format(top=each) for each in there}
+        untrue = {*step.untrue, *(GIT_IS_GONE.format(top=each) for each in there)}
         if kept := [each for each in (*notes, note) if each and each not in untrue]:
             return step.end(database, kept)
         database.execute("DELETE FROM steps WHERE id = ?", [step.number])

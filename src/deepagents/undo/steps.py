@@ -28,13 +28,14 @@ class Directories:
 
 @valueclass
 class RecordedStep:
-    """A step that is under way: its number, whose it is, and where."""
+    """A step that is under way: its number, whose it is, and where; `untrue` are notes that do not hold."""
 
     number: int
     thread: str
     kind: StepKind
     places: frozenset[str]
     process: str
+    untrue: Sequence[str] = ()
 
     def notes(self, database: Connection) -> list[str]:
         """Return the sentences that are noted of it."""
