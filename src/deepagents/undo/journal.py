@@ -62,16 +62,13 @@ class Journal:
 
     @classmethod
     def load(cls, text: str) -> Journal:
+        def state(text: str | None) -> bytes | None:
+            return text.encode("latin-1") if text else None
+
         given: dict[str, Any] = json.loads(text)
-        items = [
-            Item(path, _bytes(target), _bytes(now), verdict) for path, target, now, verdict in given["items"]
-        ]
+        items = [Item(path, state(target), state(now), how) for path, target, now, how in given["items"]]
         return cls(**{**given, "items": cast(Any, items)})
 
 
 def _text(state: bytes | None) -> str | None:
     return None if state is None else state.decode("latin-1")
-
-
-def _bytes(text: str | None) -> bytes | None:
-    return None if text is None else text.encode("latin-1")

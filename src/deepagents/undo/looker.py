@@ -10,7 +10,7 @@ import json
 import os
 import stat
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -141,11 +141,8 @@ class Looker:
 
     def _look(self, tree: Tree, bounds: Bounds, thread: str) -> None:
         walk = self._walk(tree, bounds, thread)
-        paths = [*walk.new, *walk.changed, *walk.gone]
-        found: dict[str, PathReading | None] = {}
         with self.store.holding_new():
-            for path, each in self._read_in_batches(paths):
-                found[path] = each
+            found = self._read([*walk.new, *walk.changed, *walk.gone])
             with self.store.write() as database:
                 self._merge(database, walk, found)
 
@@ -250,15 +247,11 @@ class Looker:
 
     def _tree(self, root: str) -> Tree:
         tree = self._trees.get(root)
-        if tree is None:
-            tree = Tree(root)
+        if tree is None or tree.generation != self._generation(root):
+            tree = self._trees.setdefault(root, Tree(root))
             with self.store.write() as database:
                 self._load(database, tree)
                 database.execute("UPDATE roots SET used = ? WHERE path = ?", [time.time(), os.fsencode(root)])
-            self._trees[root] = tree
-        elif tree.generation != self._generation(root):
-            with self.store.write() as database:
-                self._load(database, tree)
         return tree
 
     def _load(self, database: Connection, tree: Tree) -> None:
@@ -278,22 +271,21 @@ class Looker:
     # -- changes
 
     def _read(self, paths: Iterable[str]) -> dict[str, PathReading | None]:
-        return dict(self._read_in_batches(paths))
-
-    def _read_in_batches(self, paths: Iterable[str]) -> Iterator[tuple[str, PathReading | None]]:
-        """Read what these paths hold, and keep the contents; they are not yielded."""
+        """Read what these paths hold, and keep the contents; they are not returned."""
+        found: dict[str, PathReading | None] = {}
         batch: list[PathReading] = []
         size = 0
-        for path, found in read_all(paths, self.bounds.max_file_bytes):
-            if found and found.content is not None:
-                batch.append(found)
-                size += len(found.content)
+        for path, each in read_all(paths, self.bounds.max_file_bytes):
+            if each and each.content is not None:
+                batch.append(each)
+                size += len(each.content)
                 if size > _BATCH:
                     self.store.keep(batch)
                     batch, size = [], 0
-            yield path, PathReading(*found[:3]) if found else None
+            found[path] = PathReading(*each[:3]) if each else None
         if batch:
             self.store.keep(batch)
+        return found
 
     def _known(self, path: str) -> PathReading | None:
         query = f"SELECT {_COLUMNS} FROM entries WHERE path = ?"

@@ -69,8 +69,11 @@ class Restorer:
     def _make(self, directory: Any, name: str, state: State) -> None:
         if state[:1] == LINK:
             directory.symlink(os.fsdecode(key_of(state)), name)
-        else:
-            self._write(directory, name, state)
+            return
+        content = self._store.content(state)
+        if content is None:
+            raise OSError(errno.ENODATA, "its content is not kept any more")
+        write_whole(directory, name, content, mode_of(state))
 
     def clear(self) -> None:
         """Remove the hidden directories."""
@@ -162,12 +165,6 @@ class Restorer:
         mode = mode_of(item.target or b"")
         if stat.S_IMODE(directory.stat(name).st_mode) != mode:
             directory.chmod(name, mode)
-
-    def _write(self, directory: Any, name: str, state: State) -> None:
-        content = self._store.content(state)
-        if content is None:
-            raise OSError(errno.ENODATA, "its content is not kept any more")
-        write_whole(directory, name, content, mode_of(state))
 
     def _folder_of(self, path: str) -> str | None:
         """Return the hidden directory of the innermost root that a path lies below."""

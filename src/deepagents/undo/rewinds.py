@@ -177,9 +177,8 @@ class Rewinds:
             journal = Journal.load(data)
             if journal.thread != thread and not are_near(journal.roots, roots):
                 continue
-            if journal.rewind in self._under_way:
-                continue
-            if process != self._store.process and self._store.is_alive(process):
+            is_of_other = process != self._store.process and self._store.is_alive(process)
+            if is_of_other or journal.rewind in self._under_way:
                 continue
             if journal.thread != thread and not await self._is_known(saver, journal):
                 # Only by the checkpoints of its thread can it be known whether that was decided.

@@ -238,19 +238,12 @@ async def find_copy(
 ) -> RunnableConfig | None:
     """Return the copy of a checkpoint with this parent that was written after `left`, if there is one."""
 
-    def is_copy(found: CheckpointTuple) -> bool:
-        return found.metadata.get("source") == "fork" and parent_id(found) == parent
+    def is_last(found: CheckpointTuple) -> bool:
+        is_copy = found.metadata.get("source") == "fork" and parent_id(found) == parent
+        return is_copy or checkpoint_id(found) == left
 
-    def search() -> RunnableConfig | None:
-        for found in saver.list(place(thread)):
-            if checkpoint_id(found) == left or is_copy(found):
-                return found.config if checkpoint_id(found) != left else None
-        return None
-
-    async def asearch() -> RunnableConfig | None:
-        async for found in saver.alist(place(thread)):
-            if checkpoint_id(found) == left or is_copy(found):
-                return found.config if checkpoint_id(found) != left else None
-        return None
-
-    return await IOCall(search, asearch)
+    found = await IOCall(
+        lambda: next(filter(is_last, saver.list(place(thread))), None),
+        lambda: anext((each async for each in saver.alist(place(thread)) if is_last(each)), None),
+    )
+    return found.config if found and checkpoint_id(found) != left else None
