@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import pwd
+import shutil
 import sqlite3
 import stat
+import time
 from collections.abc import Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -13,6 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from langchain_core.tools import tool
 
 from deepagents.testing import call
 from deepagents.undo import FileHistory, UndoError
@@ -301,6 +304,67 @@ def test_a_tree_that_grows_above_its_bound_is_looked_at_no_more(call_mode: CallM
     covered = shop.mode.call(shop.history, "coverage", shop.agent)
     assert (covered.files, covered.commands) == (True, False)
     assert "10,000 bytes" in covered.why
+
+
+@pytest.mark.parametrize("how", ["remove", "ignore", "none"])
+def test_a_tree_that_is_small_again_is_covered_at_a_later_turn(
+    call_mode: CallMode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    shop = Workshop(call_mode, tmp_path, max_files=20)
+    (shop.root / ".git").mkdir()
+    shop.run("mkdir packages; touch $(seq -f packages/%g 30)")
+    shop.run("echo 1 > missed.txt")
+    assert not shop.mode.call(shop.history, "coverage", shop.agent).commands
+    if how == "remove":
+        shutil.rmtree(shop.root / "packages")
+    elif how == "ignore":
+        (shop.root / ".gitignore").write_text("packages\n")
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + 60)
+    covered = shop.mode.call(shop.history, "coverage", shop.agent)
+    if how == "none":
+        assert "more than 20 files" in covered.why
+        return
+    assert (covered.commands, covered.why) == (True, None)
+    start = shop.run("echo 2 > missed.txt; echo 1 > new.txt")
+    plan = shop.plan(start)
+    assert (names(plan.restored, shop.root), names(plan.removed, shop.root)) == (["missed.txt"], ["new.txt"])
+    assert not any("not covered:" in each for each in plan.uncovered)
+    shop.rewind(start)
+    assert (shop.root / "missed.txt").read_text() == "1\n"
+
+
+def test_what_changed_while_there_was_too_much_to_look_at_is_nobody_s_work(
+    call_mode: CallMode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = Workshop(call_mode, tmp_path, max_files=20)
+    start = shop.run("echo 1 > mine.txt; echo 1 > both.txt; echo 1 > gone.txt")
+    (shop.root / "packages").mkdir()
+    for number in range(30):
+        (shop.root / "packages" / str(number)).touch()
+    shop.run("true")
+    assert not shop.mode.call(shop.history, "coverage", shop.agent).commands
+
+    @tool
+    def work() -> str:
+        """Work while a person does, and while it turns out that there is not too much any more."""
+        (shop.root / "mine.txt").write_text("mine\n")
+        (shop.root / "new.txt").write_text("mine\n")
+        (shop.root / "gone.txt").unlink()
+        shutil.rmtree(shop.root / "packages")
+        now = time.monotonic()
+        monkeypatch.setattr(time, "monotonic", lambda: now + 60)
+        assert shop.history.coverage(shop.agent).commands
+        (shop.root / "both.txt").write_text("agent's\n")
+        return "ok"
+
+    agent = shop.make_agent(tools=[work])
+    later = shop.do(call("work"), agent=agent)
+    plan = shop.plan(later, agent)
+    assert names(plan.restored, shop.root) == ["both.txt"]
+    assert plan.removed == plan.conflicts == plan.not_kept == ()
+    assert sum("not covered:" in each for each in plan.uncovered) == 1
+    assert names(shop.plan(start, agent).conflicts, shop.root) == ["mine.txt"]
 
 
 def test_a_large_file_with_an_old_time_is_another_one(call_mode: CallMode, tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ from deepagents.undo.store import Store
 from deepagents.undo.tables import RULES_OF_TURNS
 
 _BATCH: Final = 4_000_000
+_TIMES: Final = 100
 _COLUMNS: Final = "state, size, modified, changed, inode, mode, racy"
 
 NOT_COVERED: Final = "what commands and tools of this thread changed is not covered: {why}"
@@ -71,42 +72,47 @@ class Looker:
         self.bounds = bounds
         self._trees: dict[str, Tree] = {}
         self._looking = Lock()
-        self._refused: dict[str, str] = {}
+        self._refused: dict[str, tuple[str, float]] = {}
+        """The roots that are too large, each with the sentence that says so, and when to look again."""
 
     def look(
         self, root: str, passed_over: frozenset[str] = frozenset(), *, once: bool = False, thread: str = ""
     ) -> str | None:
         """Find what differs from the index and record it; return in one sentence why that is not possible.
 
-        With `once`, a root is passed over that this process has looked at. `thread` is about to begin a step.
+        With `once`, a root is passed over that this process has looked at. One that was too large is looked
+        at again, though for a hundredth of the time at most. `thread` is about to begin a step.
         """
-        if why := self._refused.get(root) or describe_refused(root):
+        if why := self.find_refusal(root, once=once):
             return why
         with self._looking:
-            if once and (root in self._trees or root in self._refused):
-                return self._refused.get(root)
+            # Another thread may have looked meanwhile.
+            if (why := self.find_refusal(root, once=once)) or (once and root in self._trees):
+                return why
+            begun = time.monotonic()
             try:
                 bounds = replace(self.bounds, passed_over=passed_over | {str(self.store.directory)})
                 self._look(self._tree(root), bounds, thread)
-            except TooMuch as error:
-                self._refused[root] = str(error)
-            except OutOfSight as error:
-                self._trees.pop(root, None)
-                return str(error)
-            except BaseException:
+            except BaseException as error:
                 # Rules that were read and not kept would not be found to be new by the next look.
                 self._trees.pop(root, None)
-                raise
-        return self._refused.get(root)
+                if isinstance(error, TooMuch):
+                    self._refused[root] = str(error), begun + _TIMES * (time.monotonic() - begun)
+                elif not isinstance(error, OutOfSight):
+                    raise
+                return str(error)
+            self._refused.pop(root, None)
+        return None
+
+    def find_refusal(self, root: str, *, once: bool = False) -> str | None:
+        """Return in one sentence why a directory is not looked at whole."""
+        why, again = self._refused.get(root, (None, 0))
+        return describe_refused(root) or (None if once and time.monotonic() >= again else why)
 
     def look_at_all(self, places: Directories, *, once: bool = False, thread: str = "") -> list[str]:
         """Look at all directories of an agent; return in a sentence each why that is not possible."""
         found = [self.look(root, places.passed_over, once=once, thread=thread) for root in places.roots]
         return [why for why in found if why]
-
-    def is_refused(self, root: str) -> bool:
-        """Return whether a directory is not looked at whole."""
-        return root in self._refused or describe_refused(root) is not None
 
     def look_at(self, paths: Iterable[str]) -> dict[str, State | None]:
         """Return what each of these paths holds now, with what the index knows brought up to date."""
@@ -178,7 +184,8 @@ class Looker:
         # Nothing referred to these contents yet, so another process may have dropped them since.
         lost = [path for path, now in found.items() if now and not self.store.has(now.state)]
         found.update(self._read(lost))
-        is_first = tree.generation is None
+        # Nobody knows who changed what, before a first look or while there was too much to look at.
+        is_first, is_anew = tree.generation is None, tree.root in self._refused
         for path, now in found.items():
             known = tree.entries.get(path)
             before = known.state if known else None
@@ -187,10 +194,11 @@ class Looker:
             if now and f"{path}/" in walk.closed:
                 # It is read again, until what lies in it can be seen.
                 now = PathReading(now.state, now.signature, racy=True)
-            owners = find_owners(path, steps, self.store.is_alive, is_new=is_first and known is None)
+            is_new = is_anew or (is_first and known is None)
+            owners = find_owners(path, steps, self.store.is_alive, is_new=is_new)
             self._compare(changes, path, now, known, owners, before)
         for top in walk.lost:
-            for step in find_owners(f"{top}/{GIT}", steps, self.store.is_alive, is_new=False):
+            for step in find_owners(f"{top}/{GIT}", steps, self.store.is_alive, is_new=is_anew):
                 step.add_note(database, GIT_IS_GONE.format(top=top))
         if is_first or walk.old_rules is not None:
             values = [os.fsencode(tree.root), tree.ignores.dump(), time.time()]

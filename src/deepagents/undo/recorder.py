@@ -229,7 +229,7 @@ class Recorder(Looker):
                 continue
             if step.kind == "files":
                 self.end_files(step)
-            elif all(self.is_refused(each) for each in step.places):
+            elif all(map(self.find_refusal, step.places)):
                 with self.store.write() as database:
                     self._end(database, step, sorted(step.places))
 
