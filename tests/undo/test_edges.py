@@ -35,13 +35,13 @@ def shop(call_mode: CallMode, tmp_path: Path) -> Workshop:
 
 
 def test_a_store_at_its_bound_goes_on_and_keeps_the_newest(call_mode: CallMode, tmp_path: Path) -> None:
-    most = 800_000
+    most = 820_000
     shop = Workshop(call_mode, tmp_path, max_bytes=most)
     starts = [shop.run("head -c 100000 /dev/urandom > a") for _ in range(3 * most // 100_000)]
     covered = shop.mode.call(shop.history, "coverage", shop.agent)
     assert (covered.files, covered.why) == (True, None)
     assert most // 2 < shop.history.size() <= most
-    plan = shop.plan(starts[-most // 200_000])
+    plan = shop.plan(starts[-(most // 200_000)])
     assert names(plan.restored, shop.root) == ["a"]
 
 

@@ -13,6 +13,8 @@ import time
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from threading import Barrier
 from typing import Any
@@ -555,3 +557,50 @@ def test_a_long_thread_is_not_read_to_its_beginning(call_mode: CallMode, tmp_pat
         saver.reads = 0
         shop.plan(target)
         assert saver.reads <= 5
+
+
+class Counted(sqlite3.Connection):
+    """Counts the steps that SQLite takes for queries, in fifties."""
+
+    steps = 0
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.set_progress_handler(self._count, 50)
+
+    @staticmethod
+    def _count() -> None:
+        Counted.steps += 1
+
+
+def measure(shop: Workshop) -> list[int]:
+    """Count what a turn, a plan, going back, and a plan to go forth need of SQLite."""
+    counts = [Counted.steps]
+    start = shop.run("echo 1 >> a.txt")
+    counts.append(Counted.steps)
+    shop.plan(start)
+    counts.append(Counted.steps)
+    done = shop.rewind(start)
+    counts.append(Counted.steps)
+    shop.plan(done)
+    counts.append(Counted.steps)
+    return [after - before for before, after in pairwise(counts)]
+
+
+def test_what_was_done_before_makes_no_turn_and_no_going_back_slower(
+    call_mode: CallMode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Counted))
+    shop = Workshop(call_mode, tmp_path)
+    shop.run("echo 1 > a.txt")
+    first = measure(shop)
+    threads = ["12"[number % 2] for number in range(2_000)]
+    with opened(shop) as database, database:
+        database.execute("BEGIN")
+        columns, values = "thread, kind, process, places, notes, ended", "?, 'all', '', '[]', '[]', 1"
+        database.executemany(f"INSERT INTO steps({columns}) VALUES ({values})", zip(threads))
+        columns, values = "thread, step, path, before, after, shared, at", "?, 1, 'a', NULL, NULL, 0, 9e9"
+        database.executemany(f"INSERT INTO seen({columns}) VALUES ({values})", zip(threads))
+    # Now its state knows these, too.
+    shop.run("true")
+    assert max(after - before for before, after in zip(first, measure(shop), strict=True)) < 20

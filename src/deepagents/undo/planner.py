@@ -70,15 +70,19 @@ class Planner:
         """Return the changes to take back, and those that the thread made since."""
         if not target.rewind:
             return target.line.seen(self._store, target.mark), []
-        own = {row[0] for row in self._store.read("SELECT id FROM seen WHERE rewind = ?", target.rewind)}
-        seen = target.line.seen(self._store, 0)
-        last = max(own, default=0)
-        return [each for each in seen if each.number in own], [each for each in seen if each.number > last]
+        first, last = self._ends_of(target.rewind)
+        return target.line.seen(self._store, first - 1, last), target.line.seen(self._store, last)
+
+    def _ends_of(self, rewind: str) -> tuple[int, int]:
+        """Return the numbers of the first and the last change of a going back, which were made at once."""
+        query = "SELECT coalesce(min(id), 1), coalesce(max(id), 0) FROM seen WHERE rewind = ?"
+        return self._store.read(query, rewind)[0]
 
     def _find_uncovered(self, target: Target) -> tuple[str, ...]:
         if target.rewind:
-            query, values = target.line.select("path, rewind", "seen", 0)
-            return () if (None, target.rewind) in self._store.read(query, *values) else (_NOT_KNOWN,)
+            first, last = self._ends_of(target.rewind)
+            query, values = target.line.select("path", "seen", first - 1, last)
+            return () if (None,) in self._store.read(query, *values) else (_NOT_KNOWN,)
         query, values = target.line.select("notes", "steps", target.mark)
         notes = [note for (text,) in self._store.read(query, *values) for note in json.loads(text)]
         until = "SELECT max(until) FROM dropped WHERE thread = ?"

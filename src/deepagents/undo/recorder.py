@@ -238,12 +238,12 @@ class Recorder(Looker):
         step = self._note(thread, "files", paths)
         with self._comparing(paths) as (changes, found):
             # A mark comes first: the oldest records are dropped first, so while it is there all of them are.
-            step.end(changes.database, ())
+            first = step.end(changes.database, ())
             for path, (now, known) in found.items():
                 self._compare(changes, path, now, known, (step,))
             self._write(changes)
             changes.database.execute("DELETE FROM steps WHERE id = ?", [step.number])
-            changes.database.execute("UPDATE seen SET rewind = ? WHERE step = ?", [rewind, step.number])
+            changes.database.execute("UPDATE seen SET rewind = ? WHERE id >= ?", [rewind, first])
             return last_seen(changes.database)
 
     def last_of(self, thread: str) -> int:

@@ -29,6 +29,7 @@ TURNS: Final = """
 CREATE TABLE IF NOT EXISTS rules(id INTEGER PRIMARY KEY, ignores TEXT UNIQUE NOT NULL);
 CREATE TABLE IF NOT EXISTS rules_of_turns(thread TEXT, root BLOB, rules INTEGER NOT NULL,
   PRIMARY KEY(thread, root)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS seen_by_rewind ON seen(rewind) WHERE rewind IS NOT NULL;
 """
 """Hold the rules with which the last turn of each thread began; many turns have the same."""
 KEEP_RULES: Final = (
@@ -38,7 +39,8 @@ KEEP_RULES: Final = (
 )
 RULES_OF_TURNS: Final = """
 SELECT DISTINCT rules.id, ignores FROM rules_of_turns JOIN rules ON rules.id = rules
-WHERE root = ? AND (thread = ? OR thread IN (SELECT thread FROM steps WHERE ended IS NULL))
+WHERE root = ? AND (thread = ? OR thread IN (
+  SELECT thread FROM steps INDEXED BY steps_under_way WHERE ended IS NULL))
 """
 OLD_TURNS: Final = """
 FROM rules_of_turns WHERE thread NOT IN (
