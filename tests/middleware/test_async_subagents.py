@@ -7,7 +7,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import FrozenInstanceError, dataclass
 from typing import Any
 from urllib.parse import unquote
 
@@ -43,6 +43,13 @@ def server() -> Iterator[AgentServer]:
 def spec(server: AgentServer, **more: Any) -> Any:
     named = {"name": "digger", "description": "Digs.", "graph_id": "dig", "url": server.url}
     return {**named, **more}
+
+
+def test_a_validated_spec_stays_as_it_is() -> None:
+    (agent,) = validate_specs([{"name": "digger", "description": "Digs.", "graph_id": "dig"}]).values()
+
+    with pytest.raises(FrozenInstanceError):
+        setattr(agent, "url", "http://elsewhere.test")  # noqa: B010
 
 
 def agent_over(model: ScriptedModel, *specs: Any, poll_seconds: float = 0, **more: Any) -> Any:

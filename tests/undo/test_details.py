@@ -6,6 +6,7 @@ import os
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import FrozenInstanceError
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,13 @@ def make_worker(shop: Workshop, work: Callable[[], object]) -> Any:
         return "ok"
 
     return shop.make_agent(FilesystemBackend(shop.root, virtual_mode=True), tools=[act])
+
+
+def test_a_plan_stays_as_it_was_made(shop: Workshop) -> None:
+    plan = shop.plan(shop.write("a.txt", "1\n"))
+    for value, name in ((plan, "items"), (plan.items[0], "verdict"), (plan.target, "mark")):
+        with pytest.raises(FrozenInstanceError):
+            setattr(value, name, getattr(value, name))
 
 
 # -- what is looked at

@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from deepagents._values import dataclass, field, replace, valueclass
+from deepagents._values import dataclass, field, replace
 from deepagents.backends._directory import FilesBelow
 from deepagents.undo.states import (
     LARGE,
@@ -87,7 +87,7 @@ class Seen(NamedTuple):
     shared: int
 
 
-@valueclass
+@dataclass(frozen=True, slots=True)
 class Item:
     """What is to become of one path: `target` is what it gets, `now` is what it holds."""
 
