@@ -8,7 +8,7 @@ import ipaddress
 import os
 import shutil
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import count
 from pathlib import Path
@@ -141,7 +141,10 @@ gc.disable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave each case of a table that is marked so in one colour, every other one awaiting."""
+    """Leave each case of a table that is marked so in one colour, every other one awaiting.
+
+    Of several tables, each is in turn for itself: a case of one is tried in both over those of another.
+    """
     # Who names a case wants that one.
     if not any("[" in each for each in config.args):
         items[:] = _in_turn(items)
@@ -151,10 +154,13 @@ def _in_turn(items: Sequence[pytest.Item]) -> Iterator[pytest.Item]:
     tables: dict[str, dict[str, int]] = {}
     for item in items:
         if isinstance(item, pytest.Function) and item.get_closest_marker("in_turn"):
-            params = {**item.callspec.params}
-            colour = ("sync", "async").index(params.pop("call_mode"))
-            cases = tables.setdefault(f"{item.path}::{item.originalname}", {})
-            if cases.setdefault(repr(params), len(cases)) % 2 != colour:
+            params: Mapping[str, Any] = item.callspec.params
+            turn = ("sync", "async").index(params["call_mode"])
+            for mark in item.iter_markers("parametrize"):
+                names = mark.args[0] if isinstance(mark.args[0], tuple) else (mark.args[0],)
+                cases = tables.setdefault(f"{item.path}::{item.originalname} {names}", {})
+                turn += cases.setdefault(repr([params[each] for each in names]), len(cases))
+            if turn % 2:
                 continue
         yield item
 

@@ -42,6 +42,15 @@ def test_cases_of_a_table_take_colours_in_turn(call_mode: CallMode, case: int, c
     assert call_mode.name == colour
 
 
+@pytest.mark.in_turn
+@pytest.mark.parametrize("inner", [0, 1])
+@pytest.mark.parametrize(("row", "first"), [(0, "sync"), (1, "async"), (2, "sync")])
+def test_each_row_of_a_table_begins_with_the_other_colour(
+    call_mode: CallMode, row: int, inner: int, first: str
+) -> None:
+    assert (call_mode.name == first) is (inner == 0)
+
+
 def test_no_test_reaches_another_machine() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line, pytest.raises(NetworkRefused):
         line.connect(("192.0.2.1", 9))
