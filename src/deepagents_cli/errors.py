@@ -11,11 +11,9 @@ import warnings
 from enum import IntEnum
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any, Final
+from typing import Any
 
 from deepagents_cli.text import clean, one_line
-
-_LAST_STREAM: Final = 2
 
 
 class Exit(IntEnum):
@@ -83,6 +81,9 @@ class ErrorBoundary:
             sys.stdout.flush()
         except BrokenPipeError:
             self.code = _drop_output()
+        except OSError as unwritten:
+            _drop_output()
+            self.code = self.code if error else self._report(unwritten)
         return True
 
     def _format_clean_warning(self, *args: Any, **options: Any) -> str:
@@ -120,13 +121,14 @@ def check_process() -> None:
 
 
 def open_closed_streams() -> None:
-    """Give a process standard streams where it was started without, as by `<&-`."""
-    if sys.stdin and sys.stdout and sys.stderr:
-        return
+    """Give a process standard streams where it was started without, as by `<&-`.
+
+    To print fails then, as on a full disk: an answer that goes nowhere is a failure.
+    """
     # Another file that is opened would get the number, and then what is printed.
-    while (number := os.open(os.devnull, os.O_RDWR)) <= _LAST_STREAM:
-        pass
-    os.close(number)
+    for number, stream in enumerate((sys.stdin, sys.stdout, sys.stderr)):
+        if not stream:
+            os.dup2(os.open(os.devnull, os.O_RDONLY if number == 1 else os.O_RDWR), number)
     sys.stdin = sys.stdin or os.fdopen(0)
     sys.stdout = sys.stdout or os.fdopen(1, "w")
     sys.stderr = sys.stderr or os.fdopen(2, "w")
@@ -194,6 +196,6 @@ def _raise_interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _drop_output() -> int:
-    """Keep the interpreter from complaining about a closed pipe when it flushes at exit."""
+    """Keep the interpreter from complaining about what cannot be written when it flushes at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return Exit.PIPE

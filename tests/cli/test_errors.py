@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sqlite3
 import subprocess
@@ -14,6 +15,27 @@ import pytest
 from deepagents.errors import ToolFailure, UnknownModel
 from deepagents_cli.errors import CommandError, ErrorBoundary, Exit, choose_exit_code, describe_error
 from tests.cli.conftest import Command
+
+TALK = (
+    "import sys\n"
+    "from deepagents.testing import ScriptedModel\n"
+    "from deepagents_cli.__main__ import main\n"
+    "sys.exit(main(['run', 'talk', *sys.argv[2:]], model=ScriptedModel('word ' * int(sys.argv[1]))))"
+)
+
+
+def talk(place: Path, streams: str, words: int, *options: str) -> tuple[int, str, str]:
+    """Run a task whose answer has so many words."""
+    return run_in_shell(place, streams, "-c", TALK, str(words), *options)
+
+
+def run_in_shell(place: Path, streams: str, *arguments: str) -> tuple[int, str, str]:
+    """Run Python with its streams as a shell sets them; return the code, and what was written."""
+    command = ["bash", "-c", f'"$@" {streams}', "bash", sys.executable, *arguments]
+    # So that what is printed waits for a flush, as it does for most people.
+    environment = {**os.environ, "PYTHONUNBUFFERED": ""}
+    ended = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True)
+    return ended.returncode, ended.stdout, ended.stderr
 
 
 @pytest.mark.parametrize(
@@ -60,31 +82,39 @@ def test_an_exit_passes_through() -> None:
         sys.exit(7)
 
 
-@pytest.mark.parametrize("shown", ["", "'--json'"])
-def test_a_reader_who_leaves_is_no_error(shown: str) -> None:
-    program = (
-        "import sys\n"
-        "from deepagents.testing import ScriptedModel\n"
-        "from deepagents_cli.__main__ import main\n"
-        f"sys.exit(main(['run', 'talk', {shown}], model=ScriptedModel('word ' * 20_000)))"
-    )
-    command = f'{sys.executable} -c "$1" | head -c 1; echo ${{PIPESTATUS[0]}}'
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_a_reader_who_leaves_is_no_error(tmp_path: Path, options: tuple[str, ...]) -> None:
+    _, printed, said = talk(tmp_path, "| head -c 1; echo ${PIPESTATUS[0]}", 20_000, *options)
 
-    ended = subprocess.run(["bash", "-c", command, "bash", program], capture_output=True, text=True)
-
-    assert ended.stdout.endswith("141\n")
-    assert ended.stderr == ""
+    assert printed.endswith("141\n")
+    assert said == ""
 
 
-@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-def test_streams_that_are_closed_are_no_error(closed: str) -> None:
-    run = f'exec "$@" {closed}'
+@pytest.mark.parametrize("closed", ["<&-", "2>&-", "<&- 2>&-"])
+def test_streams_that_are_closed_are_no_error(tmp_path: Path, closed: str) -> None:
+    assert talk(tmp_path, closed, 1, "-q") == (0, "word \n", "")
 
-    ended = subprocess.run(
-        ["sh", "-c", run, "sh", sys.executable, "-m", "deepagents", "sessions"], capture_output=True
-    )
 
-    assert (ended.returncode, ended.stderr) == (0, b"")
+@pytest.mark.parametrize(
+    ("place", "why"),
+    [
+        (">&-", "[Errno 9] Bad file descriptor"),
+        ("<&- >&-", "[Errno 9] Bad file descriptor"),
+        (">/dev/full", "[Errno 28] No space left on device"),
+    ],
+)
+@pytest.mark.parametrize("options", [("-q",), ("--json",), ()])
+def test_an_answer_that_cannot_be_written_is_an_error(
+    tmp_path: Path, place: str, options: tuple[str, ...], why: str
+) -> None:
+    assert talk(tmp_path, place, 1, *options) == (1, "", f"deepagents: OSError: {why}\n")
+
+
+@pytest.mark.parametrize("place", [">&-", ">/dev/full"])
+def test_what_is_left_to_be_written_at_the_end_is_an_error_too(tmp_path: Path, place: str) -> None:
+    code, _, said = run_in_shell(tmp_path, place, "-m", "deepagents", "mcp", "list")
+
+    assert (code, said.count("\n")) == (1, 1)
 
 
 def test_a_directory_that_was_removed_is_named(
