@@ -79,6 +79,14 @@ def test_a_place_that_cannot_be_written_is_named_with_the_way_out(tmp_path: Path
         Sessions(tmp_path / "file")
 
 
+def test_a_file_of_before_all_columns_were_there_is_named_with_the_way_out(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "threads.sqlite")) as database:
+        database.execute("CREATE TABLE deepagents_threads (thread_id TEXT, directory TEXT, used REAL)")
+
+    with pytest.raises(CommandError, match=r"threads\.sqlite.*no such column.*DEEPAGENTS_STATE"):
+        Sessions(tmp_path)
+
+
 def test_a_damaged_file_is_named_with_the_way_out(tmp_path: Path) -> None:
     (tmp_path / "threads.sqlite").write_text("this is not a database, " * 100)
 

@@ -105,6 +105,8 @@ class Sessions:
                 database.execute("PRAGMA journal_mode=WAL")
                 database.execute(_TABLE)
                 database.execute(_WORKTREES)
+                # Of a file that an older checkout has made, this says at once that it lacks some.
+                database.execute("SELECT name, turn FROM deepagents_threads LIMIT 0")
         except (OSError, sqlite3.DatabaseError) as error:
             raise CommandError(
                 f"Sessions cannot be kept in {str(self.path)!r} ({error}); "
