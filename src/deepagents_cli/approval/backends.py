@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from asyncio import to_thread
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
@@ -50,7 +51,8 @@ def search_path() -> str:
 
 def printed_by(ended: ExecuteResponse) -> str:
     """Return what a command has printed, without the line about its end, which is for a model."""
-    return ended.output.removesuffix(f"Exit code: {ended.exit_code}").removeprefix("<no output>").strip("\n")
+    output = re.sub(rf"^Exit code: {ended.exit_code}(?: \(.*\))?\Z", "", ended.output, flags=re.MULTILINE)
+    return output.removeprefix("<no output>").strip("\n")
 
 
 async def run_for_person(

@@ -73,7 +73,8 @@ class Hooks:
             if ended.exit_code == _BLOCKS:
                 return output or f"{one_line(hook.command)} refused"
             if ended.exit_code:
-                self._notify(f"the hook {hook.command!r} ended with {ended.exit_code}: {output}")
+                printed = f": {output}" if output else ""
+                self._notify(f"the hook {hook.command!r} ended with {ended.exit_code}{printed}")
         return None
 
     async def _run(self, hook: Hook, given: str) -> ExecuteResponse:

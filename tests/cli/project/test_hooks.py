@@ -72,15 +72,19 @@ def test_a_hook_makes_the_agent_go_on_a_few_times_at_most(cli: Command, settings
     assert [asked.messages[-1].text for asked in model.asked] == ["go", *["The tests fail."] * 3]
 
 
+@pytest.mark.parametrize(
+    ("hook", "said"),
+    [("echo oops; exit 3", "3: oops"), ("exit 3", "3"), ("echo oops; kill -9 $$", "137: oops")],
+)
 def test_a_hook_that_fails_otherwise_is_named_and_stops_nothing(
-    cli: Command, directory: Path, settings: Path
+    cli: Command, directory: Path, settings: Path, hook: str, said: str
 ) -> None:
-    settings.write_text("hooks.before_tool = ['echo oops; exit 3']")
+    settings.write_text(f"hooks.before_tool = [{json.dumps(hook)}]")
 
     ended, _ = run(cli, EDIT, "Done.")
 
     assert (directory / "new.md").exists()
-    assert "the hook 'echo oops; exit 3' ended with 3: oops" in ended.err
+    assert f"the hook {hook!r} ended with {said}\n" in ended.err
 
 
 @pytest.mark.parametrize("options", [(), ("--shell",)])

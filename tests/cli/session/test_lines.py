@@ -13,6 +13,8 @@ def test_what_a_command_has_printed_is_counted_without_what_is_added_for_the_mod
         assert result_line("execute", "success", result, exit_code=0) == expected
     failed = "\n[Command failed with exit code 2]"
     assert result_line("execute", "error", failed, exit_code=2) == "exit code 2"
+    killed = "one\nExit code: 137 (128 + 9: a process was killed by SIGKILL)"
+    assert result_line("execute", "error", killed, exit_code=137) == "exit code 137: one"
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,9 @@ from deepagents_cli.diffs import name_in
 from deepagents_cli.text import clean, one_line
 
 _SPECS: Final = specs_by_name()
-_SAYS_EXIT_CODE: Final = re.compile(r"\[Command (?:succeeded|failed) with exit code \d+\]|Exit code: \d+")
+_SAYS_EXIT_CODE: Final = re.compile(
+    r"\[Command (?:succeeded|failed) with exit code \d+\]|Exit code: -?\d+(?: \(.*\))?"
+)
 """The line behind the output of a command: for the model, as people see a mark."""
 _SAYS_MORE: Final = re.compile(r"^([\d,]+) more (?:entries|files|lines)\b.*", re.MULTILINE)
 """The line below a listing that says how much of it the model does not see."""
