@@ -147,9 +147,9 @@ CALLED: list[str] = []
 
 
 def question(number: int) -> dict[str, Any]:
-    sure = {"sure": {"type": "boolean", "description": SAYS}}
-    properties = json.loads(os.environ["ASKS"]) if "ASKS" in os.environ else sure
     said = f"Sure, the {number}. time? {SAYS} {os.environ.get('TOKEN')}"
+    sure = {"sure": {"type": "boolean", "title": said}}
+    properties = json.loads(os.environ["ASKS"]) if "ASKS" in os.environ else sure
     return {"message": said, "requestedSchema": {"type": "object", "properties": properties}}
 
 

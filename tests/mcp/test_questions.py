@@ -56,7 +56,7 @@ def test_a_question_is_an_interrupt_and_the_call_is_made_once(call_mode: Any) ->
                 "mode": "form",
                 "requested_schema": {
                     "type": "object",
-                    "properties": {"sure": {"type": "boolean", "description": "evil[31m"}},
+                    "properties": {"sure": {"type": "boolean", "title": "Sure, the 1. time? evil[31m ***"}},
                 },
             }
         ],

@@ -148,7 +148,7 @@ class Call:
             offered.measure(plain)
         except offered.Unfit:
             return None
-        shown = offered.storable(offered.clean_all(plain))
+        shown = offered.storable(offered.clean_all(plain, self._entry.redact))
         return {**base, "mode": "form", "requested_schema": shown}
 
     def _pause(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
 from deepagents._values import field, valueclass
@@ -198,14 +198,14 @@ def storable(value: Any) -> Any:
     return value
 
 
-def clean_all(value: Any) -> Any:
-    """Return a value of JSON with each text in it cleaned."""
+def clean_all(value: Any, redact: Callable[[str], str] = str) -> Any:
+    """Return a value of JSON with each text in it redacted and cleaned."""
     if isinstance(value, str):
-        return clean(value)
+        return clean(redact(value))
     if isinstance(value, list):
-        return [clean_all(each) for each in cast("list[Any]", value)]
+        return [clean_all(each, redact) for each in cast("list[Any]", value)]
     if isinstance(value, dict):
-        return {key: clean_all(each) for key, each in cast("dict[str, Any]", value).items()}
+        return {key: clean_all(each, redact) for key, each in cast("dict[str, Any]", value).items()}
     return value
 
 
