@@ -355,11 +355,15 @@ def _temporary_files(processes: Sequence[int]) -> int:
 
 
 def _count_used(pid: int, directory: str) -> int:
-    inside = f"/proc/{pid}/root{directory}"
-    # Before bubblewrap has built the view of a process, and where a directory was given, this is the host's.
-    if os.stat(inside).st_dev == os.stat(directory).st_dev:
-        return 0
-    status = os.statvfs(inside)
+    # Held, as it becomes another one while bubblewrap builds the view of a process.
+    inside = os.open(f"/proc/{pid}/root{directory}", os.O_PATH)
+    try:
+        # Before that, and where a directory was given, this is the host's.
+        if os.fstat(inside).st_dev == os.stat(directory).st_dev:
+            return 0
+        status = os.fstatvfs(inside)
+    finally:
+        os.close(inside)
     return (status.f_blocks - status.f_bfree) * status.f_frsize
 
 
