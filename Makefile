@@ -1,7 +1,7 @@
 # Every target sets up what it needs. Python 3.11 or newer, make and a POSIX shell are enough.
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve test beside check quick drills test-latest static fresh pytest third-party format lint types layers docs docs-check site coverage bench outcome eval-local clients lock release clean
+.PHONY: help run serve test beside check slow quick drills test-latest static fresh pytest third-party format lint types layers docs docs-check site coverage bench outcome eval-local clients lock release clean
 
 PYTHON ?= python3.11
 # Another interpreter gets an environment of its own: make test PYTHON=python3.13
@@ -42,8 +42,8 @@ serve: $(VENV)/.serve ## Serve an agent on http://localhost:2024, with the small
 	@test -n "$$DEEPAGENTS_MODEL" || $(BIN)/deepagents models pull >/dev/null
 	@cd examples/serve && $(abspath $(BIN))/deepagents serve $(ARGS)
 
-test: $(VENV)/.dev $(THIRD_PARTY)/.ready ## Check everything: format, lint, types, layers, documents, tests
-	@$(MAKE) --no-print-directory --jobs=2 beside pytest
+test: $(VENV)/.dev $(THIRD_PARTY)/.ready ## Check format, lint, types, layers, documents, and run all tests but the slow ones
+	@$(MAKE) --no-print-directory --jobs=2 beside pytest SUITE='-m "not slow"'
 
 # What runs on one core while the tests wait.
 beside:
@@ -63,11 +63,14 @@ static: $(VENV)/.dev
 	@$(PYRIGHT)
 	@$(BIN)/mypy typing_tests
 
+slow: $(VENV)/.dev ## Run the slow tests: servers, terminals and sandboxes as wholes, killed and attacked
+	@$(BIN)/python -m pytest --jobs $(JOBS) -m slow $(ARGS)
+
 fresh: ## Check that the locks install with the oldest pip of each Python that is here, without a cache
 	@sh requirements/fresh.sh $(LOCKED)
 
 pytest: $(VENV)/.dev ## Run the tests alone: make pytest ARGS="tests/kernel -x"
-	@$(BIN)/python -m pytest --jobs $(JOBS) $(ARGS)
+	@$(BIN)/python -m pytest --jobs $(JOBS) $(SUITE) $(ARGS)
 
 quick: $(VENV)/.dev ## Check the inner loop in under 90 seconds: lint, and one quick test file for each part
 	@$(BIN)/ruff format --check --quiet . || { echo "Run: make format"; exit 1; }

@@ -23,6 +23,8 @@ from deepagents.testing import ScriptedModel, call
 from deepagents.testing.scripted import Asked
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 GRAPHS = Path(__file__).with_name("served.py")
 LONGEST_START = 60
 

@@ -22,6 +22,8 @@ from deepagents.testing import ScriptedModel, call, calls, history_faults
 from tests.cli.openai_server import OpenAIServer, Reply, Request, serving
 from tests.conftest import CallMode
 
+pytestmark = pytest.mark.slow
+
 THREAD: Any = {"configurable": {"thread_id": "1"}}
 GO: Any = {"messages": "Go"}
 OLD, NEW = "old\n", 'a "new" text\n'

@@ -15,8 +15,12 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from deepagents.testing.histories import history_faults
 from tests.agents.chaos import CHILDREN, Handles, Life, World, in_thread, on_loop
+
+pytestmark = pytest.mark.slow
 
 AGENTS = int(os.environ.get("CHAOS_AGENTS", "12"))
 SEED = int(os.environ.get("CHAOS_SEED", "5"))

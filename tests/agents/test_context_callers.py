@@ -26,6 +26,8 @@ from tests.conftest import CallMode
 from tests.middleware.archives import parse
 from tests.middleware.claude import serving
 
+pytestmark = pytest.mark.slow
+
 THREAD: Any = {"configurable": {"thread_id": "1"}, "recursion_limit": 500}
 SENTENCE = "鲸鱼是哺乳动物生活在海洋" * 60
 

@@ -18,6 +18,8 @@ from deepagents.testing import history_faults
 from tests.agents.crashes import MADE, REQUEST, STEP, STEPS, SUMMARY, Child, Thread, go_on, model
 from tests.middleware.archives import parse
 
+pytestmark = pytest.mark.slow
+
 CRASHES = int(os.environ.get("CRASHES", "2"))
 LONGEST = 0.03
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import count, pairwise
 from typing import Any, Literal, TypeAlias
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain.agents.middleware import AgentMiddleware
@@ -23,6 +24,8 @@ from deepagents.middleware.summarization import SummarizationToolMiddleware, cre
 from deepagents.testing import Asked, WindowedModel, history_faults
 from tests.agents.busy import Seen, fail, look_up, text
 from tests.middleware.archives import parse
+
+pytestmark = pytest.mark.slow
 
 EXAMPLES = int(os.environ.get("HISTORIES", "8"))
 TOLD = 6_500

@@ -15,6 +15,8 @@ from deepagents._state.schema import DeepAgentState
 from deepagents.middleware.filesystem.state import Kept
 from tests.agents.delegating import text
 
+pytestmark = pytest.mark.slow
+
 LINEAR = 1.2
 """The power of the steps that may be measured. Whole copies at a fixed distance give 1.3 to 1.6."""
 COMPACTED = 1.1

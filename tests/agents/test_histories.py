@@ -16,6 +16,8 @@ from deepagents import create_deep_agent
 from deepagents.testing import Asked, ScriptedModel, call, calls
 from tests.conftest import CallMode
 
+pytestmark = pytest.mark.slow
+
 
 def new_thread() -> Any:
     return {"configurable": {"thread_id": os.urandom(8).hex()}}

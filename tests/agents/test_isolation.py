@@ -6,6 +6,8 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import pytest
+
 from deepagents import create_deep_agent
 from deepagents.testing import Asked, ScriptedModel, call, calls
 from deepagents.testing.scripted import ScriptedAnswer
@@ -34,6 +36,7 @@ def in_state(result: dict[str, Any]) -> dict[str, str]:
     return {path: data["content"] for path, data in result["files"].items()}
 
 
+@pytest.mark.slow
 def test_many_agents_on_one_event_loop() -> None:
     async def life(number: int) -> None:
         with ScriptedModel(*script_of(number)) as model:

@@ -31,6 +31,8 @@ from tests.agents.long_runs import (
 )
 from tests.conftest import CallMode
 
+pytestmark = pytest.mark.slow
+
 STEPS = int(os.environ.get("LONG_RUN_STEPS", "300"))
 EARLY, LATE = range(CYCLE, 3 * CYCLE, 7), range(STEPS - 2 * CYCLE, STEPS, 7)
 """Some steps of two cycles each, so that a compaction comes at some of them only."""

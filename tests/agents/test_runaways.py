@@ -69,6 +69,7 @@ def tree(model: ScriptedModel, tool: Any, depth: int, limits: Limits | None, nes
     return create_deep_agent(model, [tool], subagents=[child], limits=limits)
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(
     width=st.integers(1, 4),

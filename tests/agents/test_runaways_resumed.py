@@ -77,6 +77,7 @@ def test_a_subagent_that_asks_goes_on_counting_for_the_whole(call_mode: CallMode
     assert spent(result)["tool_calls"] == len(looking.times) + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("call_mode", "one_by_one"), [("sync", False), ("async", True)], indirect=["call_mode"]
 )

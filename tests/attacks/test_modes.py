@@ -18,6 +18,8 @@ from deepagents_cli.approval.rules import Permission
 from deepagents_cli.project.settings_file import add_permission
 from deepagents_cli.session.agent.agents import make_sandbox
 
+pytestmark = pytest.mark.slow
+
 needs_sandbox = pytest.mark.skipif(LocalSandbox.available() is not None, reason=str(LocalSandbox.available()))
 KEY = "hunter2-of-this-test"
 CONFIG = "sed -i s/core/user/ .git/config"

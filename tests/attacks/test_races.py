@@ -17,6 +17,8 @@ from tests.attacks.flipping import FLIP_DIRECTORY, FLIP_FILE, meanwhile
 from tests.attacks.harness import CANARY, CHANGES, HINT, LOOKS, Ground, in_turn, tried
 from tests.conftest import CallMode
 
+pytestmark = pytest.mark.slow
+
 TURNS = 8
 """How often a turn is said again while another process swaps names."""
 EVERYTHING = frozenset((*LOOKS, *CHANGES))

@@ -15,6 +15,8 @@ from tests.attacks.harness import CANARY, CHANGES, HINT, LOOKS, Ground, every_ot
 from tests.backends.sandboxes import rooted
 from tests.conftest import CallMode
 
+pytestmark = pytest.mark.slow
+
 EVERYTHING = frozenset((*LOOKS, *CHANGES))
 COMMAND = "cp ../outside/secret.txt pwned"
 INJECTED = {

@@ -17,6 +17,8 @@ from deepagents.testing import ScriptedModel, call
 from tests import programs
 from tests.backends.sandboxes import rooted
 
+pytestmark = pytest.mark.slow
+
 TEXT_HEAD = b"password=hunter2 " * 1000
 """Longer than what is looked at to tell text from anything else."""
 HUNDRED_GB = 100 << 30

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.attacks.harness import Ground, at_once, every_other, on_path
 from tests.conftest import CallMode
+
+pytestmark = pytest.mark.slow
 
 REFUSED = {
     "dot-dot": "../outside/secret.txt",

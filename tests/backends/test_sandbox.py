@@ -822,6 +822,7 @@ def test_a_moved_file_keeps_its_mode_and_an_added_one_replaces_none(
 FILES = ("ls", "read_file", "write_file", "edit_file", "delete")
 
 
+@pytest.mark.slow
 def test_a_hint_looks_at_some_entries_alone(tmp_path: Path, sandbox: Any) -> None:
     for number in range(ops.MOST_FOR_HINT + 50):
         (tmp_path / f"{number}.txt").touch()

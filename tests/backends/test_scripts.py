@@ -68,6 +68,7 @@ def test_a_program_imports_nothing_that_takes_longer_than_itself(
     assert imported.isdisjoint({"base64", "contextlib", "enum", "json", "re", "shutil", "subprocess"})
 
 
+@pytest.mark.slow
 @given(
     value=st.recursive(
         st.none()

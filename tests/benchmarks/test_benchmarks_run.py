@@ -23,6 +23,8 @@ from deepagents.backends import LocalSandbox
 from tests import postgres
 from tests.architecture.source import ROOT
 
+pytestmark = pytest.mark.slow
+
 TINY = (
     "--rounds",
     "1",

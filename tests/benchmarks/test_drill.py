@@ -10,6 +10,8 @@ import pytest
 from benchmarks.server.drill import Size, drill, on_postgres
 from tests import postgres, programs
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.slow
 @pytest.mark.skipif(bool(postgres.missing()), reason="PostgreSQL is not installed")

@@ -14,6 +14,8 @@ from benchmarks.outcome.faults.slips import Slip, can_drift
 from benchmarks.outcome.faults.tasks import EDITS
 from benchmarks.outcome.faults.trial import Job, attempts
 
+pytestmark = pytest.mark.slow
+
 EDIT = EDITS[0].steps[-1]
 SHOWN = "Error: not found. Nearest: lines 8-9:\n     8\t    for price in prices:\n     9\t        x\nCopy it."
 

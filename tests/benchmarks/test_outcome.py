@@ -21,6 +21,8 @@ from benchmarks.outcome.rates import bootstrap, paired_difference
 from benchmarks.outcome.tasks import local_tasks, spread
 from tests.architecture.source import ROOT
 
+pytestmark = pytest.mark.slow
+
 RESULT = Result("a task", "core", "ours", 0, "", "answered", 3, 100, 10, 50, (), 1.5, "0123abc")
 SET = """
 class Task:

@@ -7,6 +7,8 @@ import pytest
 from benchmarks.probes import create_agent, deep_agent
 from benchmarks.probes.calls import early_and_late
 
+pytestmark = pytest.mark.slow
+
 STEPS = 100
 
 

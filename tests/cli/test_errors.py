@@ -16,6 +16,8 @@ from deepagents.errors import ToolFailure, UnknownModel
 from deepagents_cli.errors import CommandError, ErrorBoundary, Exit, choose_exit_code, describe_error
 from tests.cli.conftest import Command
 
+pytestmark = pytest.mark.slow
+
 TALK = (
     "import sys\n"
     "from deepagents.testing import ScriptedModel\n"

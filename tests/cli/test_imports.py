@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 NAMES = """
 import json, pkgutil, sys
 from importlib import import_module

@@ -12,6 +12,8 @@ import pytest
 
 from tests.cli.openai_server import call, serving
 
+pytestmark = pytest.mark.slow
+
 HEAVY = ("langchain", "langchain_core", "langgraph", "pydantic", "rich", "deepagents.graph")
 
 UNUSED = (

@@ -7,9 +7,13 @@ import runpy
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
+
 from tests.architecture.source import ROOT
 from tests.cli.approval.test_sandbox import needs_sandbox
 from tests.cli.tmux import needs_tmux
+
+pytestmark = pytest.mark.slow
 
 SHOWN: Final = {
     "context": ("your messages", "free"),

@@ -15,6 +15,8 @@ from tests.architecture.source import ROOT
 from tests.docs.provider import Script, serve
 from tests.server.serving import Program
 
+pytestmark = pytest.mark.slow
+
 _BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMAND = re.compile(r"^curl (?:.*\\\n)*.*", re.MULTILINE)
 

@@ -14,6 +14,8 @@ from tests import programs
 from tests.architecture.source import ROOT
 from tests.cli.tmux import needs_tmux
 
+pytestmark = pytest.mark.slow
+
 server: Any = runpy.run_path(str(ROOT / "docs" / "server_picture.py"))
 draw: Any = runpy.run_path(str(ROOT / "docs" / "pictures.py"))["main"]
 

@@ -15,6 +15,8 @@ from tests.architecture.source import ROOT
 from tests.cli.openai_server import call, serving
 from tests.cli.tmux import Tmux, needs_tmux
 
+pytestmark = pytest.mark.slow
+
 PAGE = (ROOT / "docs" / "terminal-tutorial.md").read_text("utf-8")
 BLOCK = re.compile(r"^```(sh|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

@@ -21,6 +21,8 @@ from deepagents.testing import call
 from tests.architecture.source import ROOT
 from tests.docs.provider import Script, serve
 
+pytestmark = pytest.mark.slow
+
 PAGE = (ROOT / "docs" / "concepts" / "web-application.md").read_text("utf-8")
 ANN, BO = ({"authorization": f"Bearer key-of-{name}"} for name in ("ann", "bo"))
 

@@ -39,6 +39,7 @@ def test_a_message_that_is_too_large_is_an_error_and_the_server_goes_on(call_mod
         assert len(call_mode.invoke(read, {"size": 10})) == 10
 
 
+@pytest.mark.slow
 def test_a_line_without_end_costs_a_start_and_no_memory(call_mode: Any) -> None:
     before = resident()
     servers = MCPServers({"one": crooked(start="endless")}, startup_timeout=1)

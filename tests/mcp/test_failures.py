@@ -24,6 +24,7 @@ def failure(call_mode: Any, servers: MCPServers, name: str, **arguments: Any) ->
     return raised.value
 
 
+@pytest.mark.slow
 def test_a_server_that_hangs_costs_one_wait_and_not_its_neighbours(call_mode: Any) -> None:
     servers = MCPServers({"slow": crooked(start="hang"), "good": crooked("echo")}, startup_timeout=1)
     model = ScriptedModel(call("mcp__slow__query"), call("mcp__good__echo", a=1), "Done.")
@@ -102,6 +103,7 @@ def test_a_late_call_times_out_and_its_server_is_informed(call_mode: Any) -> Non
     assert len(seen["cancelled"]) == 1
 
 
+@pytest.mark.slow
 def test_a_report_of_progress_renews_the_time_of_a_call(call_mode: Any) -> None:
     entry = {**crooked("work", call="progress"), "timeout": 600}
     with MCPServers({"one": entry}) as servers:

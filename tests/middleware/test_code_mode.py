@@ -798,6 +798,7 @@ def test_beside_the_limit_of_langchain_the_tools_have_to_be_named() -> None:
         assert answer.text == "Brest is fine"
 
 
+@pytest.mark.slow
 def test_what_a_program_has_done_stays_when_another_call_of_it_is_cut_off(call_mode: CallMode) -> None:
     def dawdle() -> str:
         """Take long."""

@@ -116,6 +116,7 @@ def test_a_first_change_before_the_check_has_looked_shows_what_the_changed_file_
     assert len(work.shown()) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("command", "why"),

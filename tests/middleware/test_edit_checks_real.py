@@ -14,6 +14,8 @@ from tests.conftest import CallMode
 from tests.mcp.test_real_servers import NODE, NPM
 from tests.middleware.checked import LOOK, Work, write
 
+pytestmark = pytest.mark.slow
+
 SOURCES = Path(__file__).with_name("typescript")
 PLACE = Path(__file__).parents[2] / "build" / "typescript"
 

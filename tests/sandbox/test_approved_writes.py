@@ -12,7 +12,7 @@ from deepagents.backends import LocalSandbox
 from deepagents.permissions import CommandAccess, Rules
 from tests.sandbox.users import UNAVAILABLE
 
-pytestmark = pytest.mark.skipif(UNAVAILABLE is not None, reason=str(UNAVAILABLE))
+pytestmark = [pytest.mark.skipif(UNAVAILABLE is not None, reason=str(UNAVAILABLE)), pytest.mark.slow]
 
 TRIES = 150
 # Puts a file of its own in the place of each temporary one as soon as the kernel tells of it.

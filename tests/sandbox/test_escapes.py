@@ -18,7 +18,10 @@ from deepagents.backends import LocalSandbox
 from tests.sandbox.attacks import ATTACKS, ONLY_WITHOUT_A_SESSION, Attack
 from tests.sandbox.ground import SECRET, USER
 
-pytestmark = pytest.mark.skipif(LocalSandbox.available() is not None, reason=str(LocalSandbox.available()))
+pytestmark = [
+    pytest.mark.skipif(LocalSandbox.available() is not None, reason=str(LocalSandbox.available())),
+    pytest.mark.slow,
+]
 IS_ROOT = os.geteuid() == 0
 USERS = {"root": 0, "an ordinary user": USER} if IS_ROOT else {"an ordinary user": os.geteuid()}
 

@@ -24,7 +24,7 @@ from deepagents.testing import ScriptedModel, call
 from tests.sandbox.ground import Ground
 from tests.sandbox.users import UNAVAILABLE
 
-pytestmark = pytest.mark.skipif(UNAVAILABLE is not None, reason=str(UNAVAILABLE))
+pytestmark = [pytest.mark.skipif(UNAVAILABLE is not None, reason=str(UNAVAILABLE)), pytest.mark.slow]
 SECRET = "canary-5e2b91c4"
 ENCODED = base64.b64encode(SECRET.encode()).decode()
 

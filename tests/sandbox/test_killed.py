@@ -6,6 +6,8 @@ import pytest
 
 from tests.sandbox.users import UNAVAILABLE, USERS, run_drills_as_all
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.skipif(UNAVAILABLE is not None, reason=str(UNAVAILABLE))
 @pytest.mark.parametrize("user", USERS)

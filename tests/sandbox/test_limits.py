@@ -12,6 +12,7 @@ from tests.sandbox.users import UNAVAILABLE, USERS, run_drills_as_all
 pytestmark = [
     pytest.mark.skipif(UNAVAILABLE is not None, reason=str(UNAVAILABLE)),
     pytest.mark.parametrize("user", USERS),
+    pytest.mark.slow,
 ]
 
 

@@ -463,6 +463,7 @@ def test_a_refusal_of_a_command_in_the_background_is_shown_while_it_runs(
     assert answers[3] == f"(no new output)\n[{REFUSED}]\n[It ended with exit code 143]"
 
 
+@pytest.mark.slow
 @needs_sandbox
 @pytest.mark.parametrize("user", USERS)
 def test_a_command_reaches_its_hosts_and_no_others_whoever_runs_it(user: str) -> None:

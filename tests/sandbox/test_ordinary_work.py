@@ -18,7 +18,7 @@ from deepagents.backends import LocalSandbox
 from deepagents.errors import ConfigError
 from tests.sandbox.users import UNAVAILABLE, USERS, run_drills
 
-pytestmark = pytest.mark.skipif(UNAVAILABLE is not None, reason=str(UNAVAILABLE))
+pytestmark = [pytest.mark.skipif(UNAVAILABLE is not None, reason=str(UNAVAILABLE)), pytest.mark.slow]
 _GIT = "git -c user.name=me -c user.email=me@example.org"
 
 

@@ -350,6 +350,7 @@ def test_a_subagent_has_its_own_rules(work: Path) -> None:
     assert "hello" in theirs
 
 
+@pytest.mark.slow
 def test_no_depth_of_directories_hides_what_a_command_made(work: Path) -> None:
     deep = "import os\nfor each in range(2500): os.mkdir('d'); os.chdir('d')\nopen('evil.lock', 'w')"
     (first, second) = run(

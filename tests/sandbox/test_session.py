@@ -103,6 +103,7 @@ def test_a_command_that_is_ended_ends_with_all_that_it_started(sandbox: LocalSan
     assert sandbox.execute("echo goes on").output == "goes on"
 
 
+@pytest.mark.slow
 def test_a_session_that_answers_no_more_is_started_anew(sandbox: LocalSandbox) -> None:
     done = sandbox.execute("kill -STOP -1; sleep 60", timeout=1)
 

@@ -11,6 +11,8 @@ from langgraph_sdk.errors import PermissionDeniedError
 
 from tests.agents import test_agent_server as stories
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def client(url: str) -> Iterator[SyncLangGraphClient]:

@@ -62,6 +62,7 @@ def test_a_handler_says_who_calls_and_a_run_knows_it(callers: list[httpx.Client]
     assert "token" not in shown
 
 
+@pytest.mark.slow
 def test_a_handler_is_asked_for_each_tool_that_is_called(callers: list[httpx.Client]) -> None:
     ann, ben, cid = callers
     asked = {"name": "echo", "arguments": say("who")}

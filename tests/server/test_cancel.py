@@ -25,6 +25,8 @@ from tests.server.serving import GRAPHS
 from tests.server.test_multitask import Busy
 from tests.server.test_runs import last, say
 
+pytestmark = pytest.mark.slow
+
 
 async def test_a_run_at_work_is_cancelled_and_keeps_its_steps(client: LangGraphClient) -> None:
     busy = await Busy(client).begin()

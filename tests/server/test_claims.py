@@ -20,6 +20,8 @@ from deepagents_cli.__main__ import main
 from tests.server.serving import Process, make_key
 from tests.server.test_runs import last, say
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def process(tmp_path: Path) -> Iterator[Process]:

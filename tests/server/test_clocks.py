@@ -22,6 +22,8 @@ from langgraph_sdk.client import SyncLangGraphClient
 from tests.server.serving import GRAPHS, serving
 from tests.server.test_runs import last, say
 
+pytestmark = pytest.mark.slow
+
 _SKEWS = (2, 20, 3600, -2, -20, -3600, 0)
 _THREADS = int(os.environ.get("CLOCK_THREADS", "1"))
 

@@ -14,6 +14,8 @@ from langgraph_sdk import get_sync_client
 from tests.server.serving import Process
 from tests.server.test_runs import last, say
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def process(tmp_path: Path) -> Iterator[Process]:

@@ -19,6 +19,8 @@ from deepagents_server.server import Server, Settings, open_server
 from tests.server.serving import GRAPHS
 from tests.server.test_runs import say
 
+pytestmark = pytest.mark.slow
+
 
 async def test_a_schedule_is_made_found_changed_and_removed(client: LangGraphClient) -> None:
     thread = (await client.threads.create())["thread_id"]

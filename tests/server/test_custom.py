@@ -65,6 +65,7 @@ def customized(directory: Path, **http: Any) -> Generator[str]:
         yield url
 
 
+@pytest.mark.slow
 def test_the_users_routes_come_first_and_their_middleware_sees_all(tmp_path: Path) -> None:
     key = make_key(tmp_path, "alice")
     with customized(tmp_path, mount_prefix="/agents") as url:

@@ -11,6 +11,7 @@ from typing import Any
 from uuid import uuid4
 
 import psycopg
+import pytest
 import uvicorn
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
@@ -130,6 +131,7 @@ def requests_of(client: LangGraphClient, mark: str) -> dict[str, Callable[[], Aw
     }
 
 
+@pytest.mark.slow
 async def test_what_a_file_does_for_a_request_does_not_grow_with_its_threads(tmp_path: Path) -> None:
     file = tmp_path / "server.db"
     async with (
@@ -154,6 +156,7 @@ async def test_what_a_file_does_for_a_request_does_not_grow_with_its_threads(tmp
     assert not {name: (few[name], many[name]) for name in few if many[name] > 1.2 * few[name] + 10}
 
 
+@pytest.mark.slow
 async def test_postgresql_finds_by_indexes_what_requests_ask_for(postgres: str, tmp_path: Path) -> None:
     name = f"grown_{uuid4().hex}"
     with psycopg.connect(postgres, autocommit=True) as opened:

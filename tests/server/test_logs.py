@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 from langgraph_sdk import get_sync_client
 
 from tests.server.serving import Process, make_key
 from tests.server.test_runs import say
+
+pytestmark = pytest.mark.slow
 
 
 @contextmanager

@@ -18,6 +18,8 @@ from deepagents_server.database.migrations import STEPS
 from tests.server.serving import serving, serving_apart
 from tests.server.test_runs import say
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass
 class Served:

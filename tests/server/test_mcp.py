@@ -15,6 +15,8 @@ from mcp.types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult
 from tests.server.serving import AGENTS, serving
 from tests.server.test_runs import say
 
+pytestmark = pytest.mark.slow
+
 Connect = Callable[[], Client]
 
 

@@ -15,6 +15,8 @@ from deepagents_server.graphs import load_graphs, load_servers
 from tests.mcp.servers import crooked
 from tests.server.serving import serving
 
+pytestmark = pytest.mark.slow
+
 AGENT = """
 from deepagents import create_deep_agent
 from deepagents.testing import ScriptedModel, call

@@ -16,6 +16,8 @@ from tests.server.serving import Process, make_key
 from tests.server.test_runs import say
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 Series = Callable[..., float]
 """What is counted under a name and labels; nothing is 0."""
 

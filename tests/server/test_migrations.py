@@ -20,6 +20,8 @@ from deepagents_server.errors import ServeError
 from tests.server.serving import Process
 from tests.server.test_runs import last, say
 
+pytestmark = pytest.mark.slow
+
 Make = Callable[[], str]
 """Make an empty database, and return its address."""
 

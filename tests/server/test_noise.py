@@ -21,6 +21,8 @@ from deepagents_server.database.removal import open_remover
 from tests.server.serving import Process, make_key
 from tests.server.test_runs import say
 
+pytestmark = pytest.mark.slow
+
 MEGABYTE = 1_000_000
 LONG_HISTORY = """
 CREATE VIEW number AS WITH RECURSIVE counted(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM counted

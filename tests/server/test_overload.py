@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import pytest
 from langgraph_sdk import get_sync_client
 
 from tests.cli.openai_server import Reply, call
@@ -17,6 +18,7 @@ AGENT = "from deepagents import create_deep_agent\nagent = create_deep_agent('lo
 BUSY = Reply("Overloaded.", status=529, headers={"retry-after": "0"})
 
 
+@pytest.mark.slow
 def test_a_served_agent_outlasts_an_overload_and_can_be_cancelled_meanwhile(tmp_path: Path) -> None:
     (tmp_path / "agent.py").write_text(AGENT)
     later = Reply("Overloaded.", status=529, headers={"retry-after": "250"})

@@ -27,6 +27,8 @@ from deepagents_server.runs.spending import Spending
 from tests.server.serving import Process, make_key
 from tests.server.test_runs import last, say
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass
 class Shop:

@@ -17,6 +17,8 @@ from tests import postgres as postgres_server
 from tests.server.serving import Process
 from tests.server.test_runs import last, say
 
+pytestmark = pytest.mark.slow
+
 
 def wait_for(client: httpx.Client, status: int) -> None:
     """Ask whether the server is ready until it answers so; an answer is good for a second."""

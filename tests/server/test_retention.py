@@ -19,6 +19,8 @@ from deepagents_server.database.removal import Remover, open_remover
 from tests.server.serving import serving_apart
 from tests.server.test_runs import last, say
 
+pytestmark = pytest.mark.slow
+
 NOBODY = "00000000-0000-4000-8000-000000000000"
 ALL = Ages(threads=0, runs=0, events=0, traces=0)
 

@@ -22,6 +22,8 @@ from tests.server.serving import GRAPHS, Process, make_key
 from tests.server.test_runs import last, say
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 _HERE = Path(__file__).with_name("keepers.py")
 _SOON = {"ttl": {"sweep_interval_minutes": 0.01}}
 """How often what is old is looked for."""

@@ -18,6 +18,8 @@ from deepagents_cli.__main__ import main
 from tests.server.serving import Process, make_key
 from tests.server.test_runs import say
 
+pytestmark = pytest.mark.slow
+
 Command = Callable[..., tuple[int, str]]
 """Calls `deepagents runs`; returns the code, and what was written."""
 

@@ -133,6 +133,7 @@ async def test_a_run_that_keeps_nothing_leaves_an_empty_stream(client: LangGraph
     assert await events(client.runs.join_stream(thread, run)) == []
 
 
+@pytest.mark.slow
 async def test_a_stream_that_is_cut_anywhere_goes_on_behind_the_last_whole_event(
     client: LangGraphClient, url: str
 ) -> None:

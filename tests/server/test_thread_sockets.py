@@ -18,6 +18,8 @@ from tests.server.handlers import LOCKED
 from tests.server.serving import AGENTS, make_key, serving
 from tests.server.test_runs import say
 
+pytestmark = pytest.mark.slow
+
 HANDLERS = Path(__file__).with_name("handlers.py")
 
 

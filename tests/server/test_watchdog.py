@@ -8,9 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
+import pytest
 
 from tests.server.serving import Process
 from tests.server.test_runs import say
+
+pytestmark = pytest.mark.slow
 
 AUTH = """
 import threading

@@ -79,6 +79,7 @@ def inbox() -> Iterator[Inbox]:
         yield inbox
 
 
+@pytest.mark.slow
 def test_a_webhook_hears_of_a_run_though_its_server_was_down_and_ours_killed(tmp_path: Path) -> None:
     local = {"webhooks": {"url": {"disable_loopback": False}}}
     process = Process(tmp_path, config=local)

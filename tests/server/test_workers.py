@@ -23,6 +23,8 @@ from tests.server.serving import Process, serving
 from tests.server.test_runs import last, say
 from tests.server.test_thread_sockets import ask, opened
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass
 class Shared:

@@ -203,6 +203,7 @@ print(blocking["messages"][-1].text, awaited["messages"][-1].text, len(hanging))
 """
 
 
+@pytest.mark.slow
 def test_a_program_ends_although_its_backend_never_answers() -> None:
     ended = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60)
 

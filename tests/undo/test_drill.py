@@ -9,6 +9,8 @@ import pytest
 
 from tests.undo.drill import Sequence
 
+pytestmark = pytest.mark.slow
+
 SEQUENCES = int(os.environ.get("UNDO_SEQUENCES", "3"))
 FIRST = int(os.environ.get("UNDO_FIRST", "0"))
 STEPS = 12

@@ -24,6 +24,8 @@ from deepagents.undo import FileHistory, UndoError
 from tests.conftest import CallMode
 from tests.undo.workshop import Neighbour, Workshop, listed, mounted, names
 
+pytestmark = pytest.mark.slow
+
 SOON = 0.3
 """Seconds until a loop does something for which all others wait: never, if one of these holds the loop."""
 

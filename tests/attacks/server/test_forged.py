@@ -25,6 +25,8 @@ from tests.attacks.server.conftest import CANARY, World
 from tests.attacks.server.test_tenants import ATTACKS, ENDPOINTS_OF_PARTS
 from tests.server.serving import make_key
 
+pytestmark = pytest.mark.slow
+
 SQL = "x'; DROP TABLE runs; --\" OR 1=1 \\ %_"
 
 

@@ -18,6 +18,8 @@ from tests.attacks.server.conftest import CANARY, World
 from tests.attacks.server.test_forged import SQL
 from tests.attacks.server.test_tenants import ATTACKS, ENDPOINTS_OF_PARTS, are_alike
 
+pytestmark = pytest.mark.slow
+
 Parameter = tuple[str, str, str]
 Ask = Callable[[World, Parameter, str], tuple[int, str]]
 PARAMETERS = [

@@ -16,6 +16,8 @@ from tests.attacks.server.conftest import CANARY, World
 from tests.server.serving import make_key
 from tests.server.test_runs import say
 
+pytestmark = pytest.mark.slow
+
 Ids = dict[str, str]
 Attack = Callable[[Ids], Any]
 

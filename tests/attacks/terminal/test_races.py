@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from deepagents_cli.project.project import read_text
 from tests.attacks.flipping import FLIP_FILE, meanwhile
+
+pytestmark = pytest.mark.slow
 
 TRIES = 20_000
 

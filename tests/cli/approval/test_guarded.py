@@ -107,6 +107,7 @@ def test_a_command_is_freed_of_what_it_names(command: str, freed: set[str]) -> N
     assert find_protected(command, ["/here"]) == freed
 
 
+@pytest.mark.slow
 def test_a_long_command_is_looked_at_in_no_time() -> None:
     for piece in ("git ", "git -C ", "git;", ".git/ "):
         begun = process_time()

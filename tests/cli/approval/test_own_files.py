@@ -54,6 +54,7 @@ def test_in_a_home_what_programs_obey_is_not_written_unasked(cli: Command, home:
         assert (home / name).read_text() == f"{KEY}\n"
 
 
+@pytest.mark.slow
 @needs_sandbox
 @pytest.mark.parametrize("above", [False, True])
 def test_commands_in_a_home_change_nothing_that_programs_obey_and_see_no_conversation(

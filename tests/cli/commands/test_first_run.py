@@ -15,6 +15,8 @@ from tests.cli.conftest import Command
 from tests.cli.openai_server import MODEL
 from tests.cli.tmux import Tmux, needs_tmux
 
+pytestmark = pytest.mark.slow
+
 EXAMPLE = find_example()
 
 

@@ -12,6 +12,8 @@ import pytest
 from deepagents.testing import ScriptedModel, call
 from tests.cli.conftest import Command
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def sessions(cli: Command, directory: Path, monkeypatch: pytest.MonkeyPatch) -> Command:

@@ -13,6 +13,8 @@ import pytest
 from deepagents.testing import ScriptedModel, call
 from tests.cli.conftest import Command
 
+pytestmark = pytest.mark.slow
+
 ECHO = ScriptedModel(always=lambda asked: asked.last)
 
 

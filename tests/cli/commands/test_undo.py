@@ -15,6 +15,8 @@ from tests.cli.approval.test_sandbox import needs_sandbox
 from tests.cli.conftest import Command
 from tests.undo.workshop import Neighbour, held
 
+pytestmark = pytest.mark.slow
+
 
 def write(name: str, text: str) -> ScriptedModel:
     """A model that writes a file and is done."""

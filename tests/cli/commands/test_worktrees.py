@@ -12,7 +12,10 @@ import pytest
 from deepagents.testing import ScriptedModel, call
 from tests.cli.conftest import Command, Ended
 
-pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+pytestmark = [
+    pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed"),
+    pytest.mark.slow,
+]
 
 
 def git(place: Path, *words: str) -> str:

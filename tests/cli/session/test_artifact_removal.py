@@ -113,6 +113,7 @@ def compacts(thread: str, cli: Command) -> None:
         cli.run(f"{text} {words}", "--thread", thread, model=model)
 
 
+@pytest.mark.slow
 def test_a_session_that_lists_the_files_of_others_takes_none_with_it(cli: Command, long: Path) -> None:
     compacts("first", cli)
     read_long("second", cli)

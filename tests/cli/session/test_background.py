@@ -26,7 +26,7 @@ from tests.cli.openai_server import PATIENCE, OpenAIServer, Reply, Request, call
 from tests.cli.session.conftest import StartWorker, Worker
 from tests.waiting import until
 
-pytestmark = needs_sandbox
+pytestmark = [needs_sandbox, pytest.mark.slow]
 
 
 def starts(*commands: str) -> Reply:

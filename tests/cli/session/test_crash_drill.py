@@ -21,6 +21,7 @@ HITS = int(os.environ.get("HITS", "2"))
 LONGEST = 0.015
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_kills_in_the_middle_of_writes_tear_no_file_and_lose_no_thread(
     nursery: Nursery, directory: Path

@@ -5,12 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from threading import Event
 
+import pytest
+
 from deepagents.events import ApprovalGiven, Token, ToolCalled, ToolFinished
 from deepagents_cli.protocol import Answer, Ask, Close, Idle, Notice, Question, Queued, Status, Stop
 from tests.cli.approval.test_sandbox import needs_sandbox
 from tests.cli.openai_server import OpenAIServer, Reply, call
 from tests.cli.session.conftest import StartWorker, Worker
 from tests.waiting import until
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_killed_worker_goes_on_with_each_text_once(

@@ -6,9 +6,13 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from deepagents_cli.protocol import Idle, Queued, Status
 from tests.cli.openai_server import OpenAIServer, Reply, Request, call
 from tests.cli.session.conftest import StartWorker, Worker
+
+pytestmark = pytest.mark.slow
 
 KILLS = 8
 MOST_MESSAGES = 14

@@ -13,7 +13,7 @@ from deepagents.testing import Asked, ScriptedModel, call
 from tests.cli.approval.test_sandbox import needs_sandbox
 from tests.cli.conftest import Command
 
-pytestmark = needs_sandbox
+pytestmark = [needs_sandbox, pytest.mark.slow]
 WORDS = "grep -nHr --include '*.txt' bad . | sed 's/:bad/: error: bad/'"
 BAD, GOOD = (call("write_file", file_path="new.txt", content=f"{each}\n") for each in ("bad", "good"))
 

@@ -20,6 +20,8 @@ from tests.cli.session.conftest import Worker
 from tests.cli.session.test_servers import bring, open_trusted
 from tests.mcp.servers import crooked
 
+pytestmark = pytest.mark.slow
+
 NOBODY = "Nobody can be asked."
 
 

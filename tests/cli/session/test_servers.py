@@ -8,12 +8,16 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+import pytest
+
 from deepagents.events import ToolFinished
 from deepagents_cli.protocol import Ask, Notice, Ready, Trust, Trusted
 from tests.cli.approval.test_sandbox import needs_sandbox
 from tests.cli.openai_server import MODEL, OpenAIServer, call
 from tests.cli.session.conftest import StartWorker, Worker
 from tests.mcp.servers import CROOKED, crooked, tool
+
+pytestmark = pytest.mark.slow
 
 
 def bring(directory: Path, **entries: Any) -> None:

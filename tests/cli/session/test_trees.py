@@ -20,6 +20,8 @@ from tests.cli.openai_server import OpenAIServer, Reply, Request, call
 from tests.cli.session.conftest import OPENING, StartWorker, Worker
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 PAINTER = "---\nname: painter\ndescription: Paints.\nworktree: true\n---\nYou paint.\n"
 NOTES = "one\ntwo\nthree\nfour\nfive\nsix\nseven\n"
 

@@ -17,6 +17,8 @@ from tests.cli.openai_server import OpenAIServer, call
 from tests.cli.session.conftest import StartWorker, Worker
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_call_shows_what_it_changed_and_no_secret(
     worker: Worker, server: OpenAIServer, directory: Path, tmp_path: Path

@@ -189,6 +189,7 @@ def test_the_terminal_is_put_back_for_a_screen_that_is_gone_and_for_no_other(
     assert bool(modes & termios.ICANON and modes & termios.ECHO and modes & termios.ISIG) is back
 
 
+@pytest.mark.slow
 def test_the_program_ends_with_its_input() -> None:
     program = [sys.executable, "-m", "deepagents_cli.session"]
     ended = subprocess.run(program, input=b"", capture_output=True, check=False)

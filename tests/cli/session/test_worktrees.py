@@ -13,7 +13,10 @@ from deepagents_cli import protocol
 from tests.cli.openai_server import OpenAIServer, call
 from tests.cli.session.conftest import OPENING, StartWorker, Worker
 
-pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+pytestmark = [
+    pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed"),
+    pytest.mark.slow,
+]
 
 
 @pytest.fixture(autouse=True)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from tests.cli.approval.test_sandbox import needs_sandbox
 from tests.cli.openai_server import call
 from tests.cli.terminal.person import QUESTION, Person
 from tests.cli.tmux import needs_tmux
 
-pytestmark = needs_tmux
+pytestmark = [needs_tmux, pytest.mark.slow]
 WHY = "No English here, since none of those who read this file has ever learnt any of it: write it in Latin."
 
 

@@ -15,7 +15,7 @@ from tests.cli.openai_server import OpenAIServer, Reply, Request, call
 from tests.cli.terminal.person import Home, Person
 from tests.cli.tmux import needs_tmux
 
-pytestmark = [needs_tmux, needs_sandbox]
+pytestmark = [needs_tmux, needs_sandbox, pytest.mark.slow]
 RUFF = Path(sys.executable).with_name("ruff").resolve()
 
 

@@ -23,7 +23,7 @@ from tests.cli.terminal.person import (
 )
 from tests.cli.tmux import needs_tmux
 
-pytestmark = needs_tmux
+pytestmark = [needs_tmux, pytest.mark.slow]
 OPEN = f"deepagents --model local-server:{MODEL}"
 READY = f"{MODEL} in "
 SHELL = r"^\$ $|^\$$"

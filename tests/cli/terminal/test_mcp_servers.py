@@ -16,7 +16,7 @@ from tests.cli.terminal.person import Home, Person
 from tests.cli.tmux import needs_tmux
 from tests.mcp.servers import crooked
 
-pytestmark = needs_tmux
+pytestmark = [needs_tmux, pytest.mark.slow]
 
 
 @pytest.fixture

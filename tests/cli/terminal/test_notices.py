@@ -18,7 +18,7 @@ from tests.cli.openai_server import OpenAIServer, call
 from tests.cli.terminal.person import QUESTION, Home, Person
 from tests.cli.tmux import PATIENCE, needs_tmux
 
-pytestmark = needs_tmux
+pytestmark = [needs_tmux, pytest.mark.slow]
 NONE: Mapping[str, str] = {}
 GAINED, LOST = ("-H", "1b", "5b", "49"), ("-H", "1b", "5b", "4f")
 

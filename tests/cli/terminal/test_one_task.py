@@ -20,7 +20,7 @@ from tests.cli.openai_server import Reply, call
 from tests.cli.terminal.person import Home, Person
 from tests.cli.tmux import needs_tmux
 
-pytestmark = needs_tmux
+pytestmark = [needs_tmux, pytest.mark.slow]
 WORKS = r"^\S working (· .* )?· Ctrl-C stops$"
 ANSWER = "# Found\n\nThis List<int> is **good**.\n\n1. one\n2. two\n\n```python\nx = 1\n```\n"
 RENDERED = ["", "Found", "", "This List<int> is good.", "", " 1 one", " 2 two", "", "  x = 1", ""]

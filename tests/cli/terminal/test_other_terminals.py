@@ -14,7 +14,7 @@ from tests.cli.openai_server import Reply, call
 from tests.cli.terminal.person import QUESTION, Home, Person
 from tests.cli.tmux import needs_tmux
 
-pytestmark = needs_tmux
+pytestmark = [needs_tmux, pytest.mark.slow]
 COLUMNS = 60
 LONG = "a line that is much longer than sixty columns, so that it must be broken somewhere"
 

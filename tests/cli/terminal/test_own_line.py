@@ -10,7 +10,7 @@ from tests.cli.openai_server import OpenAIServer
 from tests.cli.terminal.person import IDLE, Home
 from tests.cli.tmux import needs_tmux
 
-pytestmark = needs_tmux
+pytestmark = [needs_tmux, pytest.mark.slow]
 SHOWS_MODE = r"""status_line = '''printf '\033[32mmine\033[0m \033[2J: '; grep -o '"mode": "[a-z]*"' '''"""
 
 

@@ -12,7 +12,7 @@ from tests.cli.openai_server import MODEL, OpenAIServer, Reply
 from tests.cli.terminal.person import IDLE, Home, Person
 from tests.cli.tmux import needs_tmux
 
-pytestmark = needs_tmux
+pytestmark = [needs_tmux, pytest.mark.slow]
 LONG = " ".join(f"step-{number}" for number in range(1, 101))
 
 

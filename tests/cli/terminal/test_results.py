@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.cli.approval.test_sandbox import needs_sandbox
 from tests.cli.openai_server import OpenAIServer, call
 from tests.cli.terminal.person import IDLE, Home, Person
 from tests.cli.tmux import needs_tmux
 
-pytestmark = needs_tmux
+pytestmark = [needs_tmux, pytest.mark.slow]
 
 
 def test_ctrl_o_shows_whole_results_and_goes_back_through_earlier_ones(person: Person) -> None:

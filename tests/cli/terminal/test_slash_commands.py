@@ -7,6 +7,8 @@ from collections.abc import Callable
 from threading import Event
 from typing import TypeVar
 
+import pytest
+
 from deepagents_cli.session.slash import COMMANDS
 from deepagents_cli.views.conversation.commands import OWN_COMMANDS
 from tests.cli.approval.test_sandbox import needs_sandbox
@@ -15,7 +17,7 @@ from tests.cli.terminal.person import IDLE, Person
 from tests.cli.tmux import needs_tmux
 
 Story = TypeVar("Story", bound=Callable[..., None])
-pytestmark = needs_tmux
+pytestmark = [needs_tmux, pytest.mark.slow]
 _told: set[str] = set()
 
 

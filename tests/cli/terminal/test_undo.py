@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
+
 from tests.cli.approval.test_sandbox import needs_sandbox
 from tests.cli.openai_server import MODEL, OpenAIServer, call
 from tests.cli.terminal.person import FILES, Home, Person
 from tests.cli.tmux import needs_tmux
 
-pytestmark = needs_tmux
+pytestmark = [needs_tmux, pytest.mark.slow]
 _FILES: Mapping[str, str] = {
     **FILES,
     "a.py": "one = 1\n",

@@ -16,7 +16,7 @@ from tests.cli.terminal.person import Home, Person
 from tests.cli.tmux import PATIENCE, needs_tmux
 from tests.waiting import until
 
-pytestmark = needs_tmux
+pytestmark = [needs_tmux, pytest.mark.slow]
 
 
 def test_what_is_typed_meanwhile_is_read_at_the_next_step_unless_it_is_taken_back(person: Person) -> None:

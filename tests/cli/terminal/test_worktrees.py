@@ -14,7 +14,11 @@ from tests.cli.openai_server import OpenAIServer, call
 from tests.cli.terminal.person import Home, Person
 from tests.cli.tmux import needs_tmux
 
-pytestmark = [needs_tmux, pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")]
+pytestmark = [
+    needs_tmux,
+    pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed"),
+    pytest.mark.slow,
+]
 ASKED = r"^Keep the worktree\? \[K\]eep, \[r\]emove: *$"
 COMMIT = "git add -A && git -c user.name=a -c user.email=a@b commit -q -m 'write a letter'"
 

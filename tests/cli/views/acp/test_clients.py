@@ -19,6 +19,8 @@ from acp import schema
 
 from tests.cli.openai_server import MODEL, OpenAIServer, Reply, call
 
+pytestmark = pytest.mark.slow
+
 AGENT = (sys.executable, "-P", "-m", "deepagents_cli", "acp", "--model", f"local-server:{MODEL}")
 SOURCES = Path(__file__).parent / "javascript"
 PLACE = Path(gettempdir(), "deepagents-acp-client")

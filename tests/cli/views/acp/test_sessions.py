@@ -22,6 +22,8 @@ from tests.cli.openai_server import OpenAIServer, Reply, call
 from tests.cli.views.acp.conftest import Failure, Message, RawEditor, Start, choose
 from tests.mcp.servers import crooked
 
+pytestmark = pytest.mark.slow
+
 BUFFER = {"type": "resource", "resource": {"uri": "file:///other/new.md", "text": "not saved\n"}}
 
 

@@ -9,6 +9,8 @@ import pytest
 from tests.cli.openai_server import OpenAIServer, Reply, call
 from tests.cli.views.acp.conftest import Message, RawEditor, Start, choose
 
+pytestmark = pytest.mark.slow
+
 
 class Terminals:
     """The terminals of an editor."""

@@ -16,6 +16,8 @@ from tests.cli.scenarios import SENTENCES
 from tests.cli.tmux import Tmux, needs_tmux
 from tests.cli.views.chat.conftest import SOURCES, Start
 
+pytestmark = pytest.mark.slow
+
 READY = r"test:model"
 COLOURS = re.compile(r"\x1b\[[0-9;]*(3[0-7]|9[0-7]|4[0-7])m")
 
