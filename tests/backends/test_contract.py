@@ -118,12 +118,14 @@ def test_ripgrep_is_there_where_it_is_not_taken_away() -> None:
     assert find_program("rg", further=[Path(sys.executable).parent])
 
 
+@pytest.mark.slow
 @blocking
 class TestSandbox(Rooted, ContextContract):
     def make_backend(self) -> BackendProtocol:
         return rooted(self.root)
 
 
+@pytest.mark.slow
 @awaiting
 class TestSandboxAwaited(Rooted, ChangingContract):
     """Awaiting starts the same programs inside: what they read, find, edit and take for a name is known."""
@@ -132,6 +134,7 @@ class TestSandboxAwaited(Rooted, ChangingContract):
         return rooted(self.root)
 
 
+@pytest.mark.slow
 @blocking
 class TestSandboxWithoutRipgrep(Rooted, SearchingContract):
     def make_backend(self) -> BackendProtocol:

@@ -62,6 +62,7 @@ class Standard(SandboxIntegrationTests):
         shutil.rmtree(self.sandbox_root_dir, ignore_errors=True)
 
 
+@pytest.mark.slow
 class TestSandboxStandard(Standard):
     @pytest.fixture(scope="class")
     def sandbox(self, directory: Path) -> SandboxBackendProtocol:

@@ -33,6 +33,8 @@ from tests.backends.sandboxes import DirectorySandbox, rooted
 from tests.conftest import CallMode
 from tests.tools.bench import Bench, code_of
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def sandbox(tmp_path: Path) -> DirectorySandbox:
@@ -822,7 +824,6 @@ def test_a_moved_file_keeps_its_mode_and_an_added_one_replaces_none(
 FILES = ("ls", "read_file", "write_file", "edit_file", "delete")
 
 
-@pytest.mark.slow
 def test_a_hint_looks_at_some_entries_alone(tmp_path: Path, sandbox: Any) -> None:
     for number in range(ops.MOST_FOR_HINT + 50):
         (tmp_path / f"{number}.txt").touch()

@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from deepagents_local import ChatLocal, find_weights
 from tests.local.engines import read_file
 
-pytestmark = [pytest.mark.local_model, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.local_model, pytest.mark.timeout(600), pytest.mark.slow]
 
 
 @pytest.fixture(autouse=True)

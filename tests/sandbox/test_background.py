@@ -25,6 +25,8 @@ from deepagents.middleware.approval import ApprovalConfig
 from deepagents.testing import Asked, ScriptedModel, call
 from tests.conftest import CallMode
 
+pytestmark = pytest.mark.slow
+
 needs_sandbox = pytest.mark.skipif(LocalSandbox.available() is not None, reason=str(LocalSandbox.available()))
 KINDS = [LocalShellBackend, pytest.param(LocalSandbox, marks=needs_sandbox)]
 TOOLS = ["read_command", "write_command", "stop_command"]

@@ -26,6 +26,8 @@ from deepagents_sandbox.proxy import Proxy
 from tests.conftest import CallMode
 from tests.sandbox.users import UNAVAILABLE, USERS, find_python, run_drills
 
+pytestmark = pytest.mark.slow
+
 needs_sandbox = pytest.mark.skipif(UNAVAILABLE is not None, reason=str(UNAVAILABLE))
 PUBLIC = "93.184.215.14"
 
@@ -463,7 +465,6 @@ def test_a_refusal_of_a_command_in_the_background_is_shown_while_it_runs(
     assert answers[3] == f"(no new output)\n[{REFUSED}]\n[It ended with exit code 143]"
 
 
-@pytest.mark.slow
 @needs_sandbox
 @pytest.mark.parametrize("user", USERS)
 def test_a_command_reaches_its_hosts_and_no_others_whoever_runs_it(user: str) -> None:

@@ -21,7 +21,10 @@ from deepagents.backends.results import ExecuteResponse
 from deepagents.errors import UnenforceableRule
 from deepagents.testing import ScriptedModel, call, calls
 
-pytestmark = pytest.mark.skipif(LocalSandbox.available() is not None, reason=str(LocalSandbox.available()))
+pytestmark = [
+    pytest.mark.skipif(LocalSandbox.available() is not None, reason=str(LocalSandbox.available())),
+    pytest.mark.slow,
+]
 THREAD: Any = {"configurable": {"thread_id": "1"}}
 Confine: TypeAlias = Callable[..., LocalSandbox]
 SECRET = "canary-51c0de"
@@ -350,7 +353,6 @@ def test_a_subagent_has_its_own_rules(work: Path) -> None:
     assert "hello" in theirs
 
 
-@pytest.mark.slow
 def test_no_depth_of_directories_hides_what_a_command_made(work: Path) -> None:
     deep = "import os\nfor each in range(2500): os.mkdir('d'); os.chdir('d')\nopen('evil.lock', 'w')"
     (first, second) = run(

@@ -16,7 +16,10 @@ from deepagents.backends import LocalSandbox
 from deepagents.testing import ScriptedModel, call
 from tests.conftest import CallMode
 
-pytestmark = pytest.mark.skipif(LocalSandbox.available() is not None, reason=str(LocalSandbox.available()))
+pytestmark = [
+    pytest.mark.skipif(LocalSandbox.available() is not None, reason=str(LocalSandbox.available())),
+    pytest.mark.slow,
+]
 SERVER = (
     "import http.server, pathlib as p; s = http.server.HTTPServer(('127.0.0.1', 0), "
     "http.server.SimpleHTTPRequestHandler); p.Path('port').write_text(str(s.server_port)); s.serve_forever()"
@@ -103,7 +106,6 @@ def test_a_command_that_is_ended_ends_with_all_that_it_started(sandbox: LocalSan
     assert sandbox.execute("echo goes on").output == "goes on"
 
 
-@pytest.mark.slow
 def test_a_session_that_answers_no_more_is_started_anew(sandbox: LocalSandbox) -> None:
     done = sandbox.execute("kill -STOP -1; sleep 60", timeout=1)
 

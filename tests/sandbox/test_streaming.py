@@ -24,6 +24,8 @@ from deepagents.observe import aobserve
 from deepagents.testing import ScriptedModel, call
 from tests.conftest import CallMode
 
+pytestmark = pytest.mark.slow
+
 needs_sandbox = pytest.mark.skipif(LocalSandbox.available() is not None, reason=str(LocalSandbox.available()))
 KINDS = [LocalShellBackend, pytest.param(LocalSandbox, marks=needs_sandbox)]
 
