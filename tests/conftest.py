@@ -8,7 +8,7 @@ import ipaddress
 import os
 import shutil
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import closing
 from itertools import count
 from pathlib import Path
@@ -30,6 +30,7 @@ pytest_plugins = ["tests.jobs"]
 collect_ignore = ["third_party"]
 """What `make third-party` runs in an environment of its own."""
 
+COLOURS = ("sync", "async")
 KEPT = {"LANGCHAIN_TRACING_V2": "false", "LANGSMITH_TRACING": "false", "NO_COLOR": "1"}
 DROPPED_PREFIXES = ("DEEPAGENTS_", "LANGCHAIN_", "LANGGRAPH_", "LANGSMITH_")
 DROPPED_SUFFIXES = ("_API_KEY", "_AUTH_TOKEN", "_BASE_URL", "_PROXY", "_proxy")
@@ -95,7 +96,7 @@ async def _gathered(stream: AsyncIterator[Any]) -> list[Any]:
     return [item async for item in stream]
 
 
-@pytest.fixture(params=["sync", "async"])
+@pytest.fixture(params=COLOURS)
 def call_mode(request: pytest.FixtureRequest) -> Iterator[CallMode]:
     """Both colours, one after the other."""
     # Not entered: that would make an event loop, which half of the tests do not need.
@@ -140,29 +141,17 @@ sys.addaudithook(_stay_on_this_machine)
 gc.disable()
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave each case of a table that is marked so in one colour, every other one awaiting.
-
-    Of several tables, each is in turn for itself: a case of one is tried in both over those of another.
-    """
-    # Who names a case wants that one.
-    if not any("[" in each for each in config.args):
-        items[:] = _in_turn(items)
-
-
-def _in_turn(items: Sequence[pytest.Item]) -> Iterator[pytest.Item]:
-    tables: dict[str, dict[str, int]] = {}
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark each test as slow in one of its two colours, in turn: both run the same code."""
+    colours: dict[tuple[str, str], list[pytest.Item]] = {}
     for item in items:
-        if isinstance(item, pytest.Function) and item.get_closest_marker("in_turn"):
-            params: Mapping[str, Any] = item.callspec.params
-            turn = ("sync", "async").index(params["call_mode"])
-            for mark in item.iter_markers("parametrize"):
-                names = mark.args[0] if isinstance(mark.args[0], tuple) else (mark.args[0],)
-                cases = tables.setdefault(f"{item.path}::{item.originalname} {names}", {})
-                turn += cases.setdefault(repr([params[each] for each in names]), len(cases))
-            if turn % 2:
-                continue
-        yield item
+        params: dict[str, object] = {**getattr(getattr(item, "callspec", None), "params", {})}
+        if (params.pop("call_mode", None) or params.pop("files", None)) in COLOURS:
+            colours.setdefault((item.nodeid.partition("[")[0], f"{params}"), []).append(item)
+    twins = (each for each in colours.values() if len(each) == 2)
+    for turn, both in enumerate(twins):
+        both[turn % 2].add_marker("slow")
 
 
 def pytest_collection_finish() -> None:

@@ -36,19 +36,17 @@ def test_each_colour_calls_its_own_twin(call_mode: CallMode) -> None:
     assert call_mode.stream(Bell(), 2) == [heard, heard]
 
 
-@pytest.mark.in_turn
-@pytest.mark.parametrize(("case", "colour"), [(0, "sync"), (1, "async"), (2, "sync")])
-def test_cases_of_a_table_take_colours_in_turn(call_mode: CallMode, case: int, colour: str) -> None:
-    assert call_mode.name == colour
-
-
-@pytest.mark.in_turn
-@pytest.mark.parametrize("inner", [0, 1])
-@pytest.mark.parametrize(("row", "first"), [(0, "sync"), (1, "async"), (2, "sync")])
-def test_each_row_of_a_table_begins_with_the_other_colour(
-    call_mode: CallMode, row: int, inner: int, first: str
+@pytest.mark.parametrize("case", ["one", "two", "three"])
+def test_one_of_the_two_colours_of_a_case_is_slow(
+    call_mode: CallMode, case: str, request: pytest.FixtureRequest
 ) -> None:
-    assert (call_mode.name == first) is (inner == 0)
+    name = request.node.name.replace(call_mode.name, "{}")
+    twins = [
+        item for item in request.session.items if item.name in (name.format("sync"), name.format("async"))
+    ]
+
+    slow = [item.get_closest_marker("slow") is not None for item in twins]
+    assert sorted(slow) in ([False], [True], [False, True])
 
 
 def test_no_test_reaches_another_machine() -> None:

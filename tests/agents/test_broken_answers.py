@@ -107,7 +107,6 @@ def test_no_call_of_a_broken_answer_runs_whatever_its_provider_calls_that(kind: 
     assert "broken" not in result["messages"][-1].response_metadata
 
 
-@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "told",
     [

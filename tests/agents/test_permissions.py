@@ -335,7 +335,6 @@ def asking(model: ScriptedModel, place: dict[str, Any], **options: Any) -> Any:
     return create_deep_agent(model, checkpointer=InMemorySaver(), **chosen, **rules)
 
 
-@pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("tool", "arguments", "shown"),
     [

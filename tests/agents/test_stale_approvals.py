@@ -47,7 +47,6 @@ def note(tmp_path: Path) -> Path:
     return file
 
 
-@pytest.mark.in_turn
 @pytest.mark.parametrize("made", CALLS.values(), ids=CALLS)
 @pytest.mark.parametrize("asking", [ASKING, {**LAW, "interrupt_on": None}], ids=["interrupt_on", "rule"])
 def test_a_file_that_changed_while_a_person_was_asked_stays(

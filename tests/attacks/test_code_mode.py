@@ -82,7 +82,6 @@ def run(code: str, root: Path, mode: CallMode, **options: Any) -> str:
     return "".join(each.text for asked in model.asked for each in asked.messages if each.type == "tool")
 
 
-@pytest.mark.in_turn
 @pytest.mark.parametrize("code", PAST_THE_INTERPRETER)
 def test_the_interpreter_holds_nothing_of_the_process(
     code: str, tmp_path: Path, call_mode: CallMode, monkeypatch: pytest.MonkeyPatch
@@ -94,13 +93,11 @@ def test_the_interpreter_holds_nothing_of_the_process(
     assert read.startswith("Error: the program failed: Traceback"), read
 
 
-@pytest.mark.in_turn
 @pytest.mark.parametrize("code", PAST_THE_RULES)
 def test_calls_of_a_program_keep_to_the_rules(code: str, tmp_path: Path, call_mode: CallMode) -> None:
     assert SECRET not in run(code, tmp_path, call_mode)
 
 
-@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "code",
     [

@@ -98,7 +98,6 @@ def test_a_server_that_is_named_by_its_address_is_reached(call_mode: CallMode, f
     assert front.connections == before + 1
 
 
-@pytest.mark.in_turn
 @pytest.mark.parametrize("address", OWN)
 def test_a_name_that_leads_inside_is_not_reached(call_mode: CallMode, secret: Site, address: str) -> None:
     named = f"x.own.test:{secret.port}"
@@ -153,7 +152,6 @@ def test_no_redirect_leads_where_nobody_named(front: Site, secret: Site, url: st
     assert secret.connections == 0
 
 
-@pytest.mark.in_turn
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_a_redirect_to_a_name_that_leads_inside_is_not_followed(
     call_mode: CallMode, front: Site, secret: Site, status: int

@@ -350,7 +350,6 @@ def test_only_tools_that_are_named_can_be_called() -> None:
     assert "read_file cannot be called by a program" in run(code, middleware=[only]).text
 
 
-@pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("code", "error", "words"),
     [
@@ -624,7 +623,6 @@ KEEP = "print('half')\nawait write_todos(todos=[{'content': 'one', 'status': 'pe
 DEEP = "deep = 1\nfor _ in range(5_000):\n    deep = [deep]\n"
 
 
-@pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("code", "error_code", "words"),
     [

@@ -117,7 +117,6 @@ def test_a_first_change_before_the_check_has_looked_shows_what_the_changed_file_
 
 
 @pytest.mark.slow
-@pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("command", "why"),
     [
@@ -261,7 +260,6 @@ def test_checks_run_where_the_file_tools_have_their_files(work: Work) -> None:
     assert "./a.txt:1: error: bad" in shown[0]
 
 
-@pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("before", "after", "new"),
     [

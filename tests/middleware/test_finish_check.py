@@ -37,7 +37,6 @@ def questions(messages: list[Any]) -> list[str]:
     return [each.text for each in messages if each.additional_kwargs.get("lc_source") == "finish_check"]
 
 
-@pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("script", "why"),
     [
@@ -149,7 +148,6 @@ def test_files_are_found_where_commands_work(tmp_path: Path, call_mode: CallMode
     assert [f"but {tmp_path}/c.txt, which" in each for each in questions(messages)] == [True]
 
 
-@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "text",
     [

@@ -220,7 +220,6 @@ def test_a_file_changed_in_place_is_seen_by_the_next_run(tmp_path: Path) -> None
     assert "Other." in shown(model, 1)
 
 
-@pytest.mark.in_turn
 @pytest.mark.parametrize("kind", BACKENDS)
 def test_what_the_agent_writes_is_listed_at_once(kind: str, call_mode: CallMode, tmp_path: Path) -> None:
     backend, given = backend_of(kind, tmp_path, {"/skills/old/SKILL.md": skill("old")})
