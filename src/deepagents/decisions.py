@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
+
+from deepagents._values import frozenclass
 
 __all__ = ["RememberedDecision"]
 
@@ -18,7 +19,7 @@ Like: TypeAlias = Callable[[str, str, Any], bool]
 """Takes the name of an argument, a pattern for it and a value, and returns whether they match."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class RememberedDecision:
     """A decision about calls of one tool: arguments that have to be the same, and patterns for others.
 

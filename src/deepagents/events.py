@@ -7,11 +7,12 @@ An event's `agent` is `None` for the main agent, else the label of a subagent, u
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias, get_args
 
+from deepagents._values import field, frozenclass
 from deepagents.limits import Tokens
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ VERSION: Final = 1
 _WHOSE: Final = frozenset({"agent_name", "agent_call_id"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class _Event:
     type: ClassVar[str]
 
@@ -36,26 +37,26 @@ class _Event:
         return {key: value for key, value in plain.items() if value is not None or key not in _WHOSE}
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class _OfAgent(_Event):
     agent: str | None = field(default=None, kw_only=True)
     agent_name: str | None = field(default=None, kw_only=True)
     agent_call_id: str | None = field(default=None, kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class _OfCall(_OfAgent):
     call_id: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class _OfLimit(_OfAgent):
     kind: str
     limit: float
     spent: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class RunStarted(_Event):
     """A run begins, or goes on where an earlier one stopped."""
 
@@ -67,7 +68,7 @@ class RunStarted(_Event):
     resumed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class Token(_OfAgent):
     """A piece of text as the model writes it."""
 
@@ -75,7 +76,7 @@ class Token(_OfAgent):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class Reasoning(_OfAgent):
     """A piece of what the model thinks before it answers."""
 
@@ -83,7 +84,7 @@ class Reasoning(_OfAgent):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class ModelFailed(_OfAgent):
     """A call of a model failed: its text so far does not count, and it may be asked again."""
 
@@ -91,7 +92,7 @@ class ModelFailed(_OfAgent):
     error: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class ModelRetry(_OfAgent):
     """A model that failed is asked again in so many seconds; `retry` counts from 1 to `retries`."""
 
@@ -102,7 +103,7 @@ class ModelRetry(_OfAgent):
     retries: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class AnswerBroken(_OfAgent):
     """An answer of a model broke off, and none of its calls is run.
 
@@ -114,7 +115,7 @@ class AnswerBroken(_OfAgent):
     kind: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class ToolCalled(_OfAgent):
     """The model asks for a tool."""
 
@@ -124,7 +125,7 @@ class ToolCalled(_OfAgent):
     call_id: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class CommandOutput(_OfCall):
     """A piece of what a command prints while it runs; of a long output not all pieces come.
 
@@ -137,7 +138,7 @@ class CommandOutput(_OfCall):
     command_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class ToolProgress(_OfCall):
     """A tool of an MCP server reports how far it is, at most ten times a second."""
 
@@ -148,7 +149,7 @@ class ToolProgress(_OfCall):
     message: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class HostRefused(_OfCall):
     """A command was kept from a host; `text` says from which, and by which rule."""
 
@@ -157,7 +158,7 @@ class HostRefused(_OfCall):
     command_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class CommandEnded(_OfCall):
     """A command in the background has ended before its run."""
 
@@ -167,7 +168,7 @@ class CommandEnded(_OfCall):
     exit_code: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class ToolFinished(_OfCall):
     """A tool call has its result; `code` is one of `errors.ErrorCode` where it failed.
 
@@ -186,7 +187,7 @@ class ToolFinished(_OfCall):
     saved_to: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class Todo:
     """One step of a plan."""
 
@@ -194,7 +195,7 @@ class Todo:
     status: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class PlanChanged(_OfAgent):
     """An agent wrote its plan anew."""
 
@@ -202,7 +203,7 @@ class PlanChanged(_OfAgent):
     todos: tuple[Todo, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class SubagentStarted(_OfAgent):
     """An agent hands a task to a subagent, whose own events come under `label`."""
 
@@ -213,7 +214,7 @@ class SubagentStarted(_OfAgent):
     label: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class SubagentFinished(_OfAgent):
     """A subagent has reported back."""
 
@@ -225,7 +226,7 @@ class SubagentFinished(_OfAgent):
     label: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class TaskChanged(_OfAgent):
     """A task that runs elsewhere, in parallel with the agent, has a new status."""
 
@@ -235,7 +236,7 @@ class TaskChanged(_OfAgent):
     status: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class ApprovalRequest:
     """One tool call that waits for a person; requests of one interrupt are answered together, in order."""
 
@@ -247,7 +248,7 @@ class ApprovalRequest:
     tool_call_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class ApprovalNeeded(_OfAgent):
     """The run has stopped until a person has decided about these calls."""
 
@@ -255,7 +256,7 @@ class ApprovalNeeded(_OfAgent):
     requests: tuple[ApprovalRequest, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class QuestionAsked(_OfAgent):
     """The run has stopped until somebody answers what a tool or a graph asked with `interrupt`."""
 
@@ -264,7 +265,7 @@ class QuestionAsked(_OfAgent):
     question: Any
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class ApprovalGiven(_Event):
     """A person, or a standing order, has decided about one call."""
 
@@ -276,14 +277,14 @@ class ApprovalGiven(_Event):
     tool_call_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class ContextCompacted(_OfAgent):
     """Older messages of an agent were replaced by a summary in what its model reads."""
 
     type: ClassVar[str] = "context_compacted"
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class CacheBroken(_OfAgent):
     """A request does not begin with all of the one before, so a provider's cache serves less of it.
 
@@ -299,21 +300,21 @@ class CacheBroken(_OfAgent):
     lost_tokens: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class LimitNear(_OfLimit):
     """A limit is nearly used up, and the model was warned."""
 
     type: ClassVar[str] = "limit_near"
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class LimitReached(_OfLimit):
     """A limit is used up, and the agent stops with what it has."""
 
     type: ClassVar[str] = "limit_reached"
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class Usage(_OfAgent):
     """What one model call used; input tokens hold the cached ones, output tokens the reasoning.
 
@@ -334,7 +335,7 @@ class Usage(_OfAgent):
         return Tokens(self.input_tokens, self.output_tokens, self.cached_tokens, self.cache_write_tokens)
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class Custom(_OfAgent):
     """What a tool or middleware wrote to the stream itself."""
 
@@ -342,7 +343,7 @@ class Custom(_OfAgent):
     data: Any
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class FinalAnswer(_Event):
     """The main agent has answered; a structured answer stands next to its text, as plain data.
 
@@ -357,7 +358,7 @@ class FinalAnswer(_Event):
     broken: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class RunStopped(_Event):
     """The run was stopped from outside and can be continued."""
 
@@ -365,7 +366,7 @@ class RunStopped(_Event):
     thread: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class RunFailed(_Event):
     """The run ended with an error that no tool result can tell of."""
 

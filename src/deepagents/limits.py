@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple
 from operator import add
 from typing import Any, Final, Literal, TypeAlias, TypeGuard, cast
 
+from deepagents._values import field, frozenclass
 from deepagents.errors import ConfigError
 
 __all__ = ["Limits", "Price"]
@@ -24,7 +25,7 @@ _PER: Final = 1_000_000
 _PARTS: Final = {"cached_input": "cache_read", "cache_write": "cache_write"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class Tokens:
     """The tokens of one or more calls of a model; the input holds those read from and written to a cache."""
 
@@ -52,7 +53,7 @@ class Tokens:
         return price.of(self.input, self.output, self.cached, self.cache_written)
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class Price:
     """The price of a million tokens of a model; without prices of its own a cache costs as other input.
 
@@ -88,7 +89,7 @@ class Price:
         return (self.of(read, _PER) - self.of(read, 0)) / _PER
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class Limits:
     """What an agent and all its descendants may use together, for each message of the user.
 

@@ -11,10 +11,10 @@ import re
 import socket
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from time import monotonic
 from typing import Final, TypeAlias
 
+from deepagents._values import dataclass, frozenclass
 from deepagents.errors import ConfigError
 
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -57,7 +57,7 @@ class RefusedHostError(Exception):
     """A host may not be reached; the text names the rule."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class HostRule:
     """One host that may be reached: a name, all names below one, or an address, and the ports."""
 

@@ -11,13 +11,13 @@ import re
 import sys
 import unicodedata
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import PurePosixPath
 from typing import Final, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from deepagents._globs import GlobPattern, Place, Places
 from deepagents._paths import is_within, overlap
+from deepagents._values import frozenclass
 from deepagents.errors import ConfigError
 
 FilesystemOperation: TypeAlias = Literal["read", "write"]
@@ -34,7 +34,7 @@ ANY_NAME: Final = "\ue000\ue001"
 """Private-use characters: a name that no pattern names, so only wildcards match it."""
 
 
-@dataclass(frozen=True)
+@frozenclass
 class FilesystemPermission:
     """One rule: what `mode` says of these operations on the paths that match one of these patterns.
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import field, fields, is_dataclass
 from functools import cache
 from types import NoneType
 from typing import Any, Final, Literal, TypeAlias, dataclass_transform, get_args, get_origin, get_type_hints
 
+from deepagents._values import valueclass
 from deepagents.events import Event
 from deepagents.limits import Price
 from deepagents_cli.values import Mode, Scope
@@ -26,10 +27,10 @@ _SHOWN: Final = 200
 
 @dataclass_transform(frozen_default=True)
 class Value:
-    """A message, or a part of one: the classes below are frozen dataclasses."""
+    """A message, or a part of one."""
 
     def __init_subclass__(cls) -> None:
-        dataclass(frozen=True)(cls)
+        valueclass(cls)
 
 
 class Open(Value):
@@ -90,8 +91,7 @@ class NextMode(Value):
 class Decide(Value):
     """Decide about a call that waits: `message` is why not, or what the agent reads in its place.
 
-    A `rule`, one of those that the question offered, is kept for this `scope`. `unasked` where no person
-    could be asked.
+    A `rule`, one of those that the question offered, is kept for this `scope`. `unasked` if none could be.
     """
 
     ask: str

@@ -17,12 +17,10 @@ _HARMLESS: Final = frozenset("\n\t\u200c\u200d")
 def clean(text: str) -> str:
     """Make visible whatever in a text could steer the terminal, hide text or change its order.
 
-    All that a model, a tool or a file gives passes here before it is shown; other modules make no `Text` of
-    their own.
+    What a model, a tool or a file gives passes here before it is shown; no other module makes a `Text`.
     """
     text = text.replace("\r\n", "\n")
-    # Most text is ASCII lines, and asking for the category of each of its characters would take seconds for
-    # a large file.
+    # Most text is ASCII lines, and to look up each character would take seconds for a large file.
     if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
         return text
     return "".join(

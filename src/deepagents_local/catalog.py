@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from deepagents._values import valueclass
 from deepagents.errors import UnknownModel
 
@@ -21,7 +19,7 @@ class Carrier:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class LocalModel:
     """One model: its file, accepted by size and SHA-256, and the places that hold it."""
 

@@ -12,12 +12,12 @@ import time
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
+from deepagents._values import field, recordclass
 from deepagents_sandbox.obeyed import Obeyed, find_new_repositories, find_obeyed
 
 # What `git init` and `git clone` write, and what runs nothing. Other keys of a new configuration are dropped:
@@ -67,7 +67,7 @@ def _device_modes() -> dict[str, int]:
     return modes
 
 
-@dataclass(slots=True)
+@recordclass
 class Protection:
     """What must not be changed below a root: what is there, what must not be made, what is removed if it was.
 
@@ -236,7 +236,7 @@ class Protection:
                 return
 
 
-@dataclass(slots=True)
+@recordclass
 class PathsOfCommands:
     """Paths that matter to the commands that run in this process."""
 

@@ -12,13 +12,12 @@ import re
 import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
-from deepagents._values import valueclass
+from deepagents._values import field, recordclass, valueclass
 
 _CGROUPS: Final = Path("/sys/fs/cgroup")
 _PREFIX: Final = "deepagents-"
@@ -191,7 +190,7 @@ def _lines(path: str) -> list[str]:
         return []
 
 
-@dataclass(slots=True)
+@recordclass
 class Watchdog:
     """Looks at what a command uses while it runs, and says which bound it passed."""
 

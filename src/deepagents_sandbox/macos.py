@@ -16,10 +16,10 @@ import time
 from collections import defaultdict
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from deepagents._values import field, recordclass, replace
 from deepagents.backends.local_shell.process import Control, Ended, run_command
 from deepagents.network import HostRules
 from deepagents_sandbox.bridge import Loopback
@@ -94,7 +94,7 @@ def _temporary() -> Generator[Path]:
         shutil.rmtree(made, ignore_errors=True)
 
 
-@dataclass(slots=True)
+@recordclass
 class ProcessTableWatchdog(Watchdog):
     """A watchdog for a system without `/proc`: it asks `ps`, which takes longer, so it looks less often."""
 
@@ -111,7 +111,7 @@ class ProcessTableWatchdog(Watchdog):
             # What processes share counts for each of them: this bound is rather too low than too high.
             if sum(processes.values()) > self.limits.memory:
                 return "memory"
-        return super(ProcessTableWatchdog, self)._find_excess(pid)
+        return super()._find_excess(pid)
 
 
 def _descendants(pid: int) -> dict[int, int]:

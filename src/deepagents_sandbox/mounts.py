@@ -7,12 +7,11 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Final
 
-from deepagents._values import valueclass
+from deepagents._values import field, recordclass, valueclass
 from deepagents_sandbox.rules import Mode
 
 _SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -131,7 +130,7 @@ def _mode_above(path: Path, done: Mapping[Path, Mode]) -> Mode | None:
     return None
 
 
-@dataclass(slots=True)
+@recordclass
 class Descriptors:
     """Files in memory that a program is given open, for one start of it."""
 

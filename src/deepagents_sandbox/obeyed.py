@@ -10,12 +10,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from deepagents._programs import find_program
+from deepagents._values import field, recordclass
 
 _IN_GIT: Final = ".git/"
 # Programs fail at an empty one, so no placeholder can stand for it; what is made there is removed.
@@ -29,7 +29,7 @@ _GITLINK: Final = b"160000 "
 Stamp: TypeAlias = tuple[int, int, int] | None
 
 
-@dataclass(slots=True)
+@recordclass
 class Obeyed:
     """Paths below a directory, and of each whether an empty directory may stand for it while it is missing.
 

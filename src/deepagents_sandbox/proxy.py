@@ -11,11 +11,11 @@ import socket
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import h11
 
+from deepagents._values import field, recordclass
 from deepagents.network import HostRules, RefusedHostError, split_authority
 
 _MOST_HEAD: Final = 65_536
@@ -43,7 +43,7 @@ class UnreachableError(Exception):
     """A host that is allowed, and does not answer."""
 
 
-@dataclass(slots=True)
+@recordclass
 class Proxy:
     """Serves the connections of one command; `on_refusal` gets the sentence of each refusal."""
 

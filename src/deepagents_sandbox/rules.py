@@ -10,13 +10,12 @@ import errno
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from deepagents._globs import Place
 from deepagents._text import escape_controls
-from deepagents._values import valueclass
+from deepagents._values import field, recordclass, valueclass
 from deepagents.errors import BackendError
 from deepagents.permissions import ANY_NAME, Access, CommandAccess, Rules
 from deepagents_sandbox.leftovers import open_below, remove
@@ -57,7 +56,7 @@ class _Below:
         return is_written_alike and (self.is_free_to_read or not reads)
 
 
-@dataclass(slots=True)
+@recordclass
 class Marks:
     """What rules say of existing files: `modes` of those that differ from the directory that they are in.
 

@@ -10,11 +10,11 @@ import subprocess
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 from typing import IO, Final, Protocol, TypeAlias
 
+from deepagents._values import recordclass, replace
 from deepagents.backends.local_shell.process import Control, Ended, follow
 from deepagents.permissions import CommandAccess
 from deepagents_sandbox.held import Held
@@ -265,7 +265,7 @@ class _Server:
         self.end()
 
 
-@dataclass(slots=True)
+@recordclass
 class _Process:
     """One command of a session."""
 

@@ -7,13 +7,12 @@ import logging
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any, Final
 
 import sqlalchemy as sa
 
-from deepagents._values import valueclass
+from deepagents._values import field, recordclass, valueclass
 from deepagents_server.database import Database
 from deepagents_server.database.runs import add_events
 from deepagents_server.database.tables import run_events
@@ -41,7 +40,7 @@ class Event:
     data: bytes
 
 
-@dataclass
+@recordclass
 class _Channel:
     """The events of a run that works in this process, or is read in it."""
 

@@ -12,13 +12,14 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import Context, ContextVar
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Final
 
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as Asgi
+
+from deepagents._values import recordclass
 
 OWNER: Final = "deepagents.owner"
 """Where a request from inside says whose run it is; one from outside has no way to say so."""
@@ -29,7 +30,7 @@ _OUTSIDE: Final = JSONResponse({"detail": "Only a run of this server may ask wit
 _STARTING: Final = JSONResponse({"detail": "The server is starting; ask again soon."}, 503)
 
 
-@dataclass
+@recordclass
 class Loopback:
     """The application that graphs of this process reach; `app` is the server's own, as soon as it answers."""
 

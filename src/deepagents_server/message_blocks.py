@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 import orjson
 from langchain_core.messages import AIMessage, AIMessageChunk
 from pydantic import ValidationError
+
+from deepagents._values import field, recordclass
 
 _GROWS: Final = {"text": "text", "reasoning": "reasoning", "tool_call_chunk": "args"}
 """The field of a block that comes in pieces."""
@@ -16,7 +17,7 @@ _HEAVY: Final = ("args", "data", "base64", "value", "output")
 """Fields that are shown once, at the end of a block."""
 
 
-@dataclass
+@recordclass
 class _Block:
     """A block of a message, as far as it is known."""
 
@@ -39,7 +40,7 @@ class _Block:
             return {"type": "invalid_tool_call", **call, "args": text, "error": error.msg}
 
 
-@dataclass
+@recordclass
 class _Open:
     """A message that has begun."""
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
+from deepagents._values import field, recordclass
 from deepagents_server.events import PER_ATTEMPT, Event
 from deepagents_server.message_blocks import Messages
 from deepagents_server.serialize import load
@@ -28,7 +28,7 @@ Shown = tuple[str, Namespace, Any]
 """A method, the namespace of the graph, and the data."""
 
 
-@dataclass
+@recordclass
 class RunTeller:
     """Tells the events of one run."""
 
@@ -177,7 +177,7 @@ def _show_checkpoint(data: Mapping[str, Any]) -> dict[str, Any]:
     return {**shown, "step": metadata.get("step", -1), "source": metadata.get("source", "loop")}
 
 
-@dataclass
+@recordclass
 class Subscription:
     """What a client wants to hear of a thread, and after which event."""
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import sqlalchemy as sa
 
+from deepagents._values import field, recordclass
 from deepagents_server.database.engine import Row
 from deepagents_server.database.runs import ACTIVE
 from deepagents_server.database.tables import run_events, runs, threads
@@ -64,7 +64,7 @@ async def follow_thread(
         await follower.close()
 
 
-@dataclass
+@recordclass
 class _Follower:
     server: Server
     thread_id: str

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import pickle
-from dataclasses import asdict, dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import KW_ONLY, FrozenInstanceError, asdict, dataclass
 from functools import cached_property
+from threading import Barrier
+from typing import Any
 
 import pytest
 
-from deepagents._values import field, replace, valueclass
+from deepagents._values import field, frozenclass, recordclass, replace, valueclass
 
 
 @valueclass
@@ -107,3 +111,87 @@ def test_values_say_what_the_dataclasses_say_that_they_stand_for() -> None:
     assert repr(Value(1)) == repr(Frozen(1)).replace(*names)
     assert hash(Value(1)) == hash(Frozen(1))
     assert Value.__match_args__ == Frozen.__match_args__
+
+
+@frozenclass
+class Fixed:
+    x: int
+    _: KW_ONLY
+    y: int = 0
+    marks: list[str] = field(default_factory=list[str])
+
+    def __post_init__(self) -> None:
+        if self.x < 0:
+            raise ValueError("x")
+
+
+@recordclass
+class Count:
+    number: int
+    names: list[str] = field(default_factory=list[str])
+
+
+def test_what_callers_get_cannot_be_changed() -> None:
+    fixed: Any = Fixed(1, y=2)
+
+    for change in (
+        lambda: setattr(fixed, "x", 2),
+        lambda: setattr(fixed, "z", 2),
+        lambda: delattr(fixed, "x"),
+    ):
+        with pytest.raises(FrozenInstanceError):
+            change()
+    assert replace(fixed, x=3) == Fixed(3, y=2)
+    assert pickle.loads(pickle.dumps(fixed)) == fixed
+    with pytest.raises(ValueError, match="x"):
+        Fixed(-1)
+
+
+def test_a_record_changes_and_has_no_hash() -> None:
+    count = Count(1)
+    count.number += 1
+
+    assert (count, Count(1).names) == (Count(2, []), [])
+    assert Count(1).names is not count.names
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(count)
+
+
+def test_a_class_without_objects_says_what_it_takes() -> None:
+    @frozenclass
+    class Fresh:
+        x: int
+        y: int = field(default=0, kw_only=True)
+
+    assert str(inspect.signature(Fresh)) == "(x: 'int', *, y: 'int' = 0) -> None"
+    assert Fresh.__match_args__ == ("x",)
+    with pytest.raises(TypeError, match=r"Fresh.__init__\(\) missing 1 required positional argument: 'x'"):
+        Fresh()  # pyright: ignore[reportCallIssue]
+
+
+def test_dataclasses_of_others_stand_on_them() -> None:
+    @dataclass(frozen=True)
+    class Own(Fixed):
+        own: list[str] = field(default_factory=list[str])
+
+    @dataclass
+    class Grown(Count):
+        more: int = 0
+
+    assert (Own(1, ["a"], y=2).own, Own(1, y=2).y, Grown(1, more=3).more) == (["a"], 2, 3)
+
+
+def test_threads_that_make_the_first_objects_at_once_all_get_them() -> None:
+    together = Barrier(8)
+
+    @valueclass
+    class Fresh:
+        x: int
+        y: int = 0
+
+    def make(number: int) -> int:
+        together.wait()
+        return Fresh(number, y=1).x
+
+    with ThreadPoolExecutor(8) as pool:
+        assert [*pool.map(make, range(8))] == [*range(8)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -14,6 +13,7 @@ from langchain_core.tools import BaseTool
 from deepagents._agent.artifacts import separate_artifacts
 from deepagents._agent.plan import AgentPlan, plan_background, plan_subagents
 from deepagents._agent.schemas import mend_tool
+from deepagents._values import field, recordclass, replace
 from deepagents.middleware._base import Middleware
 from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.subagents.spec import ToolLike
@@ -34,7 +34,7 @@ SKILLS = "SkillsMiddleware"
 Compile: TypeAlias = Callable[["Build"], Runnable[Any, Any]]
 
 
-@dataclass
+@recordclass
 class Build:
     """One agent while it is built: `slots` names the rows of the table, `stack` holds what was made so far.
 

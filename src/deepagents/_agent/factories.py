@@ -259,8 +259,7 @@ def _task_tool(build: Build, workers: Sequence[Worker]) -> SubAgentMiddleware:
 def _make_workers(build: Build) -> list[Worker]:
     children = build.subagents
     if any(_mode(child) == "fork" for child in children):
-        # A fork's request must begin as its caller's does, so it has a task tool that reads the same, and
-        # refuses.
+        # A fork's request must begin as its caller's does: its task tool reads the same, and refuses.
         refusing = [Worker(child.name or "", child.description, _refuse, _mode(child)) for child in children]
         task = _task_tool(build, refusing)
         children = [_with_task(child, task) for child in children]

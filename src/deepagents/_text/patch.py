@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final, Literal, TypeAlias
 
@@ -14,6 +13,7 @@ from deepagents._text.mend import mend
 from deepagents._text.nearest import describe_miss
 from deepagents._text.show import cut_line, number_lines
 from deepagents._text.spans import Problems, Span, find_overlaps, put_spans
+from deepagents._values import field, recordclass
 from deepagents.errors import BackendError
 
 PatchAction: TypeAlias = Literal["add", "update", "delete"]
@@ -36,7 +36,7 @@ _FORM: Final = (
 )
 
 
-@dataclass(slots=True)
+@recordclass
 class Hunk:
     """Lines of a file with what becomes of them: each begins with a space, `-` or `+`.
 
@@ -67,7 +67,7 @@ class Hunk:
                 start, new = at, list[str]()
 
 
-@dataclass(slots=True)
+@recordclass
 class FilePatch:
     """What a patch does to one file."""
 

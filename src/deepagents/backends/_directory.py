@@ -144,8 +144,7 @@ class HandleDirectory:
                 name, _, _ = way.pop()
                 above = os.open("..", _DIRECTORY, dir_fd=here) if way else os.dup(self._fd)
                 here = _instead_of(here, above)
-                # Another process may have moved the directory meanwhile: `..` is then a directory we must not
-                # empty.
+                # Another process may have moved the directory: `..` is then one that we must not empty.
                 if way and _identity(here) != way[-1][1]:
                     raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
                 os.rmdir(name, dir_fd=here)

@@ -29,8 +29,7 @@ class _Waiter:
 
     def grant(self) -> bool:
         """Let this turn begin, and return whether its caller still waits for it."""
-        # In one step with the question whether it was cancelled, or the lock could go to a caller that has
-        # left.
+        # In one step with asking whether it was cancelled, or the lock could go to a caller that has left.
         waited_for = self.granted.set_running_or_notify_cancel()
         if waited_for:
             self.granted.set_result(None)
@@ -58,8 +57,7 @@ class KeyedLocks:
         """Wait for the lock of a key.
 
         Raises:
-            BackendError: `parallel_mutation`, when blocking would hold up the event loop of the task that
-                has, or awaits, the lock.
+            BackendError: `parallel_mutation`, where waiting would block the loop of the task with the lock.
         """
         return IOCall(lambda: self._block(key), lambda: self._wait(key))
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import cast
 
 from deepagents._paths import CommandPaths
+from deepagents._values import frozenclass
 from deepagents.errors import ConfigError
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class Capabilities:
     """The abilities of a backend at a path and everywhere below it.
 

@@ -51,8 +51,7 @@ class OutputCapture:
 class BackendHandle:
     """A backend as one agent or middleware uses it: older forms resolved, and the layers before it composed.
 
-    What a factory makes is opened anew for each call; only the overdue calls are kept, or nothing would bound
-    them.
+    What a factory makes is opened anew for each call; overdue calls are kept, or nothing would bound them.
     """
 
     def __init__(self, backend: BACKEND_TYPES, seconds: float | None = None) -> None:
@@ -80,8 +79,7 @@ class BackendHandle:
         try:
             return self._open(resolve_backend(self.backend, runtime))
         except Exception as error:
-            # An interrupt and a mistake of the developer go up; anything else the model reads at its next
-            # call.
+            # An interrupt and a developer's mistake go up; all else the model reads at its next call.
             if isinstance(error, (GraphBubbleUp, ConfigError)):
                 raise
             return FileCalls(None, partial(_raise, failure("making the backend", error)), self.seconds)

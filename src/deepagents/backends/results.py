@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY
 from itertools import groupby
 from typing import Any, Final, Literal, NotRequired, cast, get_args
 
@@ -15,6 +15,7 @@ from typing_extensions import TypedDict
 
 from deepagents._deprecation import warn_legacy
 from deepagents._text import Window
+from deepagents._values import field, frozenclass, recordclass
 from deepagents.errors import BackendError, ErrorCode
 
 FILE_NOT_FOUND: Final = "file_not_found"
@@ -76,7 +77,7 @@ class ExecuteArtifact(TypedDict):
     command_id: NotRequired[str]
 
 
-@dataclass
+@recordclass
 class FileDownloadResponse:
     """The bytes of one file, or why there are none."""
 
@@ -85,7 +86,7 @@ class FileDownloadResponse:
     error: FileOperationError | str | None = None
 
 
-@dataclass
+@recordclass
 class FileUploadResponse:
     """The outcome of uploading one file."""
 
@@ -93,7 +94,7 @@ class FileUploadResponse:
     error: FileOperationError | str | None = None
 
 
-@dataclass
+@recordclass
 class ReadResult:
     """A window of a file. `start_line` and `end_line` count from 1, both included; `next_offset` from 0.
 
@@ -151,7 +152,7 @@ def page_result(file: FileData | None, page: Window, version: str | None = None)
     )
 
 
-@dataclass
+@recordclass
 class WriteResult:
     """The outcome of a write; `version` names the new content.
 
@@ -173,7 +174,7 @@ class WriteResult:
         _warn_of_files(self.files_update)
 
 
-@dataclass
+@recordclass
 class EditResult:
     """The outcome of an edit: how many occurrences were replaced; `version` names the new content.
 
@@ -198,7 +199,7 @@ class EditResult:
         _warn_of_files(self.files_update)
 
 
-@dataclass
+@recordclass
 class DeleteResult:
     """The outcome of a deletion."""
 
@@ -208,7 +209,7 @@ class DeleteResult:
     code: ErrorCode | None = None
 
 
-@dataclass
+@recordclass
 class LsResult:
     """The entries of one directory. An error may come with the entries that could be read."""
 
@@ -218,7 +219,7 @@ class LsResult:
     code: ErrorCode | None = None
 
 
-@dataclass
+@recordclass
 class GrepResult:
     """The lines that hold a pattern. An error may come with the matches that were found."""
 
@@ -229,7 +230,7 @@ class GrepResult:
     code: ErrorCode | None = None
 
 
-@dataclass
+@recordclass
 class GlobResult:
     """The files that match a pattern; `truncation_reason` says why some may be missing."""
 
@@ -241,7 +242,7 @@ class GlobResult:
     code: ErrorCode | None = None
 
 
-@dataclass
+@recordclass
 class ExecuteResponse:
     """The output of a command and how it ended; `exit_code` is `None` when unknown.
 
@@ -254,7 +255,7 @@ class ExecuteResponse:
     refused: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class CommandStatus:
     """What a command in the background printed from an offset on; `exit_code` is `None` while it runs.
 
@@ -269,7 +270,7 @@ class CommandStatus:
     refused: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class ExecuteOffloadResult:
     """A command's output, kept in a file when it was too large to return."""
 

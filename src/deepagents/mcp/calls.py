@@ -6,7 +6,6 @@ import asyncio
 import math
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any, Final, cast
 
 import anyio
@@ -15,6 +14,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from deepagents._text import escape_controls, truncate
+from deepagents._values import recordclass
 from deepagents.errors import ErrorCode, ToolFailure
 from deepagents.mcp import offered, wire
 from deepagents.mcp.entries import ServerEntry
@@ -33,7 +33,7 @@ current: Final[ContextVar[Call | None]] = ContextVar("deepagents_mcp_call", defa
 """The call whose messages are sent here; the SDK carries it over HTTP to what the server sends in return."""
 
 
-@dataclass(slots=True)
+@recordclass
 class Batch:
     """Questions that a server asks at one time, by their keys, and the answers that wait for a person."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 
-from deepagents._values import dataclass, field, valueclass
+from deepagents._values import field, frozenclass, recordclass, valueclass
 from deepagents.mcp.entries import Transport
 from deepagents.mcp.offered import Offered
 
@@ -22,7 +22,7 @@ class ServerLimits:
     roots: Sequence[str]
 
 
-@dataclass(slots=True)
+@recordclass
 class State:
     """What is known of a server. Its connection writes it, in its own thread; others only read it.
 
@@ -43,7 +43,7 @@ class State:
     retry_at: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class ServerStatus:
     """Show how it is with one server.
 

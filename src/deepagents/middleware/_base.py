@@ -48,8 +48,7 @@ _HOOKS = {
 class BaseMiddleware(AgentMiddleware[Any, Any, Any]):
     """A middleware whose subclass writes hooks of a run, the model or tools as flows.
 
-    LangChain installs a hook only where a class overrides it, so the twins are made for the flows a
-    subclass defines.
+    LangChain installs only hooks that a class overrides, so twins are made for the flows of a subclass.
     """
 
     trace_policy = TracePolicy(process_inputs=omit_payload)

@@ -5,13 +5,13 @@ The list is the one of the installed version; nothing is fetched.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from typing import Any, Final
 
 from langchain_core.language_models import BaseChatModel
 
+from deepagents._values import frozenclass
 from deepagents.limits import Price, price_of_profile
 from deepagents.models.traits import is_served_here, model_identifier, model_provider
 
@@ -28,7 +28,7 @@ _LISTED_AS: Final = {
 """What the list calls a provider, where LangChain calls it something else."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class ListedPrice(Price):
     """A price of the list, which may depend on the length of the input; the fields hold that of long ones."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from types import MappingProxyType
 from typing import Any, Final, TypeVar, cast
@@ -13,6 +12,7 @@ from typing import Any, Final, TypeVar, cast
 from packaging.version import InvalidVersion, Version
 
 from deepagents._deprecation import warn_caller
+from deepagents._values import field, frozenclass
 from deepagents.errors import ProfileError
 from deepagents.models.registry import ProfileRegistry
 
@@ -26,7 +26,7 @@ _YES: Final = ("1", "true", "yes", "on")
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
+@frozenclass
 class ProviderProfile:
     """How models of one provider, or one model of it, are made from their names.
 

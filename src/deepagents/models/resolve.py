@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, Final, TypeAlias, cast
 
@@ -14,6 +13,7 @@ from langchain_core.language_models import BaseChatModel
 from pydantic import SecretStr
 
 from deepagents._deprecation import did_you_mean, warn_caller, warn_legacy
+from deepagents._values import frozenclass
 from deepagents.errors import MissingKey, UnknownModel
 from deepagents.models.local_server import chat_local_server
 from deepagents.models.plugins import load_plugins
@@ -49,7 +49,7 @@ Make: TypeAlias = Callable[..., Any]
 """What makes a chat model from a name and arguments, as `init_chat_model` does."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class ModelProvider:
     """How `provider:name` becomes a chat model.
 

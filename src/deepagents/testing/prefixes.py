@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from os.path import commonprefix
 from typing import Final
 
 from langchain_core.messages import BaseMessage
 
+from deepagents._values import frozenclass
 from deepagents.middleware.prompt_caching.prefix import Part, Region, blocks_sent, serialise
 from deepagents.testing.scripted import Asked
 
@@ -19,7 +19,7 @@ _REGIONS: Final[Mapping[str, Region]] = {"tool": "tools", "system": "system", "m
 """In the order in which providers cache them, by how a part is called here."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class SharedPrefix:
     """The common beginning of two requests, in parts: each tool, system block and message.
 
@@ -43,7 +43,7 @@ class SharedPrefix:
         return self.difference is None
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class PrefixBreak:
     """A request, the one with this number, that does not start with all of the one before it."""
 

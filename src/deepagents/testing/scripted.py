@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, Final, Self, TypeAlias, cast
 from uuid import uuid4
@@ -24,11 +23,12 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import ConfigDict, PrivateAttr
 
+from deepagents._values import field, frozenclass
 from deepagents.errors import ScriptError
 from deepagents.testing.histories import history_faults
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class Asked:
     """One request: the messages, and the tools that were offered with it (in OpenAI's form).
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import partial
 from threading import Lock
 from time import monotonic
@@ -13,6 +12,7 @@ from typing_extensions import TypedDict
 from deepagents._async import BackgroundCode
 from deepagents._state.run_end import RunEnd, run_end
 from deepagents._state.runtime import Emit, emit
+from deepagents._values import field, recordclass
 from deepagents.backends.handle import FileCalls
 from deepagents.backends.results import CommandStatus
 from deepagents.errors import ToolFailure
@@ -39,7 +39,7 @@ class KnownCommand(TypedDict):
     ended: NotRequired[bool]
 
 
-@dataclass(slots=True)
+@recordclass
 class OutputEvents:
     """Makes an event of each piece of one command's output, up to a bound."""
 
@@ -61,7 +61,7 @@ class OutputEvents:
         )
 
 
-@dataclass(slots=True)
+@recordclass
 class _Shown:
     """What of one command in the background has become events; all of it changes under `lock`."""
 

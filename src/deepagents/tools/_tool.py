@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 
 from deepagents._async import Coro, arun, run
 from deepagents._paths import CommandPaths, normalise
-from deepagents._values import dataclass, field, replace, valueclass
+from deepagents._values import field, frozenclass, replace, valueclass
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.filedata import looks_binary
 from deepagents.backends.handle import FileCalls
@@ -65,7 +65,7 @@ class ToolOutput:
     code: ErrorCode | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class ToolSpec:
     """One tool: what the model reads about it, its code, and what other features need to know of it.
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from deepagents._async import in_thread
 from deepagents._paths import parent
 from deepagents._text import format_size
-from deepagents._values import dataclass, field, valueclass
+from deepagents._values import field, recordclass, valueclass
 from deepagents.backends.filedata import MAX_VIDEO_INPUT_BYTES
 from deepagents.backends.handle import FileCalls
 from deepagents.errors import HarnessError, ToolFailure
@@ -169,7 +169,7 @@ def _check(offset: float, duration: float, rate: float) -> None:
         raise VideoExtractionError(f"sampling_rate must be positive, got {rate!r}")
 
 
-@dataclass(slots=True)
+@recordclass
 class _FrameReader:
     offset: float
     duration: float

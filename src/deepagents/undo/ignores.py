@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import re
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 from typing import Final
 
 from deepagents._globs import ANY_DIRECTORIES, path_expression
+from deepagents._values import field, recordclass
 
 IGNORE_FILE: Final = ".gitignore"
 GIT: Final = ".git"
@@ -27,7 +27,7 @@ _OPEN: Final = re.compile(r"(\\.)|\[", re.DOTALL)
 """What ends with the last bracket that is closed, and the brackets behind it, which are letters."""
 
 
-@dataclass(slots=True)
+@recordclass
 class Ignores:
     """The rules of each directory that has any, and which directories are the tops of repositories.
 

@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from deepagents._values import dataclass, field, valueclass
+from deepagents._values import field, recordclass, valueclass
 from deepagents.backends._bytes import is_temporary
 from deepagents.backends._directory import Directory, FilesBelow
 from deepagents.undo.ignores import GIT, IGNORE_FILE, Ignores, read_above, read_rules
@@ -33,7 +33,7 @@ _OUT_OF_MEANS: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _BLIND_TO_CASE: Final = sys.platform == "darwin"
 
 
-@dataclass(slots=True)
+@recordclass
 class Tree:
     """What is known of all that is below a root, as of a generation; `None` before the first look."""
 
@@ -94,7 +94,7 @@ class OutOfSight(Exception):
     """A root cannot be looked at, perhaps for a while; the text is one sentence."""
 
 
-@dataclass(slots=True)
+@recordclass
 class IndexWalk:
     """One walk over a tree: what is new or may have changed, and what is gone.
 

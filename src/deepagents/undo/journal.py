@@ -6,14 +6,14 @@ import json
 from collections.abc import Sequence
 from typing import Any, cast
 
-from deepagents._values import dataclass, valueclass
+from deepagents._values import frozenclass, valueclass
 from deepagents.backends._bytes import temporary_name
 from deepagents.undo.plans import Item
 from deepagents.undo.steps import is_below
 from deepagents.undo.threads import Line
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class Target:
     """Where a plan leads: a checkpoint, and the changes that are taken back."""
 

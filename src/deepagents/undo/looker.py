@@ -12,12 +12,12 @@ import stat
 import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from sqlite3 import Connection
 from threading import Lock
 from typing import Any, Final, TypeAlias
 
+from deepagents._values import field, recordclass, replace
 from deepagents.backends._directory import FilesBelow
 from deepagents.undo.ignores import GIT, Ignores
 from deepagents.undo.index import (
@@ -55,7 +55,7 @@ Pair: TypeAlias = tuple[PathReading | None, PathReading | None]
 """What a path holds, and what was known of it."""
 
 
-@dataclass(slots=True)
+@recordclass
 class Changes:
     """What one transaction changes in the index: the trees in memory follow when it is written."""
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from deepagents._values import dataclass, field, replace
+from deepagents._values import field, frozenclass, replace
 from deepagents.backends._directory import FilesBelow
 from deepagents.undo.states import (
     LARGE,
@@ -42,7 +42,7 @@ IN_MISSED: Final = 2
 """In `Seen.shared`: nobody knows whether a step that was missed made this change, or others did."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class Change:
     """One path that is different, and why it stays as it is, if it does.
 
@@ -87,7 +87,7 @@ class Seen(NamedTuple):
     shared: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class Item:
     """What is to become of one path: `target` is what it gets, `now` is what it holds."""
 

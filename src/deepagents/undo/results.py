@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
 from langchain_core.runnables import RunnableConfig
 
+from deepagents._values import field, frozenclass
 from deepagents.undo.journal import Target
 from deepagents.undo.plans import Change, Item
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class Coverage:
     """Whether what file tools and what commands change can be taken back, and why not all of it."""
 
@@ -21,7 +21,7 @@ class Coverage:
     why: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class Plan:
     """What going back would do; nothing has changed yet. A path is in at most one of the four tuples.
 
@@ -42,7 +42,7 @@ class Plan:
     """The name that a going back by this plan has in its `RewindResult`."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class RewindResult:
     """What going back has done: where the thread stands now, where it stood before, and the paths.
 

@@ -72,8 +72,7 @@ class Store:
         self._is_watching_forks = False
         self._name = ""
         self._patience = _BUSY_SECONDS
-        # Contents up to this one are dropped when nothing refers to them; those of a look that is under way
-        # are not referred to yet.
+        # Contents up to this one are dropped when nothing refers to them, as nothing does during a look.
         self._settled = sys.maxsize
 
     @property

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, cast
 
+from deepagents._values import field, recordclass, replace
 from deepagents.backends.filesystem import FilesystemBackend
 from deepagents.backends.protocol import SandboxBackendProtocol
 from deepagents.errors import BackendError
@@ -24,7 +24,7 @@ from deepagents_cli.approval.verdicts import EXACTLY, Facts
 _LARGEST_PREVIEW: Final = 10_000_000
 
 
-@dataclass
+@recordclass
 class Reach:
     """The files and commands that an agent's calls reach, as this machine names them.
 

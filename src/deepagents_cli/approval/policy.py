@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -12,7 +11,7 @@ from langchain_core.tools import BaseTool
 from pydantic import ValidationError
 
 from deepagents import FilesystemPermission
-from deepagents._values import valueclass
+from deepagents._values import field, recordclass, replace, valueclass
 from deepagents.events import ApprovalRequest
 from deepagents.middleware.approval import links_of
 from deepagents.permissions import CommandAccess, Rules
@@ -63,7 +62,7 @@ class _Seen:
     waits: bool = False
 
 
-@dataclass
+@recordclass
 class Policy(Reach):
     """The mode and the rules of a conversation, which may change while it goes on.
 
@@ -126,8 +125,7 @@ class Policy(Reach):
     def asks(self, request: Any, most: Mode = "full") -> bool:
         """Return whether the agent stops at a call; once yes, always yes.
 
-        LangChain asks again when the answer has come, and a call about which this then answered no would run,
-        whatever the answer was.
+        LangChain asks again when the answer has come; a call about which this then says no would run anyway.
         """
         call: Mapping[str, Any] = request.tool_call
         name, call_id = call["name"], call["id"]

@@ -53,8 +53,7 @@ async def _serve(out: IO[bytes]) -> int:
                 case message:
                     worker.take(message)
         else:
-            # A screen that was not killed says that it closes. One that was may still be the parent of this
-            # process: its pipes end first.
+            # A screen says that it closes. One that was killed may still be the parent: its pipes end first.
             if terminal is not None and pipe.is_closing():
                 put_back(terminal)
     finally:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import Any, Final, cast
@@ -18,6 +17,7 @@ from starlette.responses import Response
 from starlette.routing import Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from deepagents._values import recordclass
 from deepagents_server.api import (
     assistants,
     crons,
@@ -129,7 +129,7 @@ async def _refuse_value(request: Request, error: Exception) -> Response:
     return refuse(request.scope, cannot_be_kept())
 
 
-@dataclass
+@recordclass
 class _Failures:
     """Answers for an application that fails; the log says why, for the client is to learn nothing of that."""
 

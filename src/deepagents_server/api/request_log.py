@@ -6,7 +6,6 @@ import logging
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Final
 from uuid import uuid4
 
@@ -15,7 +14,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Send
 from starlette.types import Scope as Asgi
 
-from deepagents._values import valueclass
+from deepagents._values import field, recordclass, valueclass
 from deepagents_server.logs import log_about, with_fields
 from deepagents_server.metrics import Metrics
 
@@ -74,7 +73,7 @@ class RequestLog:
         return next((each.path for each in found), "other")
 
 
-@dataclass
+@recordclass
 class _Seen:
     """What is sent in answer to a request."""
 

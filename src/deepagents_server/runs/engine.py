@@ -9,13 +9,13 @@ import os
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Literal, TypeVar
 from uuid import uuid4
 
 import sqlalchemy as sa
 
+from deepagents._values import field, recordclass
 from deepagents_server.background import in_background
 from deepagents_server.database import Database
 from deepagents_server.database.engine import Row
@@ -55,7 +55,7 @@ _RETRY: Final = 0.5
 _log: Final = logging.getLogger("deepagents.server")
 
 
-@dataclass
+@recordclass
 class RunEngine:
     """The runs of this process: as many at once as there is room for, one on each thread."""
 

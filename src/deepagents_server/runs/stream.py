@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 from langchain_core.messages import BaseMessage, BaseMessageChunk, message_chunk_to_message
 from langgraph.types import Command, Send
 
+from deepagents._values import field, recordclass
 from deepagents_server.graphs import Graph
 
 STREAM_MODES: Final = (
@@ -20,7 +20,7 @@ _OPTIONS: Final = ("interrupt_before", "interrupt_after", "context")
 Named = tuple[str, Any]
 
 
-@dataclass
+@recordclass
 class Request:
     """What a run asks of a graph."""
 

@@ -220,8 +220,7 @@ class _Walk:
         if not path.is_absolute():
             return path.parts
         if not path.is_relative_to(self._root):
-            # Another name of the root may lead here. `Path.resolve` raises on a loop of links before Python
-            # 3.13.
+            # Another name of the root may lead here. Before 3.13, `Path.resolve` raises on a loop of links.
             path = Path(os.path.realpath(path.parent), path.name)
         if not path.is_relative_to(self._root):
             raise LeavesRootError

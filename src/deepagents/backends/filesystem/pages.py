@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import time
 from bisect import bisect_left
-from dataclasses import dataclass, field
 
 from deepagents._text import Window, format_size, past_end, window
+from deepagents._values import field, recordclass
 from deepagents.backends._bytes import BINARY_HEAD, Blocks, after_lines, take_lines
 from deepagents.errors import BackendError
 
@@ -110,7 +110,7 @@ Stamp = tuple[int, int, int, int, int]
 """Which file, and which state of it."""
 
 
-@dataclass(slots=True)
+@recordclass
 class Trail:
     """Positions in one state of a file, each with the number of lines that end before it."""
 
@@ -133,7 +133,7 @@ class Trail:
             del self.lines[1::2], self.positions[1::2]
 
 
-@dataclass(slots=True)
+@recordclass
 class LineMarks:
     """The trails of the files that were read last; a file that changed starts a new one."""
 

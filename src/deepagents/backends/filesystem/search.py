@@ -16,7 +16,7 @@ from math import inf
 from pathlib import Path
 
 from deepagents._globs import GlobPattern, parse_glob
-from deepagents._values import dataclass, field, replace, valueclass
+from deepagents._values import field, recordclass, replace, valueclass
 from deepagents.backends._bytes import BINARY_HEAD, is_temporary, reason_of
 from deepagents.backends._directory import Directory, FilesBelow
 from deepagents.backends._query import Query, matches_in
@@ -54,7 +54,7 @@ class Search:
     ripgrep: str | None = None
 
 
-@dataclass(slots=True)
+@recordclass
 class Found:
     """Matching lines by their path from the start, and what kept the list from being complete."""
 

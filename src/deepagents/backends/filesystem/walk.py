@@ -9,7 +9,7 @@ from itertools import islice, takewhile
 from math import inf
 
 from deepagents._globs import GlobPattern
-from deepagents._values import dataclass, field, valueclass
+from deepagents._values import field, recordclass, valueclass
 from deepagents.backends._bytes import is_temporary, reason_of
 from deepagents.backends._directory import Directory
 from deepagents.backends.filesystem.paths import AccessBelow
@@ -26,7 +26,7 @@ class Unread:
     reason: str
 
 
-@dataclass(slots=True)
+@recordclass
 class Walk:
     """The files that were found, as paths relative to the start, in order; and what is missing among them."""
 
@@ -45,8 +45,7 @@ def walk(
 ) -> Walk:
     """Find the regular files below `base` that match; a link counts as one when `accept_link` says so.
 
-    What is not `allowed`, by its path from the start, is passed over. After `most` entries it ends, as it
-    does after the time.
+    What is not `allowed`, by its path from the start, is passed over. `most` entries, or the time, end it.
     """
     walker = _Walker(time.monotonic() + seconds, glob, accept_link, allowed, most)
     walker.run(base)

@@ -13,11 +13,11 @@ import sys
 import time
 from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from deepagents._text import Replacement, format_size, keep_line_endings, replace_each
+from deepagents._values import field, recordclass
 from deepagents.backends._bytes import (
     append_whole,
     is_binary,
@@ -48,7 +48,7 @@ _MOST_TRIES: Final = 20
 _DIRECTORIES_REMEMBERED = 1024
 
 
-@dataclass(slots=True)
+@recordclass
 class Writer:
     """Writes below a root; files of more than `largest` bytes are not edited.
 

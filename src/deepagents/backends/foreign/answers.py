@@ -6,12 +6,12 @@ import inspect
 import re
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final, cast, get_args
 
 from deepagents._deprecation import warn_legacy
 from deepagents._state.runtime import has_channel, in_graph, write_channel
+from deepagents._values import recordclass, replace
 from deepagents.backends._signatures import overrides
 from deepagents.backends.operations import Download, Operation, Upload
 from deepagents.backends.protocol import BackendProtocol
@@ -30,7 +30,7 @@ _CODES: Final = frozenset(get_args(ErrorCode))
 _NUMBERED: Final = re.compile(r" *(\d+)(\.\d+)?(?:\t|  )(.*)", re.DOTALL)
 
 
-@dataclass
+@recordclass
 class NumberedRead(ReadResult):
     """A page of a backend that numbers lines itself; `file_data` holds it without, where that is clear."""
 

@@ -8,11 +8,11 @@ import signal
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from math import inf
 from select import select
 from typing import Final, Self
 
+from deepagents._values import field, recordclass, replace
 from deepagents.backends.local_shell.commands import (
     TIMED_OUT,
     Start,
@@ -33,7 +33,7 @@ _WRITE_SECONDS: Final = 10.0
 _STOP_SECONDS: Final = 10.0
 
 
-@dataclass(slots=True)
+@recordclass
 class _Running:
     """One command, and what it printed; all of it changes under `changed` alone."""
 
@@ -226,8 +226,7 @@ class BackgroundCommands(SandboxBackendProtocol):
     def name_commands(self, prefix: str) -> None:
         """Begin the ids of commands with this from now on.
 
-        A process that takes up threads of another needs a prefix of its own. Else it finds its own command
-        under the id of an earlier one.
+        A process that takes up threads of another needs a prefix of its own: ids of two could be the same.
         """
         self._background.prefix = prefix
 

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
 from typing import Final, TypeAlias, cast
 
-from deepagents._values import dataclass, field, valueclass
+from deepagents._values import field, recordclass, valueclass
 from deepagents.backends._bytes import reason_of
 from deepagents.backends.local_shell.process import Control, Ended
 from deepagents.backends.protocol import OnOutput
@@ -194,7 +194,7 @@ def _in_words(exit_code: int) -> str:
     return f" (killed by {name})" if exit_code < 0 else f" (128 + {number}: a process was killed by {name})"
 
 
-@dataclass(slots=True)
+@recordclass
 class _Throttled:
     """Passes output on a few times a second, and of a flood the newest part.
 

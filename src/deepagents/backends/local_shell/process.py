@@ -14,7 +14,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, Final, Protocol
 
-from deepagents._values import dataclass, field, valueclass
+from deepagents._values import field, recordclass, valueclass
 from deepagents.backends.local_shell.guard import Guard
 from deepagents.backends.protocol import OnOutput
 
@@ -271,8 +271,7 @@ class _Listener:
 
     def _drain(self) -> None:
         """Take what is there without waiting for more."""
-        # Never more than a pipe holds: a process in the background that prints without end would keep us
-        # here.
+        # Never more than a pipe holds: what prints without end in the background would keep us here.
         for _ in range(_MOST_BLOCKS_IN_A_PIPE):
             if not self._selector.get_map() or not self._take(0):
                 return
@@ -308,7 +307,7 @@ def _read(fd: int) -> bytes | None:
         return None
 
 
-@dataclass(slots=True)
+@recordclass
 class Bounded:
     """Text up to `limit` bytes: whole when it fits, else its first and its last half."""
 
@@ -344,7 +343,7 @@ class Bounded:
 _DECODER: Final = codecs.getincrementaldecoder("utf-8")
 
 
-@dataclass(slots=True)
+@recordclass
 class Stream:
     """One stream of a command, decoded and prefixed line by line."""
 

@@ -10,7 +10,7 @@ from langgraph.errors import GraphBubbleUp
 
 from deepagents._async import IOCall, in_thread
 from deepagents._text import split_lines
-from deepagents._values import dataclass, field, replace, valueclass
+from deepagents._values import field, recordclass, replace, valueclass
 from deepagents.backends._signatures import method_facts
 from deepagents.backends.protocol import OnOutput, SandboxBackendProtocol, execute_accepts_timeout
 from deepagents.backends.results import ExecuteOffloadResult, ExecuteResponse
@@ -110,7 +110,7 @@ class Capture:
         return await IOCall(block, lambda: self.sandbox.aexecute(line, **options))
 
 
-@dataclass(slots=True)
+@recordclass
 class _Pieces:
     """Finds the pieces of a command's output in what its wrapper prints while it runs."""
 

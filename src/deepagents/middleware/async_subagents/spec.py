@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 from deepagents._deprecation import warn_beta, warn_unknown_keys
 from deepagents._state.channels import SNAPSHOT_AFTER, GrowingChannel
 from deepagents._state.schema import Sharing, merge_latest
-from deepagents._values import dataclass, field, replace, valueclass
+from deepagents._values import field, frozenclass, replace, valueclass
 from deepagents.errors import ConfigError
 
 TASKS: Final = "async_tasks"
@@ -62,7 +62,7 @@ class CompiledSubAgent(TypedDict):
     update_strategy: NotRequired[UpdateStrategy]
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class AsyncAgent:
     """One validated spec. Fields that may hold secrets are kept out of its `repr`.
 

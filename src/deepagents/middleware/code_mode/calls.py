@@ -7,7 +7,6 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import partial
@@ -29,6 +28,7 @@ from deepagents._state.runtime import (
     write_channel,
 )
 from deepagents._text import describe_exception, truncate
+from deepagents._values import field, recordclass, replace
 from deepagents.errors import RunConfigError
 from deepagents.middleware._base import inner
 from deepagents.middleware._requests import ToolResult
@@ -51,7 +51,7 @@ class CallFailed(Exception):
     """A call of a program failed; the program catches it as a `RuntimeError` with these words."""
 
 
-@dataclass
+@recordclass
 class Made:
     """A call that a program has made, and how it ended."""
 
@@ -64,7 +64,7 @@ class Made:
         return f"- {self.name}({truncate(given, _MOST_OF_ARGUMENTS, '...')}): {self.ended}"
 
 
-@dataclass
+@recordclass
 class ProgramCalls:
     """The calls of one program, and what they change in the state of the agent.
 

@@ -10,7 +10,7 @@ from typing import Final
 from deepagents._async import BackgroundCode, run, start_thread
 from deepagents._globs import InvalidGlobPatternError, compile_glob
 from deepagents._text import escape_controls, split_lines, truncate
-from deepagents._values import dataclass, valueclass
+from deepagents._values import frozenclass, valueclass
 from deepagents.backends.handle import FileCalls
 from deepagents.errors import ConfigError, ToolFailure
 from deepagents.middleware.edit_checks.complaints import Complaint, read_complaints
@@ -36,7 +36,7 @@ exit "$code"
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozenclass
 class EditCheck:
     """A command that checks files, or formats them.
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from time import monotonic
 from typing import Final
 
+from deepagents._values import field, recordclass
 from deepagents.backends.handle import FileCalls
 from deepagents.errors import ToolFailure
 from deepagents.middleware.edit_checks.commands import CheckRun, EditCheck
@@ -21,7 +21,7 @@ _HEADER: Final = (
 _UNSURE: Final = "; it had not ended before the first change, so some of this may be older"
 
 
-@dataclass(slots=True)
+@recordclass
 class _Progress:
     """How far one check is: `before` is what it found first, `found` what is true now and not shown yet."""
 
@@ -32,7 +32,7 @@ class _Progress:
     checked: int = -1
 
 
-@dataclass(slots=True)
+@recordclass
 class News:
     """What the model is to read, a summary for people, and what keeps that it was read."""
 

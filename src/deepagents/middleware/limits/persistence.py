@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from functools import reduce
 from threading import Lock
 from typing import Any, Final, cast
@@ -23,6 +22,7 @@ from langgraph.checkpoint.base import CheckpointTuple
 
 from deepagents._async import IOCall, due_in, setting
 from deepagents._state.runtime import Step, running_channel, step_under_way, write_channel
+from deepagents._values import field, recordclass
 from deepagents.limits import Kind
 from deepagents.middleware.limits.budget import REFUSED, SECONDS, Budget, Spent, counts_in
 
@@ -165,7 +165,7 @@ def save_call(agent: Budget, call: Budget | None, warned: Sequence[Kind] = ()) -
     write_channel(CHANNEL, {**agent.to_save(call), **({WARNED: [*warned]} if warned else {})})
 
 
-@dataclass
+@recordclass
 class _Writes:
     """What calls of a step have spent: those that are done, that failed, and that are made again."""
 

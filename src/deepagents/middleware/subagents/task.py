@@ -32,7 +32,7 @@ from deepagents._state.channels import (
 from deepagents._state.runtime import channels_of, has_checkpointer, running_channels
 from deepagents._state.schema import SHARED, Sharing
 from deepagents._text import describe_exception
-from deepagents._values import dataclass, field, valueclass
+from deepagents._values import field, recordclass, valueclass
 from deepagents.errors import ConfigError, ToolFailure
 from deepagents.middleware._requests import TASK_NAME
 from deepagents.middleware.approval import REMEMBERED, remembering_for
@@ -84,7 +84,7 @@ def _make_refusal(key: str, value: Any) -> InitErrorDetails:
     return InitErrorDetails(type=PydanticCustomError("unexpected_argument", text), loc=(key,), input=value)
 
 
-@dataclass(slots=True)
+@recordclass
 class Worker:
     """A subagent: its name, its description, and how to make its runnable for a response format.
 

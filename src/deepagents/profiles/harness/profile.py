@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, fields
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias, TypeVar, cast
 
 from langchain.agents.middleware import AgentMiddleware
 
+from deepagents._values import field, frozenclass, replace
 from deepagents.errors import ProfileError
 from deepagents.middleware._base import Middleware
 from deepagents.tools import EDIT_TOOLS, EditForm
@@ -22,7 +23,7 @@ _OURS: Final = "deepagents."
 _STOOD_FOR: Final = ("deepagents.", "langchain.", "langchain_")
 
 
-@dataclass(frozen=True)
+@frozenclass
 class GeneralPurposeSubagentProfile:
     """What to change about the general-purpose subagent; `None` leaves a field as it is."""
 
@@ -47,7 +48,7 @@ class GeneralPurposeSubagentProfile:
         return cls(**cast("dict[str, Any]", found))
 
 
-@dataclass(frozen=True)
+@frozenclass
 class HarnessProfile:
     """Changes to an agent that suit one provider or model.
 
@@ -96,7 +97,7 @@ class HarnessProfile:
         return any(leaves_out(entry, middleware) for entry in self.excluded_middleware)
 
 
-@dataclass(frozen=True)
+@frozenclass
 class HarnessProfileConfig:
     """The part of a `HarnessProfile` that can be written to YAML or JSON.
 

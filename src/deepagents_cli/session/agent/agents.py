@@ -268,8 +268,7 @@ def make_agent(
     """Create the agent; it and its subagents stop at the calls that the policy decides about.
 
     With a setup, it reads those instructions and skills of the project that its backend reaches, and has the
-    subagents and the hooks of its directory; `notify` hears of those that fail. `around_calls` sees the calls
-    of subagents too.
+    subagents and hooks of its directory; `notify` hears of failures. `around_calls` sees subagents' calls.
     """
     project = setup.project if setup else None
     backend = policy.backend
@@ -346,8 +345,7 @@ def find_shell(policy: Policy) -> Any:
     """Return what runs hooks and the shell lines of commands, which run without a question.
 
     It is a sandbox, also where the agent's own commands run without one: the agent may have changed what
-    these lines run. Where all commands run unasked, it is the shell of the agent, and where there is no
-    sandbox, that of this person.
+    these lines run. It is the agent's shell where all runs unasked, and this person's without a sandbox.
     """
     backend = policy.backend
     runs_unasked = policy.confined or policy.mode == "full" or policy.yes

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
+from deepagents._values import recordclass
 from deepagents.backends.filesystem import FilesystemBackend
 from deepagents.events import (
     Event,
@@ -32,7 +32,7 @@ _MOST_IN_ALL: Final = 8_000_000
 """Characters of all that are kept; the oldest go first."""
 
 
-@dataclass(slots=True)
+@recordclass
 class Kept:
     """A text that comes in pieces, with its title and its size in characters."""
 

@@ -6,7 +6,6 @@ import base64
 import mimetypes
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeAlias
 from urllib.parse import unquote, urlsplit
@@ -14,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 from acp import schema
 from acp.exceptions import RequestError
 
+from deepagents._values import field, recordclass
 from deepagents_cli.diffs import name_in
 from deepagents_cli.session.conversation.attachments import looks_like_secret, write_file
 
@@ -28,7 +28,7 @@ _LARGEST_TEXT: Final = 100_000
 """Characters of a file that comes with a prompt."""
 
 
-@dataclass
+@recordclass
 class Prompt:
     """What a person has `typed`, the `line` with what is named in it, what is behind it, and attachments."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from deepagents._values import recordclass
 from deepagents_cli.protocol import Choice
 
 
-@dataclass(slots=True)
+@recordclass
 class Picker:
     """Holds the rows, those that are found, and the row that the arrows are on."""
 

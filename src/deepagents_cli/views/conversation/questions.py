@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from deepagents._values import recordclass
 from deepagents_cli.protocol import Ask, Choice, Draft, Editable, Question, Trust
 from deepagents_cli.text import clean, one_line
 from deepagents_cli.views.conversation.transcript import Block, Kind
@@ -28,7 +28,7 @@ EXPLAINED: Final = {
 }
 
 
-@dataclass(slots=True)
+@recordclass
 class Pending:
     """A question that waits; `shown` counts the lines of its details that were shown."""
 

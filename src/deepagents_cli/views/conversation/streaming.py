@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from deepagents._values import valueclass
 
 _FENCE: Final = re.compile(r" {0,3}(?P<mark>`{3,}(?!.*`)|~{3,})\s*(?P<language>.*?)\s*\Z")
 _INNER_FENCE: Final = re.compile(r"\s*(?P<mark>`{3,}(?!.*`)|~{3,})")
@@ -16,7 +17,7 @@ _LONG_CODE: Final = 12
 _LONG_LIST: Final = 30
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Piece:
     """A block of Markdown, or of code in a language; `continues` code whose earlier lines were given.
 

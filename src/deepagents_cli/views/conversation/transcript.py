@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from deepagents import events
+from deepagents._values import field, recordclass, valueclass
 from deepagents_cli.text import last_written, one_line
 from deepagents_cli.views.conversation.streaming import MarkdownStream, Piece
 from deepagents_cli.views.conversation.thinking import Thinking
@@ -27,7 +27,7 @@ _TAIL: Final = 4096
 """The most characters that are kept of what a command prints: more than any screen shows of it."""
 
 
-@dataclass(frozen=True, slots=True)
+@valueclass
 class Block:
     """Something that is shown for good; `follows` the block before without a blank line."""
 
@@ -38,7 +38,7 @@ class Block:
     follows: bool = False
 
 
-@dataclass(slots=True)
+@recordclass
 class Call:
     """A call that runs; `tail` is the end of what its command has printed.
 
@@ -71,7 +71,7 @@ class Call:
         return [last_written(each) for each in shown]
 
 
-@dataclass(slots=True)
+@recordclass
 class Subagent:
     """A subagent at work, below another or below the main agent."""
 
@@ -82,7 +82,7 @@ class Subagent:
     last: str = ""
 
 
-@dataclass(slots=True)
+@recordclass
 class Transcript:
     """Takes the events of runs; finished blocks wait in `finished` until they are taken.
 
