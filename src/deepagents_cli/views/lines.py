@@ -6,8 +6,9 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from deepagents_cli.terminal import READING, take_typed_ahead
 from deepagents_cli.text import clean, one_line
@@ -15,8 +16,10 @@ from deepagents_cli.views.conversation.chat import Chat
 from deepagents_cli.views.conversation.picker import Picker
 from deepagents_cli.views.conversation.questions import WORDS, Pending
 from deepagents_cli.views.conversation.transcript import Block
-from deepagents_cli.views.rendering.render import Renderer
 from deepagents_cli.views.terminal.editor import edit_text
+
+if TYPE_CHECKING:
+    from deepagents_cli.views.rendering.render import Renderer
 
 _LONG: Final = 2.0
 """Seconds after which a call that still runs is named."""
@@ -31,14 +34,14 @@ class Lines:
     def __init__(
         self,
         talk: Chat,
-        renderer: Renderer,
+        make_renderer: Callable[[], Renderer],
         out: IO[str],
         *,
         editor: str | None,
         changeable: Sequence[Path],
     ) -> None:
         self.talk = talk
-        self.renderer = renderer
+        self._make_renderer = make_renderer
         self.out = out
         self.asked: Pending | None = None
         """The question that stands above, from the moment that it is shown."""
@@ -51,6 +54,11 @@ class Lines:
         self._edited: list[str] = []
         self._picking: Picker | None = None
         self._unread = b""
+
+    @cached_property
+    def renderer(self) -> Renderer:
+        """What renders blocks: an answer alone needs none, and rich takes long to import."""
+        return self._make_renderer()
 
     def take_line(self, line: str) -> None:
         """Take a line that answers nothing."""

@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable
 from typing import IO, Final
 
-from deepagents_cli.views.rendering.live import STILL
-
 _BETWEEN: Final = 0.1
 """Seconds between two drawings."""
+STILL: Final = 0.3
+"""Seconds without another width after which a window is no longer being dragged."""
 _UNKNOWN: Final = os.terminal_size((80, 24))
 """The size of a terminal without a window, as in a container."""
 

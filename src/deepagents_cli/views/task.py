@@ -26,8 +26,6 @@ from deepagents_cli.views.conversation.thinking import Thinking
 from deepagents_cli.views.conversation.transcript import Block
 from deepagents_cli.views.lines import Lines
 from deepagents_cli.views.region import Region
-from deepagents_cli.views.rendering.live import draw_live
-from deepagents_cli.views.rendering.render import Renderer, fit
 from deepagents_cli.views.terminal.editor import find_editor
 from deepagents_cli.views.terminal.startup import can_encode, is_plain
 from deepagents_cli.views.terminal.theme import find_look
@@ -59,8 +57,7 @@ class TaskView(Lines):
     """Shows the work on a task, and notes what decides about the exit code.
 
     A person is asked only where one sees the question and types the answer: what a pipe answers is not
-    approval. Otherwise calls are refused, or with `approves` approved. At a terminal that can draw, the
-    answer is rendered, and what still changes stands below it.
+    approval. Otherwise calls are refused, or with `approves` approved. Answers are drawn where they can be.
     """
 
     def __init__(
@@ -73,11 +70,9 @@ class TaskView(Lines):
         approves: bool = False,
     ) -> None:
         out = sys.stdout if form == "text" else sys.stderr
-        settings, console = merge(read_user(Path.home())), make_console(out)
+        settings = merge(read_user(Path.home()))
         # An answer that fits a schema is JSON, whose characters are not marks of Markdown.
         draws = form == "text" and not schema and _can_draw(out)
-        has_colours = console.color_system is not None
-        look = replace(find_look(settings.theme), styled=has_colours)
         super().__init__(
             Chat(
                 self._send,
@@ -89,7 +84,7 @@ class TaskView(Lines):
                 raw=not draws,
                 thinking=Thinking(settings.reasoning),
             ),
-            Renderer(look if has_colours else replace(look, colours=False), console.width),
+            lambda: _make_renderer(out, settings.theme),
             out,
             editor=find_editor(settings.editor),
             changeable=(directory, *(writable or settings.write)),
@@ -261,6 +256,8 @@ class TaskView(Lines):
         return event
 
     def _begin(self, event: RunStarted) -> None:
+        from deepagents_cli.views.rendering.render import fit
+
         self.began = True
         dot = f" {self.renderer.look.dot} "
         parts = [event.model, f"thread {event.thread}", "resumed" if event.resumed else None, event.directory]
@@ -317,12 +314,22 @@ class TaskView(Lines):
         complain(text)
 
     def _draw(self, columns: int, rows: int) -> list[str]:
+        from deepagents_cli.views.rendering.live import draw_live
+
         self.renderer.width = columns
         if not self.talk.working or self.talk.question:
             return []
         piece = self.talk.transcript.open_piece(1)
         above = [""] if piece and not piece.continues and rows > 1 else []
         return [*above, *draw_live(self.talk, self.renderer, rows)]
+
+
+def _make_renderer(out: IO[str], theme: str) -> Any:
+    from deepagents_cli.views.rendering.render import Renderer
+
+    console = make_console(out)
+    without = {} if console.color_system else {"styled": False, "colours": False}
+    return Renderer(replace(find_look(theme), **without), console.width)
 
 
 def _can_draw(out: IO[str]) -> bool:

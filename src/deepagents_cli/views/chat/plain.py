@@ -58,7 +58,7 @@ class _Plain(Lines):
                 streams=True,
                 thinking=Thinking(settings.reasoning, "/result shows all"),
             ),
-            Renderer(look, min(_WIDTH, get_terminal_size().columns)),
+            lambda: Renderer(look, min(_WIDTH, get_terminal_size().columns)),
             sys.stdout,
             editor=find_editor(settings.editor),
             changeable=changeable,

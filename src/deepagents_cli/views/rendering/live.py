@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from deepagents_cli.text import short_time
 from deepagents_cli.views.conversation.chat import Chat
 from deepagents_cli.views.conversation.transcript import Block, Call, Transcript
-from deepagents_cli.views.rendering.render import Renderer
 from deepagents_cli.views.terminal.theme import Look
+
+if TYPE_CHECKING:
+    from deepagents_cli.views.rendering.render import Renderer
 
 _OUTPUT_LINES = 5
 _PLAN_LINES = 8
@@ -19,8 +22,6 @@ TEXT_LINES = 12
 _CALLS = 6
 _SILENT = 10.0
 """Seconds without a word of the model after which that is said."""
-STILL = 0.3
-"""Seconds without another width after which a window is no longer being dragged."""
 
 
 def draw_live(talk: Chat, renderer: Renderer, rows: int) -> list[str]:

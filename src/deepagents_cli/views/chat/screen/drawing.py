@@ -16,7 +16,8 @@ from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, to_formatted
 from deepagents_cli.views.chat.input.keyboard import HeldOutput
 from deepagents_cli.views.conversation.chat import Chat
 from deepagents_cli.views.conversation.transcript import Block
-from deepagents_cli.views.rendering.live import STILL, draw_live
+from deepagents_cli.views.region import STILL
+from deepagents_cli.views.rendering.live import draw_live
 from deepagents_cli.views.rendering.render import Renderer
 
 _BETWEEN: Final = 0.05
