@@ -1,9 +1,9 @@
 """Import in less time what a command needs.
 
-Packages of models and agents come with hundreds of modules, and import all of them for the names that they
-re-export; a task needs a few. To import such a module when one of its names is asked for saves a quarter of
-the CPU of a task. A name is still found where it was (PEP 562); what else a package does is done at once.
-Their hundreds of models of pydantic are built when each is first used.
+Packages of models and agents import hundreds of modules for the names that they re-export; a task needs few.
+To import such a module when one of its names is asked for saves a quarter of the CPU of a task. A name is
+still found where it was (PEP 562); what else a package does is done at once. Their hundreds of models of
+pydantic are built when each is first used.
 """
 
 from __future__ import annotations
@@ -27,13 +27,12 @@ _ALONE: Final = ("langgraph_sdk", "pydantic.main")
 
 @contextmanager
 def importing_much() -> Generator[None]:
-    """Put off, from now on, what large packages re-export, and look for no garbage meanwhile.
-
-    Hardly anything that is imported becomes garbage, and to look takes a tenth of the time.
-    """
+    """Put off, from now on, what large packages re-export; look for no garbage, as imports make little."""
     if _Finder not in sys.meta_path:
         sys.meta_path.insert(0, _Finder)
     gc.disable()
+    if pydantic := sys.modules.get("pydantic.main"):
+        _defer_build(pydantic)
     try:
         yield
         gc.freeze()
@@ -62,8 +61,8 @@ class _Loader(SourceFileLoader):
         """Note where each name that the package re-exports stands, and do the rest of it."""
         if not hasattr(module, "__path__"):
             super().exec_module(module)
-            if module.__name__ == "pydantic.main" and _builds_once():
-                module.BaseModel.model_config["defer_build"] = True
+            if module.__name__ == "pydantic.main":
+                _defer_build(module)
             return
         package = module.__name__
         rest = ast.parse(self.get_data(self.path))
@@ -86,10 +85,11 @@ class _Loader(SourceFileLoader):
         exec(compile(rest, self.path, "exec", dont_inherit=True), vars(module))
 
 
-def _builds_once() -> bool:
-    """Return whether threads that first use a model wait for each other, as they do since pydantic 2.14."""
+def _defer_build(main: ModuleType) -> None:
+    # Since 2.14, threads that first use a model wait for each other.
     major, minor, *_ = import_module("pydantic.version").VERSION.split(".")
-    return (int(major), int(minor)) >= (2, 14)
+    if (int(major), int(minor)) >= (2, 14):
+        main.BaseModel.model_config["defer_build"] = True
 
 
 def _import(module: str) -> ModuleType:
@@ -106,7 +106,8 @@ def _take_re_exports(code: ast.Module, package: str) -> dict[str, tuple[str, str
     Returns:
         The module of each name, and its name there.
     """
-    used = {node.id for node in ast.walk(code) if isinstance(node, ast.Name)}
+    others = [each for each in code.body if not isinstance(each, ast.ImportFrom)]
+    used = {node.id for each in others for node in ast.walk(each) if isinstance(node, ast.Name)}
     used |= {node.name for node in code.body if isinstance(node, ast.FunctionDef)}
     places = dict[str, tuple[str, str]]()
     for statement in [*code.body]:

@@ -152,8 +152,7 @@ class Close(Value):
 class PastMessage(Value):
     """Show a message of a thread that is resumed; a `command` is one of the person, with its output.
 
-    An editor gets the `files` that came with it apart from the text, by their names, and the `pictures`, as
-    base64 and of which kind.
+    An editor gets the names of the `files` that came with it, and the `pictures`, as base64 with their kind.
     """
 
     who: Literal["person", "agent", "tool", "command"]

@@ -24,7 +24,7 @@ with imported_when_run():
     import asyncio
 
     from deepagents.models import endings
-    from deepagents_cli import protocol
+    from deepagents_cli import imports, protocol
     from deepagents_cli.session import task as session
     from deepagents_cli.session.agent import agents, schema
     from deepagents_cli.session.threads import usage
@@ -103,7 +103,9 @@ async def _work(
     if notice:
         place.notify(notice)
     try:
-        await place.open(model or agents.choose_model(arguments.model, place.setup.settings))
+        with imports.importing_much():
+            chosen = model or agents.choose_model(arguments.model, place.setup.settings)
+        await place.open(chosen)
         thread = place.sessions.choose(place.directory, opening.thread, latest=opening.resume)
         with place.sessions.hold(thread):
             await place.recall_effort(thread)
