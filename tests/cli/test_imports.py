@@ -139,10 +139,38 @@ class Own(BaseModel):
 
 print(AIMessage.__pydantic_complete__, AIMessage("Done.").text, AIMessage.__pydantic_complete__)
 print(HumanMessage.__pydantic_complete__, Own.__pydantic_complete__)
+with importing_much():
+    class Later(BaseModel):
+        text: str
+print(Later.__pydantic_complete__, Later(text="Text.").text)
 """
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    assert ran.stdout == "False Done. True\nFalse True\n"
+    assert ran.stdout == "False Done. True\nFalse True\nFalse Text.\n"
+
+
+@pytest.mark.parametrize(("form", "draws"), [("answer", False), ("json", False), ("text", True)])
+def test_rich_is_imported_where_something_is_drawn(form: str, draws: bool) -> None:
+    code = """
+import asyncio, sys
+from pathlib import Path
+from deepagents_cli.imports import importing_much
+with importing_much():
+    from deepagents.events import RunStarted
+    from deepagents_cli.protocol import Happened
+    from deepagents_cli.views.task import TaskView
+
+async def show():
+    view = TaskView(sys.argv[1], Path.cwd())
+    view.take(Happened(RunStarted("1", "Go.")))
+    await asyncio.sleep(0)
+
+asyncio.run(show())
+sys.exit("rich" in sys.modules)
+"""
+    ran = subprocess.run([sys.executable, "-c", code, form], capture_output=True, check=False)
+
+    assert (ran.returncode, ran.stderr) == (draws, b"")
 
 
 def test_threads_that_use_a_model_at_once_all_get_it() -> None:
