@@ -63,7 +63,7 @@ static: $(VENV)/.dev
 	@$(PYRIGHT)
 	@$(BIN)/mypy typing_tests
 
-slow: $(VENV)/.dev ## Run the slow tests: servers, terminals and sandboxes as wholes, killed and attacked
+slow: $(VENV)/.dev ## Run the slow tests: whole servers, terminals and sandboxes; and the other colour of each test
 	@$(BIN)/python -m pytest --jobs $(JOBS) -m slow $(ARGS)
 
 fresh: ## Check that the locks install with the oldest pip of each Python that is here, without a cache
