@@ -17,6 +17,8 @@ QUICK ?= tests/kernel tests/tools tests/agents/test_create_deep_agent.py tests/a
 DRILLS := $(addprefix tests/,agents/test_chaos.py agents/test_context_crashes.py agents/test_context_histories.py agents/test_long_runs.py \
   backends/test_against_a_dict.py cli/session/test_crash_drill.py mcp/test_processes.py middleware/test_archive.py sandbox/test_watchdog.py server/test_clocks.py undo/test_drill.py)
 ARGS ?=
+# Which of the tests, as the targets below say.
+SUITE :=
 
 # Many tests start programs. Without bytecode, each of these would compile the library anew.
 export PYTHONDONTWRITEBYTECODE =

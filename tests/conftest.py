@@ -14,6 +14,7 @@ from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
+from zlib import crc32
 
 import pytest
 from hypothesis import settings
@@ -143,15 +144,16 @@ gc.disable()
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark each test as slow in one of its two colours, in turn: both run the same code."""
+    """Mark each test as slow in one of its two colours: both run the same code."""
     colours: dict[tuple[str, str], list[pytest.Item]] = {}
     for item in items:
         params: dict[str, object] = {**getattr(getattr(item, "callspec", None), "params", {})}
         if (params.pop("call_mode", None) or params.pop("files", None)) in COLOURS:
             colours.setdefault((item.nodeid.partition("[")[0], f"{params}"), []).append(item)
-    twins = (each for each in colours.values() if len(each) == 2)
-    for turn, both in enumerate(twins):
-        both[turn % 2].add_marker("slow")
+    for both in colours.values():
+        if len(both) == 2:
+            # By the name: a test is in the same colour whatever else is collected.
+            both[crc32(both[0].nodeid.encode()) % 2].add_marker("slow")
 
 
 def pytest_collection_finish() -> None:

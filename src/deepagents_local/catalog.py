@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deepagents._values import valueclass
+from deepagents._values import frozenclass, valueclass
 from deepagents.errors import UnknownModel
 
 PROVIDER = "local"
@@ -19,7 +19,7 @@ class Carrier:
     size: int
 
 
-@valueclass
+@frozenclass
 class LocalModel:
     """One model: its file, accepted by size and SHA-256, and the places that hold it."""
 

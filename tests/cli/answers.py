@@ -25,7 +25,7 @@ class _Person(Lines):
         self.asking = Asking(self._hear, policy, lambda mode: None)
         talk = Chat(self._say, set_theme=lambda theme: None, leave=lambda code: None)
         look = replace(find_look(), colours=False, styled=False)
-        super().__init__(talk, Renderer(look, 400), self.out, editor=None, changeable=())
+        super().__init__(talk, lambda: Renderer(look, 400), self.out, editor=None, changeable=())
 
     def take_line(self, line: str) -> None:
         self.print("That is not an answer.")

@@ -16,8 +16,6 @@ from deepagents.errors import ToolFailure, UnknownModel
 from deepagents_cli.errors import CommandError, ErrorBoundary, Exit, choose_exit_code, describe_error
 from tests.cli.conftest import Command
 
-pytestmark = pytest.mark.slow
-
 TALK = (
     "import sys\n"
     "from deepagents.testing import ScriptedModel\n"
@@ -84,6 +82,7 @@ def test_an_exit_passes_through() -> None:
         sys.exit(7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("--json",)])
 def test_a_reader_who_leaves_is_no_error(tmp_path: Path, options: tuple[str, ...]) -> None:
     _, printed, said = talk(tmp_path, "| head -c 1; echo ${PIPESTATUS[0]}", 20_000, *options)
@@ -92,11 +91,13 @@ def test_a_reader_who_leaves_is_no_error(tmp_path: Path, options: tuple[str, ...
     assert said == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("closed", ["<&-", "2>&-", "<&- 2>&-"])
 def test_streams_that_are_closed_are_no_error(tmp_path: Path, closed: str) -> None:
     assert talk(tmp_path, closed, 1, "-q") == (0, "word \n", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("place", "why"),
     [
@@ -112,6 +113,7 @@ def test_an_answer_that_cannot_be_written_is_an_error(
     assert talk(tmp_path, place, 1, *options) == (1, "", f"deepagents: OSError: {why}\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [">&-", ">/dev/full"])
 def test_what_is_left_to_be_written_at_the_end_is_an_error_too(tmp_path: Path, place: str) -> None:
     code, _, said = run_in_shell(tmp_path, place, "-m", "deepagents", "mcp", "list")

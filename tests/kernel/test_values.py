@@ -34,6 +34,17 @@ class Marked(Point):
 
 
 @valueclass
+class Tagged:
+    x: int
+    tags: dict[str, int] = field(hash=False)
+
+
+@valueclass
+class Single:
+    number: float
+
+
+@valueclass
 class Nothing:
     pass
 
@@ -66,6 +77,17 @@ def test_values_are_equal_where_their_fields_are() -> None:
 def test_a_value_with_a_list_has_no_hash() -> None:
     with pytest.raises(TypeError, match="unhashable"):
         hash(Marked(1))
+
+
+def test_a_field_can_be_left_out_of_the_hash_alone() -> None:
+    assert len({Tagged(1, {}), Tagged(1, {}), Tagged(1, {"a": 1})}) == 2
+    assert hash(Tagged(1, {})) == hash(Tagged(1, {"a": 1}))
+
+
+def test_a_field_that_is_unequal_to_itself_is_no_difference() -> None:
+    number = float("nan")
+
+    assert Single(number) == Single(number)
 
 
 def test_a_value_shows_its_fields_and_no_keys() -> None:
@@ -109,7 +131,6 @@ def test_values_say_what_the_dataclasses_say_that_they_stand_for() -> None:
 
     names = Frozen.__qualname__, Value.__qualname__
     assert repr(Value(1)) == repr(Frozen(1)).replace(*names)
-    assert hash(Value(1)) == hash(Frozen(1))
     assert Value.__match_args__ == Frozen.__match_args__
 
 

