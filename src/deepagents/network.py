@@ -93,6 +93,7 @@ def resolve(host: str, port: int) -> Sequence[str]:
     return [str(each[4][0]) for each in found]
 
 
+# With `frozenclass`, the reference would list the default of `resolve` as a method.
 @dataclass(frozen=True, slots=True)
 class HostRules:
     """All hosts that may be reached; `is_further` decides about names that no rule names, at `PORTS`."""

@@ -32,7 +32,8 @@ def text_diff(before: str | None, after: str | None, path: str) -> list[str]:
 
 
 def _lines(text: str) -> list[str]:
-    # Not `splitlines`, which also splits at form feeds: the diff would show a comment as code.
+    # Not `splitlines`: it also splits at form feeds and the like, and the diff would show a comment as code
+    # or hide the change altogether.
     *whole, rest = text.replace("\r\n", "\n").split("\n")
     return [f"{line}\n" for line in whole] + ([rest] if rest else [])
 

@@ -91,7 +91,8 @@ class NextMode(Value):
 class Decide(Value):
     """Decide about a call that waits: `message` is why not, or what the agent reads in its place.
 
-    A `rule`, one of those that the question offered, is kept for this `scope`. `unasked` if none could be.
+    A `rule`, one of those that the question offered, is kept for this `scope`. `unasked` where no person
+    could be asked.
     """
 
     ask: str
@@ -152,7 +153,8 @@ class Close(Value):
 class PastMessage(Value):
     """Show a message of a thread that is resumed; a `command` is one of the person, with its output.
 
-    An editor gets the names of the `files` that came with it, and the `pictures`, as base64 with their kind.
+    An editor gets the `files` that came with it apart from the text, by their names, and the `pictures`, as
+    base64 and of which kind.
     """
 
     who: Literal["person", "agent", "tool", "command"]

@@ -68,7 +68,8 @@ def is_pipe(descriptor: int) -> bool:
 def take_typed_ahead(quiet: float = 0.0) -> tuple[Sequence[str], str]:
     """Take what was typed before a question could be read, so that it does not answer it.
 
-    Returns lines, and the beginning of one, which goes on. Waits for `quiet` seconds without a key.
+    Returns the lines, and the beginning of one: what comes next belongs to that. Waits until nothing has been
+    typed for `quiet` seconds.
     """
     if termios is None or not sys.stdin.isatty():
         return (), ""

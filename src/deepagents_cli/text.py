@@ -17,7 +17,8 @@ _HARMLESS: Final = frozenset("\n\t\u200c\u200d")
 def clean(text: str) -> str:
     """Make visible whatever in a text could steer the terminal, hide text or change its order.
 
-    What a model, a tool or a file gives passes here before it is shown; no other module makes a `Text`.
+    All that a model, a tool or a file gives passes here before it is shown; `style_text` alone makes a `Text`
+    of rich.
     """
     text = text.replace("\r\n", "\n")
     # Most text is ASCII lines, and to look up each character would take seconds for a large file.

@@ -55,7 +55,8 @@ Source: TypeAlias = str | tuple[str, str]
 class AgentPlan:
     """One agent, decided but not yet built. `subagents` are specs as a caller gives them.
 
-    `base_prompt` replaces that of profile and library, `note` follows it, a fork reads `addendum` first.
+    `base_prompt` replaces that of the profile and of the library, `note` follows it, and `addendum` is what
+    a fork reads before its task.
     """
 
     role: Literal["main", "general-purpose", "declared", "forked"]
@@ -210,7 +211,8 @@ def _servers_of(spec: Mapping[str, Any], main: AgentPlan) -> MCPServers | None:
 def _plan_fork(declared: AgentPlan, main: AgentPlan) -> AgentPlan:
     """Plan the main agent once more, with what the spec has of its own.
 
-    It has the main agent's system prompt, for a provider's cache; the spec's own comes with its task.
+    Its system prompt stays the main agent's, so that a provider's cache serves the fork; the spec's own
+    prompt comes with its task.
     """
     # A dict keeps the position of the first: prompts stay in the order that the provider has cached.
     own = {each.name: each for each in (*main.middleware, *declared.middleware)}

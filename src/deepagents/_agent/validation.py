@@ -136,7 +136,8 @@ def _check_exclusions(build: Build) -> None:
 def _check_restricted_tools(build: Build) -> None:
     """Refuse a tool that would replace one which permissions bind, or the only way to the subagents.
 
-    The general-purpose agent has its caller's tools, which were checked. Those of a profile are on purpose.
+    The general-purpose agent has the tools of its caller, which were checked already. A profile's own tools
+    are there on purpose.
     """
     plan = build.plan
     if plan.role == "general-purpose":

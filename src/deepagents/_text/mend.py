@@ -134,7 +134,8 @@ def is_escaped_twice(old: str, new: str) -> bool:
 class _Place:
     """The one place that a quote fits: its lines, counted from 0, and those of the quote.
 
-    `has_end`: a line end follows; `is_cut`: it lacks some of its lines; `is_inside`: it begins in one.
+    `has_end` says that a line end follows, `is_cut` that it has not all of its lines, `is_inside` that it
+    begins inside of one.
     """
 
     there: Sequence[str]

@@ -57,7 +57,8 @@ class KeyedLocks:
         """Wait for the lock of a key.
 
         Raises:
-            BackendError: `parallel_mutation`, where waiting would block the loop of the task with the lock.
+            BackendError: `parallel_mutation`, when blocking would hold up the event loop of the task that
+                has, or awaits, the lock.
         """
         return IOCall(lambda: self._block(key), lambda: self._wait(key))
 

@@ -215,7 +215,8 @@ def make_written(path: str, current: FileData | None, content: str, expected_ver
     Text that is the base64 of bytes, in a file whose name means media, stands for those bytes.
 
     Raises:
-        BackendError: `stale_version`, `invalid_encoding` where it is not Unicode, `invalid_argument` without.
+        BackendError: `stale_version`, `invalid_encoding` for text that is not Unicode, `invalid_argument` for
+            no text.
     """
     _check_version(path, current, expected_version)
     data = encode_text(content)
@@ -364,7 +365,8 @@ def validate_addition(path: str, content: str | bytes) -> str | bytes:
     """Return what is to be added to a file.
 
     Raises:
-        BackendError: `invalid_encoding` for half characters, `invalid_argument` for neither text nor bytes.
+        BackendError: `invalid_encoding` for text with half characters, `invalid_argument` for neither text
+            nor bytes.
     """
     if not isinstance(content, str):
         return validate_bytes(path, content)

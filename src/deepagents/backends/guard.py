@@ -56,7 +56,8 @@ class CallRights:
         except Denied as error:
             raise self._refusal(access, op.at) from error
         except BackendError as error:
-            # These explain themselves by lines of the file, which one who may write may not read.
+            # These explain themselves by lines of the file, which a caller with the right to write may not
+            # read.
             if error.code not in ("no_match", "ambiguous_match") or await self._may_read(op.at, following):
                 raise
             raise _without_text(error, op.at) from error

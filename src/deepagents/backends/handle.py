@@ -51,7 +51,8 @@ class OutputCapture:
 class BackendHandle:
     """A backend as one agent or middleware uses it: older forms resolved, and the layers before it composed.
 
-    What a factory makes is opened anew for each call; overdue calls are kept, or nothing would bound them.
+    What a factory makes is opened anew for each call; only the overdue calls are kept, or nothing would bound
+    them.
     """
 
     def __init__(self, backend: BACKEND_TYPES, seconds: float | None = None) -> None:

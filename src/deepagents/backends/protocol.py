@@ -267,7 +267,8 @@ class SandboxBackendProtocol(BackendProtocol):
     def execute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
         """Run a shell command; `timeout` is in seconds.
 
-        A method that takes `on_output`, an `OnOutput`, gets one to call in any thread, a few times a second.
+        A method whose signature names `on_output`, an `OnOutput`, is given a function to call, in any thread,
+        a few times a second.
         """
         raise lacks(self, "execute")
 

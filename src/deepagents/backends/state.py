@@ -60,7 +60,8 @@ class StateBackend(TransferBackend):
 class _StateFiles(KeyedFiles):
     """The files of the running graph for one operation, whose changes go to the `files` channel.
 
-    Nothing is locked: each task of a step has its own view of the channel, and the reducer merges.
+    Nothing is locked: each task of a step has its own view of the channel, and the reducer merges what they
+    write.
     """
 
     op: Operation
@@ -88,7 +89,8 @@ class _StateFiles(KeyedFiles):
             case ops.Append(content=content):
                 return FileChange(_addition(content), data)
             case ops.Write():
-                # The reducer merges what several writers made of one base by lines; else the last one wins.
+                # The reducer merges by lines what several writers made of one base; without it the last one
+                # wins.
                 base = None if current is None else text_or_none(current)
                 mergeable = current is None if base is None else len(base) < _MAX_BASE
                 return {**data, "base": base} if mergeable else data

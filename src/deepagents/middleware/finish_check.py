@@ -78,7 +78,8 @@ class FinishCheckMiddleware(BaseMiddleware):
     question to a person is an end.
 
     Args:
-        backend: where the files are, by default the agent's own. Without one, no file is missed.
+        backend: where the files are; in `create_deep_agent` by default the agent's own. Without one, no file
+            is missed.
     """
 
     state_schema: type[Any] = FinishCheckState

@@ -14,7 +14,8 @@ VERSIONS_CHANNEL: Final = "file_versions"
 class FileVersions:
     """The versions of files as this agent last read or wrote them, kept in its own state.
 
-    A write or an edit names the version it builds on: a change that the agent has not seen is not lost.
+    A write or an edit names the version it builds on, so that a backend can refuse to overwrite a change
+    that the agent has not seen.
     """
 
     # Made anew for each call of a tool, whose own notes are all that can change the channel meanwhile.

@@ -54,7 +54,8 @@ def web_search(tool: BaseTool | None = None) -> BaseTool:
             agent's model searches itself, if the profile of the model has `web_search`.
 
     Raises:
-        ConfigError: for a tool that does not take one text. Building fails where a provider cannot search.
+        ConfigError: for a tool that does not take one text. That a provider does not search is an error when
+            the agent is built.
     """
     run: Any = _say_missing if tool is None else _Search(tool, _find_argument(tool)).run
     spec = ToolSpec(

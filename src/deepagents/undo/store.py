@@ -72,7 +72,8 @@ class Store:
         self._is_watching_forks = False
         self._name = ""
         self._patience = _BUSY_SECONDS
-        # Contents up to this one are dropped when nothing refers to them, as nothing does during a look.
+        # Contents up to this one are dropped when nothing refers to them; those of a look that is under way
+        # are not referred to yet.
         self._settled = sys.maxsize
 
     @property

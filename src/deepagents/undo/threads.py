@@ -212,7 +212,8 @@ def _find_line(thread: str, mark: FileMark | None, store: Store) -> Line:
 async def find_mark(saver: BaseCheckpointSaver[Any], found: CheckpointTuple, line: Line, store: Store) -> int:
     """Return up to which change the files of a checkpoint are known.
 
-    It is the later of what its state and the store say of it, or of the nearest ancestor that this knows.
+    It is the later of what its state says and what the store says of it, or of the nearest ancestor that the
+    store knows.
     """
     mark = await in_thread(lambda: mark_of(found, store))
     known = mark["seen"] if mark else 0

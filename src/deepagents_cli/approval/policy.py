@@ -125,7 +125,8 @@ class Policy(Reach):
     def asks(self, request: Any, most: Mode = "full") -> bool:
         """Return whether the agent stops at a call; once yes, always yes.
 
-        LangChain asks again when the answer has come; a call about which this then says no would run anyway.
+        LangChain asks again when the answer has come, and a call about which this then answered no would run,
+        whatever the answer was.
         """
         call: Mapping[str, Any] = request.tool_call
         name, call_id = call["name"], call["id"]

@@ -241,7 +241,8 @@ def program_of(command: str) -> str | None:
 def split_plain(command: str) -> list[str] | None:
     """Split a command into words as a shell would; `None` where a shell would do more than that.
 
-    No operators, variables, patterns, braces, comments, escapes or lines; outside of quotes, ASCII alone.
+    No operators, redirections, substitutions, variables, patterns, braces, comments, escapes or lines, and
+    nothing outside of quotes that is not ASCII.
     """
     return shlex.split(command) if command.isprintable() and _PLAIN.fullmatch(command) else None
 

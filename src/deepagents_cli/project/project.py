@@ -99,7 +99,8 @@ class Project:
         """Return the files with instructions that are there: of the person, the repository, the directory."""
         found: list[Path] = []
         for place, path in self._instructions():
-            # Often one is a link to the other. One that leads elsewhere could show the model any file.
+            # Often one of the two is a link to the other. A link that leads elsewhere could show the
+            # model any file of this person.
             usable = _is(path.is_file) and _stays_in(path, place) and not _is_too_long(path)
             if usable and not any(map(path.samefile, found)):
                 found.append(path)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any, Final, Literal, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from deepagents.events import Event, FinalAnswer, LimitReached, RunFailed, RunStarted, RunStopped
 from deepagents_cli import protocol
@@ -29,6 +29,9 @@ from deepagents_cli.views.region import Region
 from deepagents_cli.views.terminal.editor import find_editor
 from deepagents_cli.views.terminal.startup import can_encode, is_plain
 from deepagents_cli.views.terminal.theme import find_look
+
+if TYPE_CHECKING:
+    from deepagents_cli.views.rendering.render import Renderer
 
 Form: TypeAlias = Literal["text", "json", "answer"]
 _REFUSED: Final = (
@@ -57,7 +60,8 @@ class TaskView(Lines):
     """Shows the work on a task, and notes what decides about the exit code.
 
     A person is asked only where one sees the question and types the answer: what a pipe answers is not
-    approval. Otherwise calls are refused, or with `approves` approved. Answers are drawn where they can be.
+    approval. Otherwise calls are refused, or with `approves` approved. At a terminal that can draw, the
+    answer is rendered, and what still changes stands below it.
     """
 
     def __init__(
@@ -324,7 +328,7 @@ class TaskView(Lines):
         return [*above, *draw_live(self.talk, self.renderer, rows)]
 
 
-def _make_renderer(out: IO[str], theme: str) -> Any:
+def _make_renderer(out: IO[str], theme: str) -> Renderer:
     from deepagents_cli.views.rendering.render import Renderer
 
     console = make_console(out)

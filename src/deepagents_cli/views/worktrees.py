@@ -19,7 +19,8 @@ _YES: Final = "yes"
 def leave_worktree(directory: Path, *, asks: bool) -> None:
     """Show what the worktree of a session holds and how it is merged; remove it where the person says so.
 
-    It stays by itself; what it alone holds is removed after a written yes, never without a terminal.
+    It stays by itself, and what it alone holds is removed after a written yes. Without a terminal nothing is
+    asked.
     """
     try:
         left = look_at_end(directory)

@@ -280,7 +280,8 @@ class Router:
             if glob is None:
                 yield _Part(route, "/", None, base, hiding)
             elif deeper := glob.below(route.prefix[len(base) :]):
-                # Several patterns may hold for a route, and a backend takes one: all files are filtered here.
+                # Several patterns may hold for a route, and a backend takes one: it finds all files, filtered
+                # here.
                 exact = deeper[0] if len(deeper) == 1 else None
                 yield _Part(route, "/", exact or EVERY_FILE, base, hiding, None if exact else glob)
 

@@ -45,7 +45,8 @@ def walk(
 ) -> Walk:
     """Find the regular files below `base` that match; a link counts as one when `accept_link` says so.
 
-    What is not `allowed`, by its path from the start, is passed over. `most` entries, or the time, end it.
+    What is not `allowed`, by its path from the start, is passed over. After `most` entries it ends, as it
+    does after the time.
     """
     walker = _Walker(time.monotonic() + seconds, glob, accept_link, allowed, most)
     walker.run(base)

@@ -226,7 +226,8 @@ class BackgroundCommands(SandboxBackendProtocol):
     def name_commands(self, prefix: str) -> None:
         """Begin the ids of commands with this from now on.
 
-        A process that takes up threads of another needs a prefix of its own: ids of two could be the same.
+        A process that takes up threads of another needs a prefix of its own. Else it finds its own command
+        under the id of an earlier one.
         """
         self._background.prefix = prefix
 

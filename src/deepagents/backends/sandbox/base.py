@@ -110,7 +110,8 @@ class BaseSandbox(OperationBackend, SandboxBackendProtocol, ABC):
 
     @property
     def _operations(self) -> Operations:
-        # Subclasses may override these; without that, the write itself makes parents, with one command less.
+        # Subclasses may override these hooks; without that, the write itself makes parents, with one command
+        # less.
         prepared = any(getattr(type(self), each) is not getattr(BaseSandbox, each) for each in _HOOKS)
         return Operations(
             self, self.virtual_root, tuple(self.grep_exclude_dirs), self._prepare if prepared else None

@@ -135,7 +135,8 @@ class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]
     def in_agent(self, rules: Rules, stack: Sequence[Middleware], tools: Sequence[Any]) -> ApprovalMiddleware:
         """Return the approval that asks for these rules too, in an agent with these middleware and tools.
 
-        A person may replace a call by one of any tool; else an edit that names no tool becomes an error.
+        A person may replace a call by one of any of its tools; without this, an edit that names no tool
+        becomes an error result.
         """
         all_tools = [*(tool for each in stack for tool in getattr(each, "tools", ())), *tools]
         backends = (getattr(each, "backend", None) for each in stack if each.name == "FilesystemMiddleware")

@@ -153,7 +153,8 @@ def _load_yaml(text: str) -> Value:
     # It makes text, lists and mappings only, whatever a tag says. The C version is ten times faster.
     loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     depth = 0
-    # On the events first: aliases can stand for gigabytes, and the loader recurses with nesting.
+    # Aliases and nesting are checked on the events first: aliases can stand for gigabytes, and the
+    # loader recurses with nesting.
     for event in cast("Iterator[Any]", yaml.parse(text, Loader=loader)):
         if isinstance(event, yaml.AliasEvent):
             raise Unreadable("its front matter uses YAML aliases, which are not read here")

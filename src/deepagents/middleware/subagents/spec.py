@@ -129,7 +129,8 @@ def check_complete(spec: Mapping[str, Any]) -> None:
     """Check a spec that no assembled agent completes.
 
     Raises:
-        ConfigError: without model or tools, for what only a whole agent has, or calls that wait twice.
+        ConfigError: when it lacks its model or tools, asks for what only a whole agent has, or says twice
+            which calls wait for a person.
     """
     name = spec["name"]
     for key, given in (("model", spec.get("model") is not None), ("tools", "tools" in spec)):

@@ -157,7 +157,8 @@ class Clipping:
     ) -> list[AnyMessage]:
         """Return the messages with copies instead of those in the record.
 
-        In a model's message, long arguments of file writes are clipped; the text of others is in a file.
+        Of a model's message, long arguments of file writes that succeeded are clipped; of any other, the file
+        that the record names holds the text.
         """
         if not record:
             return messages

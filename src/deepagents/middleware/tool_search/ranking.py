@@ -9,7 +9,8 @@ from typing import Final
 
 _SATURATION: Final = 1.2
 _LENGTH: Final = 0.75
-# "createIssue" and "HTTPServer" are two words each, as "create_issue" is. Chinese has no blanks.
+# "createIssue" and "HTTPServer" are two words each, as "create_issue" is. Chinese and Japanese put no blanks
+# between words.
 _WORD: Final = (
     r"\p{Lu}+(?!\p{Ll})|\p{Lu}?[\p{Ll}\p{M}]+|[\p{Han}\p{Hiragana}\p{Katakana}]|[\p{Lo}\p{M}]+|\p{N}+"
 )

@@ -268,7 +268,8 @@ def make_agent(
     """Create the agent; it and its subagents stop at the calls that the policy decides about.
 
     With a setup, it reads those instructions and skills of the project that its backend reaches, and has the
-    subagents and hooks of its directory; `notify` hears of failures. `around_calls` sees subagents' calls.
+    subagents and the hooks of its directory; `notify` hears of those that fail. `around_calls` sees the calls
+    of subagents too.
     """
     project = setup.project if setup else None
     backend = policy.backend
@@ -345,7 +346,8 @@ def find_shell(policy: Policy) -> Any:
     """Return what runs hooks and the shell lines of commands, which run without a question.
 
     It is a sandbox, also where the agent's own commands run without one: the agent may have changed what
-    these lines run. It is the agent's shell where all runs unasked, and this person's without a sandbox.
+    these lines run. Where all commands run unasked, it is the shell of the agent, and where there is no
+    sandbox, that of this person.
     """
     backend = policy.backend
     runs_unasked = policy.confined or policy.mode == "full" or policy.yes

@@ -39,7 +39,8 @@ _TABLES: Final = (
 class Text:
     """What a person sent: as it was typed, and as a message's content; `id` becomes the message's.
 
-    `model` is that which a command from a file names, if this is its text. What has a `source` was not typed.
+    `model` is that of the command from a file whose text this is, if it names one. A text with a `source` was
+    not typed to the agent.
     """
 
     id: str

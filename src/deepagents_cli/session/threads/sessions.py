@@ -119,7 +119,8 @@ class Sessions:
         `wanted` is an id, or the name of a session of the directory; what is neither is the id of a new one.
 
         Raises:
-            CommandError: when the wanted thread is of another directory, is one of several, or there is none.
+            CommandError: when the wanted thread belongs to another directory, its name is that of several, or
+                there is no latest.
         """
         if wanted is not None:
             return self._claim(directory, wanted)

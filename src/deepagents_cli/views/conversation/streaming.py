@@ -32,7 +32,8 @@ class Piece:
 class MarkdownStream:
     """Takes text, and gives back each block as soon as nothing can change it any more.
 
-    Code is given in parts: long code goes to the scrollback while it is written. A short list stays whole.
+    Code is given in parts, so that long code goes to the scrollback while it is written. A list stays whole
+    unless it is long, and so does a fence within it.
     """
 
     def __init__(self) -> None:

@@ -67,7 +67,8 @@ def _is_dark(setting: str) -> bool:
 def take_answer(text: str) -> tuple[str, bool | None, str]:
     """Take the terminal's answer out of what was typed, whenever it comes.
 
-    Returns what was typed, whether the background is dark (`None` if unknown), and a cut answer's beginning.
+    Returns what was typed, whether the background is dark (`None` without an answer), and the beginning of an
+    answer whose rest has not come yet.
     """
     dark = None
     for found in _ANSWER.finditer(text):
