@@ -186,6 +186,7 @@ with SqliteSaver.from_conn_string(sys.argv[1]) as saver:
 """
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_inside_a_child_goes_on_there(tmp_path: Path) -> None:
     place = str(tmp_path / "threads.db")
     ended = programs.run(KILLED, place)

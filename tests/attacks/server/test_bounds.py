@@ -15,6 +15,8 @@ import pytest
 from tests.server.serving import serving, serving_apart
 from tests.server.test_runs import say
 
+pytestmark = pytest.mark.slow
+
 PATIENCE = 60
 """Seconds in which a server must close, however busy this machine is; mostly it takes less than one."""
 HEAD = b"POST /threads HTTP/1.1\r\nhost: localhost\r\n"

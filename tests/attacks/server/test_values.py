@@ -10,6 +10,8 @@ import pytest
 
 from tests.attacks.server.conftest import World
 
+pytestmark = pytest.mark.slow
+
 _DEEP: Any = json.loads('{"a":' * 150 + "1" + "}" * 150)
 _CRON = {"assistant_id": "echo", "schedule": "0 9 * * *"}
 

@@ -95,6 +95,7 @@ def speaks_to_steer() -> ScriptedModel:
     return ScriptedModel(call("ls", path=HOSTILE), *[f"{HOSTILE}\n\n{HOSTILE}"] * 2)
 
 
+@pytest.mark.slow
 def test_a_terminal_that_is_drawn_on_is_steered_by_no_text(nursery: Nursery) -> None:
     child = nursery.at_terminal(speaks_to_steer, HOSTILE_NAME, NO_COLOR="")
 
