@@ -306,6 +306,12 @@ def test_a_tree_that_grows_above_its_bound_is_looked_at_no_more(call_mode: CallM
     assert "10,000 bytes" in covered.why
 
 
+def let_a_minute_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the clock be ahead, and go on: timers of others wait for it."""
+    monotonic = time.monotonic
+    monkeypatch.setattr(time, "monotonic", lambda: monotonic() + 60)
+
+
 @pytest.mark.parametrize("how", ["remove", "ignore", "none"])
 def test_a_tree_that_is_small_again_is_covered_at_a_later_turn(
     call_mode: CallMode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
@@ -319,8 +325,7 @@ def test_a_tree_that_is_small_again_is_covered_at_a_later_turn(
         shutil.rmtree(shop.root / "packages")
     elif how == "ignore":
         (shop.root / ".gitignore").write_text("packages\n")
-    now = time.monotonic()
-    monkeypatch.setattr(time, "monotonic", lambda: now + 60)
+    let_a_minute_pass(monkeypatch)
     covered = shop.mode.call(shop.history, "coverage", shop.agent)
     if how == "none":
         assert "more than 20 files" in covered.why
@@ -352,8 +357,7 @@ def test_what_changed_while_there_was_too_much_to_look_at_is_nobody_s_work(
         (shop.root / "new.txt").write_text("mine\n")
         (shop.root / "gone.txt").unlink()
         shutil.rmtree(shop.root / "packages")
-        now = time.monotonic()
-        monkeypatch.setattr(time, "monotonic", lambda: now + 60)
+        let_a_minute_pass(monkeypatch)
         assert shop.history.coverage(shop.agent).commands
         (shop.root / "both.txt").write_text("agent's\n")
         return "ok"
