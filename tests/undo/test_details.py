@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage
+from langchain.agents.middleware import AgentMiddleware
+from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
@@ -237,6 +238,24 @@ def test_what_may_have_been_written_elsewhere_though_it_failed_is_named(shop: Wo
     start = shop.do(call("write_file", file_path="/memories/user.md", content="likes tea\n"), agent=agent)
     (said,) = shop.plan(start, agent).uncovered
     assert said.startswith("/memories/user.md lies in none of the directories that go back")
+
+
+def test_what_was_written_elsewhere_before_a_check_said_no_is_named(shop: Workshop) -> None:
+    def refuse(done: Any) -> ToolMessage:
+        return ToolMessage("The check failed", tool_call_id=done.tool_call_id, status="error")
+
+    class Check(AgentMiddleware):
+        def wrap_tool_call(self, request: Any, handler: Any) -> Any:
+            return refuse(handler(request))
+
+        async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
+            return refuse(await handler(request))
+
+    agent = make_keeper(shop, middleware=[Check()])
+    start = shop.do(call("write_file", file_path="/memories/user.md", content="likes tea\n"), agent=agent)
+    assert shop.plan(start, agent).uncovered == (
+        "/memories/user.md lies in none of the directories that go back, and stays as it is",
+    )
 
 
 def test_an_agent_without_files_on_this_machine_is_named(shop: Workshop) -> None:

@@ -59,6 +59,14 @@ _HEADER: Final = (
 _MOST_NAMED: Final = 50
 _END_SECONDS: Final = 15.0
 _POLL_SECONDS: Final = 20.0
+_REFUSALS: Final = frozenset(
+    {
+        "already_exists", "ambiguous_match", "file_not_found", "invalid_argument", "invalid_encoding",
+        "invalid_path", "is_directory", "limit_reached", "no_match", "not_a_directory", "not_run",
+        "not_supported", "parallel_mutation", "permission_denied", "stale_version", "too_large",
+    }
+)  # fmt: skip
+"""Codes of failures before anything was changed; others may have come behind that."""
 _log = logging.getLogger(__name__)
 
 
@@ -196,10 +204,12 @@ async def _wait(over: threading.Event) -> None:
 
 
 def _did_nothing(result: Any) -> bool:
-    """Return whether a file tool has failed before it changed anything, as far as its error says."""
-    if not isinstance(result, ToolMessage) or result.status != "error":
-        return False
-    return result.additional_kwargs.get("error_code") not in ("timeout", "io_error")
+    """Return whether a file tool was refused before it changed anything, as far as its error says."""
+    return (
+        isinstance(result, ToolMessage)
+        and result.status == "error"
+        and result.additional_kwargs.get("error_code") in _REFUSALS
+    )
 
 
 def _started_command(result: Any) -> str | None:
