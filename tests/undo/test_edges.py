@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pwd
 import shutil
@@ -10,6 +11,7 @@ import stat
 import time
 from collections.abc import Generator
 from contextlib import closing, contextmanager
+from contextvars import Context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,6 +19,7 @@ from typing import Any
 import pytest
 from langchain_core.tools import tool
 
+from deepagents.backends import FilesystemBackend
 from deepagents.testing import call
 from deepagents.undo import FileHistory, UndoError
 from deepagents.undo.index import is_unchanged
@@ -339,14 +342,19 @@ def test_a_tree_that_is_small_again_is_covered_at_a_later_turn(
     assert (shop.root / "missed.txt").read_text() == "1\n"
 
 
+def fill(shop: Workshop) -> None:
+    """Let there be too much for a look."""
+    (shop.root / "packages").mkdir()
+    for number in range(30):
+        (shop.root / "packages" / str(number)).touch()
+
+
 def test_what_changed_while_there_was_too_much_to_look_at_is_nobody_s_work(
     call_mode: CallMode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop = Workshop(call_mode, tmp_path, max_files=20)
     start = shop.run("echo 1 > mine.txt; echo 1 > both.txt; echo 1 > gone.txt")
-    (shop.root / "packages").mkdir()
-    for number in range(30):
-        (shop.root / "packages" / str(number)).touch()
+    fill(shop)
     shop.run("true")
     assert not shop.mode.call(shop.history, "coverage", shop.agent).commands
 
@@ -369,6 +377,61 @@ def test_what_changed_while_there_was_too_much_to_look_at_is_nobody_s_work(
     assert plan.removed == plan.conflicts == plan.not_kept == ()
     assert sum("not covered:" in each for each in plan.uncovered) == 1
     assert names(shop.plan(start, agent).conflicts, shop.root) == ["mine.txt"]
+
+
+@pytest.mark.parametrize("finds", ["look", "tool"])
+def test_what_another_process_finds_behind_a_step_that_began_with_too_much_is_nobody_s_work(
+    call_mode: CallMode, tmp_path: Path, finds: str
+) -> None:
+    shop = Workshop(call_mode, tmp_path, max_files=20)
+    other = Workshop(CallMode("sync", asyncio.Runner()), tmp_path, saver=shop.saver, max_files=20)
+    shop.run("echo 1 > mine.txt; echo 1 > both.txt")
+    fill(shop)
+    shop.run("true")
+    (shop.root / "mine.txt").write_text("mine\n")
+    (shop.root / "new.txt").write_text("mine\n")
+
+    @tool
+    def work() -> str:
+        """Work until another process finds that there is not too much any more."""
+        shutil.rmtree(shop.root / "packages")
+        if finds == "tool":
+            edit = call("edit_file", file_path="/mine.txt", old_string="mine", new_string="another's")
+            agent = other.make_agent(FilesystemBackend(other.root, virtual_mode=True))
+            Context().run(other.do, edit, thread={"configurable": {"thread_id": "2"}}, agent=agent)
+        assert other.history.coverage(other.agent).commands
+        (shop.root / "both.txt").write_text("agent's\n")
+        # It looks again, as a command is under way.
+        other.plan(shop.thread)
+        return "ok"
+
+    agent = shop.make_agent(tools=[work])
+    start = shop.do(call("work"), agent=agent)
+    plan = shop.plan(start, agent)
+    assert names(plan.restored, shop.root) == ["both.txt"]
+    assert plan.removed == plan.conflicts == plan.not_kept == ()
+    assert sum("not covered:" in each for each in plan.uncovered) == 1
+
+
+def test_what_is_too_much_for_others_meanwhile_costs_a_step_nothing(
+    call_mode: CallMode, tmp_path: Path
+) -> None:
+    shop = Workshop(call_mode, tmp_path, max_files=20)
+    other = Workshop(call_mode, tmp_path, max_files=20)
+    (shop.root / "a.txt").write_text("1\n")
+
+    @tool
+    def work() -> str:
+        """Work in a large directory that goes away again."""
+        (shop.root / "a.txt").write_text("2\n")
+        fill(shop)
+        assert not other.history.coverage(other.agent).commands
+        shutil.rmtree(shop.root / "packages")
+        return "ok"
+
+    agent = shop.make_agent(tools=[work])
+    start = shop.do(call("work"), agent=agent)
+    assert names(shop.plan(start, agent).restored, shop.root) == ["a.txt"]
 
 
 def test_a_large_file_with_an_old_time_is_another_one(call_mode: CallMode, tmp_path: Path) -> None:

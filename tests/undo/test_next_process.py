@@ -29,10 +29,10 @@ HIDE = "echo '*' > .gitignore"
 
 
 @contextmanager
-def opened(path: Path) -> Generator[Workshop]:
+def opened(path: Path, **options: Any) -> Generator[Workshop]:
     """Open the same directory, threads and history as another process has."""
     with asyncio.Runner() as runner, SqliteSaver.from_conn_string(str(path / "threads.db")) as saver:
-        yield Workshop(CallMode("sync", runner), path, saver=saver)
+        yield Workshop(CallMode("sync", runner), path, saver=saver, **options)
 
 
 def make_worker(shop: Workshop, command: str) -> Any:
@@ -179,6 +179,27 @@ def test_a_history_that_was_made_without_rules_of_turns_goes_on(tmp_path: Path) 
             database.executescript("DROP TABLE rules; DROP TABLE rules_of_turns")
         shop.run(f"{HIDE}; echo 1 > b.txt")
         assert names(shop.plan(start).removed, shop.root) == [".gitignore", "a.txt", "b.txt"]
+
+
+def die_with_too_much(path: Path) -> None:
+    with opened(path, max_files=20) as shop:
+        shop.run("echo 1 > mine.txt; mkdir packages; touch $(seq -f packages/%g 30)")
+        shop.run("true")
+        (shop.root / "mine.txt").write_text("mine\n")
+        (shop.root / "new.txt").write_text("mine\n")
+        shop.do(call("work"), agent=make_worker(shop, "rm -r packages"))
+
+
+def test_what_changed_before_a_step_with_too_much_to_look_at_died_is_nobody_s_work(tmp_path: Path) -> None:
+    with opened(tmp_path, max_files=20) as shop:
+        start = shop.run("echo 0 > mine.txt")
+    assert in_a_process(die_with_too_much, tmp_path) == -signal.SIGKILL
+    with opened(tmp_path, max_files=20) as shop:
+        later = shop.run("echo 1 > later.txt")
+        assert names(shop.plan(later).removed, shop.root) == ["later.txt"]
+        plan = shop.plan(start)
+        assert names(plan.removed, shop.root) == ["later.txt"]
+        assert names(plan.conflicts, shop.root) == ["mine.txt"]
 
 
 def die_at(path: Path, start: Any, moment: str, options: dict[str, Any]) -> None:

@@ -6,7 +6,6 @@ while none is under way was done by others, and only enters the index.
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 import time
@@ -36,7 +35,7 @@ from deepagents.undo.index import (
 )
 from deepagents.undo.plans import IN_MISSED
 from deepagents.undo.states import UNKNOWN, PathReading, State, reaching, read_path
-from deepagents.undo.steps import Directories, RecordedStep, find_owners, is_below, read_step
+from deepagents.undo.steps import Directories, RecordedStep, find_owners, is_below, read_step, write_places
 from deepagents.undo.store import Store
 from deepagents.undo.tables import RULES_OF_TURNS
 
@@ -184,8 +183,8 @@ class Looker:
         # Nothing referred to these contents yet, so another process may have dropped them since.
         lost = [path for path, now in found.items() if now and not self.store.has(now.state)]
         found.update(self._read(lost))
-        # Nobody knows who changed what, before a first look or while there was too much to look at.
-        is_first, is_anew = tree.generation is None, tree.root in self._refused
+        # Nobody knows who changed what before a first look.
+        is_first = tree.generation is None
         for path, now in found.items():
             known = tree.entries.get(path)
             before = known.state if known else None
@@ -194,11 +193,11 @@ class Looker:
             if now and f"{path}/" in walk.closed:
                 # It is read again, until what lies in it can be seen.
                 now = PathReading(now.state, now.signature, racy=True)
-            is_new = is_anew or (is_first and known is None)
+            is_new = is_first and known is None
             owners = find_owners(path, steps, self.store.is_alive, is_new=is_new)
             self._compare(changes, path, now, known, owners, before)
         for top in walk.lost:
-            for step in find_owners(f"{top}/{GIT}", steps, self.store.is_alive, is_new=is_anew):
+            for step in find_owners(f"{top}/{GIT}", steps, self.store.is_alive, is_new=False):
                 step.add_note(database, GIT_IS_GONE.format(top=top))
         if is_first or walk.old_rules is not None:
             values = [os.fsencode(tree.root), tree.ignores.dump(), time.time()]
@@ -208,7 +207,7 @@ class Looker:
             )
             tree.generation = self._generation(tree.root)
         self._write(changes)
-        self._close_dead(database, tree.root, steps)
+        self._go_on(database, tree.root, steps)
 
     def _end(
         self, database: Connection, step: RecordedStep, roots: Sequence[str], why: Sequence[str] = ()
@@ -221,17 +220,20 @@ class Looker:
         notes += [ELSEWHERE_STAYS.format(roots=" and ".join(roots))]
         return step.end(database, [*step.notes(database), *notes])
 
-    def _close_dead(self, database: Connection, root: str, steps: Sequence[RecordedStep]) -> None:
-        """End the steps of processes that died: what they changed below this root is recorded now."""
+    def _go_on(self, database: Connection, root: str, steps: Sequence[RecordedStep]) -> None:
+        """Note that this root was seen, and end what processes that died did below it: it is recorded now."""
         for step in steps:
+            step.see(database, root)
             if step.kind == "files" or self.store.is_alive(step.process):
                 continue
             places = [each for each in step.places if each not in self._refused]
-            left = [rest for each in places for rest in self._leave_out(database, each, root)]
+            left = {rest: each for each in places for rest in self._leave_out(database, each, root)}
             if not left:
                 self._end(database, step, sorted(step.places))
-            elif set(left) != set(step.places):
-                database.execute("UPDATE steps SET places = ? WHERE id = ?", [json.dumps(left), step.number])
+            elif left.keys() != step.places:
+                unseen = [rest for rest, each in left.items() if each in step.unseen]
+                values = [write_places(left, unseen), step.number]
+                database.execute("UPDATE steps SET places = ? WHERE id = ?", values)
 
     def _leave_out(self, database: Connection, place: str, root: str) -> list[str]:
         """List what remains of a place without what is below a root."""

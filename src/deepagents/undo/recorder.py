@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from sqlite3 import Connection
@@ -17,7 +17,7 @@ from deepagents.undo.ignores import GIT, IGNORE_FILE
 from deepagents.undo.index import Bounds, IndexWalk, OutOfSight, TooMuch, Tree, is_own, mode_at
 from deepagents.undo.looker import GIT_IS_GONE, NOT_COVERED, Looker
 from deepagents.undo.states import UNKNOWN, PathReading
-from deepagents.undo.steps import Directories, RecordedStep, StepKind, are_near, last_seen
+from deepagents.undo.steps import Directories, RecordedStep, StepKind, are_near, last_seen, write_places
 from deepagents.undo.store import Store
 from deepagents.undo.tables import KEEP_RULES
 from deepagents.undo.threads import KEY, FileMark, Missed, note_checkpoint
@@ -124,13 +124,14 @@ class Recorder(Looker):
         while True:
             is_free = self.wait_for_rewind(places.roots)
             self.close_dead_files()
-            why = self.look_at_all(places, thread=thread)
-            notes = [NOT_COVERED.format(why=each) for each in why]
+            looks = {root: self.look(root, places.passed_over, thread=thread) for root in places.roots}
+            unseen = {root: why for root, why in looks.items() if why}
+            notes = [NOT_COVERED.format(why=why) for why in unseen.values()]
             with self.store.write():
                 # One may have begun during the look; one that begins from here on finds this step.
                 if not (is_free and self.find_rewind(places.roots)):
                     self._keep_rules(thread, places)
-                    return self._note(thread, kind, places.roots, notes)
+                    return self._note(thread, kind, places.roots, notes, unseen)
 
     def close(self, step: RecordedStep, places: Directories, note: str = "") -> int:
         """End a step of any kind. Return the number up to which changes are known."""
@@ -191,10 +192,16 @@ class Recorder(Looker):
         return last_seen(database)
 
     def _note(
-        self, thread: str, kind: StepKind, places: Sequence[str], notes: Sequence[str] = ()
+        self,
+        thread: str,
+        kind: StepKind,
+        places: Sequence[str],
+        notes: Sequence[str] = (),
+        unseen: Collection[str] = (),
     ) -> RecordedStep:
         with self.store.write() as database:
-            values = [thread, kind, self.store.process, json.dumps(list(places)), json.dumps(list(notes))]
+            written = write_places(places, unseen), json.dumps(list(notes))
+            values = [thread, kind, self.store.process, *written]
             row = database.execute(
                 "INSERT INTO steps(thread, kind, process, places, notes) VALUES (?, ?, ?, ?, ?)", values
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from sqlite3 import Connection
 from typing import Any, Literal, TypeAlias
 
@@ -28,14 +28,25 @@ class Directories:
 
 @valueclass
 class RecordedStep:
-    """A step that is under way: its number, whose it is, and where; `untrue` are notes that do not hold."""
+    """A step that is under way: its number, whose it is, and where; `untrue` are notes that do not hold.
+
+    What is first found in its places that are `unseen` may have changed before it began.
+    """
 
     number: int
     thread: str
     kind: StepKind
     places: frozenset[str]
     process: str
+    unseen: frozenset[str] = frozenset()
     untrue: Sequence[str] = ()
+
+    def see(self, database: Connection, root: str) -> None:
+        """Note that what is found below a root from now on has changed since it began."""
+        unseen = [each for each in self.unseen if not is_below(each, root)]
+        if len(unseen) < len(self.unseen):
+            values = [write_places(self.places, unseen), self.number]
+            database.execute("UPDATE steps SET places = ? WHERE id = ?", values)
 
     def notes(self, database: Connection) -> list[str]:
         """Return the sentences that are noted of it."""
@@ -67,7 +78,7 @@ def find_owners(
     if not steps:
         return ()
     above = _list_above(path)
-    found = [step for step in steps if not step.places.isdisjoint(above)]
+    found = [step for step in steps if not step.places.isdisjoint(above) and step.unseen.isdisjoint(above)]
     tools = [step for step in found if step.kind == "files"]
     # A file tool knows what it began with, and what it does is known exactly until its process dies. Of
     # all other that is new nobody knows who made it.
@@ -77,8 +88,15 @@ def find_owners(
 
 
 def read_step(row: Any) -> RecordedStep:
-    number, thread, kind, places, process = row
-    return RecordedStep(number, thread, kind, frozenset(json.loads(places)), process)
+    number, thread, kind, written, process = row
+    places: list[str] | dict[str, bool] = json.loads(written)
+    unseen = [each for each in places if isinstance(places, dict) and not places[each]]
+    return RecordedStep(number, thread, kind, frozenset(places), process, frozenset(unseen))
+
+
+def write_places(places: Collection[str], unseen: Collection[str]) -> str:
+    """Write down the places of a step, as `read_step` reads them."""
+    return json.dumps({each: each not in unseen for each in places} if unseen else [*places])
 
 
 def last_seen(database: Connection) -> int:

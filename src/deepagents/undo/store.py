@@ -355,7 +355,7 @@ class Store:
             # Nobody comes any more who would end what died there.
             rows = database.execute("SELECT id, process, places FROM steps WHERE ended IS NULL").fetchall()
             for number, process, places in rows:
-                if json.loads(places) == [os.fsdecode(path)] and not self.is_alive(process):
+                if [*json.loads(places)] == [os.fsdecode(path)] and not self.is_alive(process):
                     database.execute("DELETE FROM steps WHERE id = ?", [number])
             database.execute(tables.REFERRED, [self._settled])
 
