@@ -44,13 +44,12 @@ serve: $(VENV)/.serve ## Serve an agent on http://localhost:2024, with the small
 	@test -n "$$DEEPAGENTS_MODEL" || $(BIN)/deepagents models pull >/dev/null
 	@cd examples/serve && $(abspath $(BIN))/deepagents serve $(ARGS)
 
-test: $(VENV)/.dev $(THIRD_PARTY)/.ready ## Check format, lint, types, layers, documents, and run all tests but the slow ones
+test: $(VENV)/.dev ## Check format, lint, types, layers, documents, and run all tests but the slow ones
 	@$(MAKE) --no-print-directory --jobs=2 beside pytest SUITE='-m "not slow"'
 
 # What runs on one core while the tests wait.
 beside:
 	@$(MAKE) --no-print-directory static
-	@$(MAKE) --no-print-directory third-party
 	@$(MAKE) --no-print-directory $(VENV)/.fresh
 	@$(MAKE) --no-print-directory site
 
@@ -65,8 +64,8 @@ static: $(VENV)/.dev
 	@$(PYRIGHT)
 	@$(BIN)/mypy typing_tests
 
-slow: $(VENV)/.dev ## Run the slow tests: whole servers, terminals and sandboxes; and the other colour of each test
-	@$(BIN)/python -m pytest --jobs $(JOBS) -m slow $(ARGS)
+slow: $(VENV)/.dev $(THIRD_PARTY)/.ready ## Run the slow tests: whole servers, terminals, sandboxes, packages of others; the other colour of each test
+	@$(MAKE) --no-print-directory --jobs=2 third-party pytest SUITE='-m slow'
 
 fresh: ## Check that the locks install with the oldest pip of each Python that is here, without a cache
 	@sh requirements/fresh.sh $(LOCKED)
