@@ -24,6 +24,8 @@ from tests.cli.answers import answer
 from tests.cli.conftest import Command, Nursery
 from tests.cli.scenarios import writes_a_long_file
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = "ls\x1b]0;PWN\x07\x1b[2J\x9b2J\r\x08\x7f\u202e\u2066\U0001d173"
 HOSTILE_NAME = HOSTILE.replace("\r", "")
 STEERS = [*"\x1b\x07\x9b\r\x08\x7f\u202e\u2066", "\U0001d173"]
@@ -95,7 +97,6 @@ def speaks_to_steer() -> ScriptedModel:
     return ScriptedModel(call("ls", path=HOSTILE), *[f"{HOSTILE}\n\n{HOSTILE}"] * 2)
 
 
-@pytest.mark.slow
 def test_a_terminal_that_is_drawn_on_is_steered_by_no_text(nursery: Nursery) -> None:
     child = nursery.at_terminal(speaks_to_steer, HOSTILE_NAME, NO_COLOR="")
 

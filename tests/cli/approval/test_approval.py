@@ -6,6 +6,8 @@ import re
 import signal
 from pathlib import Path
 
+import pytest
+
 from deepagents.testing import ScriptedModel, call
 from tests.cli.children import Script
 from tests.cli.conftest import Child, Command, Nursery
@@ -19,6 +21,8 @@ from tests.cli.scenarios import (
     writes_two_files_as_the_local_model,
     writes_without_content,
 )
+
+pytestmark = pytest.mark.slow
 
 QUESTION = r"\[y\]es.*\] \? $"
 

@@ -16,6 +16,8 @@ from tests.cli.conftest import Command, Nursery
 from tests.cli.scenarios import goes_on, names_its_tools_without_bubblewrap, serves
 from tests.sandbox.users import find_processes
 
+pytestmark = pytest.mark.slow
+
 needs_sandbox = pytest.mark.skipif(LocalSandbox.available() is not None, reason=str(LocalSandbox.available()))
 needs_wheel = pytest.mark.skipif(
     any(os.access(f"/{each}/bwrap", os.X_OK) for each in ("usr/bin", "usr/local/bin", "bin")),

@@ -9,6 +9,8 @@ import pytest
 from deepagents.testing import ScriptedModel, call
 from tests.cli.conftest import Command
 
+pytestmark = pytest.mark.slow
+
 PLACE = ".deepagents/artifacts"
 RESULTS = f"{PLACE}/large_tool_results"
 HISTORY = f"{PLACE}/conversation_history"
@@ -113,7 +115,6 @@ def compacts(thread: str, cli: Command) -> None:
         cli.run(f"{text} {words}", "--thread", thread, model=model)
 
 
-@pytest.mark.slow
 def test_a_session_that_lists_the_files_of_others_takes_none_with_it(cli: Command, long: Path) -> None:
     compacts("first", cli)
     read_long("second", cli)

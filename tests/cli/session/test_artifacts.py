@@ -13,6 +13,8 @@ from deepagents.backends import LocalSandbox
 from deepagents.testing import Asked, ScriptedModel, call
 from tests.cli.conftest import Command
 
+pytestmark = pytest.mark.slow
+
 PLACE = ".deepagents/artifacts"
 RESULTS = f"{PLACE}/large_tool_results"
 FLAGS = [

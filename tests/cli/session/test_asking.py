@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from deepagents.events import ApprovalGiven
 from deepagents_cli.protocol import Answer, Ask, Decide, Happened, Idle, Notice, Preview, Question, Status
 from tests.cli.approval.test_sandbox import needs_sandbox
 from tests.cli.openai_server import OpenAIServer, Reply, Request, call
 from tests.cli.session.conftest import Worker
+
+pytestmark = pytest.mark.slow
 
 
 def test_always_covers_what_was_chosen_and_an_edit_that_cannot_be_made_is_corrected_unasked(

@@ -25,7 +25,7 @@ from tests.cli.approval.test_sandbox import needs_sandbox
 from tests.cli.openai_server import OpenAIServer, Reply
 from tests.cli.session.conftest import OPENING, StartWorker, Worker
 
-pytestmark = needs_sandbox
+pytestmark = [needs_sandbox, pytest.mark.slow]
 
 
 def test_the_model_reads_it_with_the_next_text_and_as_data(worker: Worker, server: OpenAIServer) -> None:

@@ -23,6 +23,8 @@ from tests.cli.approval.test_sandbox import needs_sandbox
 from tests.cli.conftest import Command, Nursery
 from tests.cli.scenarios import does_not_heed, goes_on, greets, runs_a_long_command, writes_a_file
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_new_task_goes_on_with_the_last_thread(cli: Command) -> None:
     cli.run("my name is Ada", model=ScriptedModel("Hello Ada."))

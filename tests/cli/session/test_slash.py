@@ -34,6 +34,8 @@ from tests.cli.openai_server import MODEL, OpenAIServer, Reply, call
 from tests.cli.session.conftest import StartWorker, Worker
 from tests.tools.films import film
 
+pytestmark = pytest.mark.slow
+
 
 def propose(worker: Worker, name: str, arguments: str) -> Draft:
     """Return the file that a command shows before it is written."""

@@ -12,6 +12,8 @@ import pytest
 from tests.cli.openai_server import MODEL, OpenAIServer, Reply, call
 from tests.cli.views.acp.conftest import Failure, RawEditor, Start, choose
 
+pytestmark = pytest.mark.slow
+
 TODOS = [{"content": "look", "status": "completed"}, {"content": "write", "status": "in_progress"}]
 
 

@@ -9,6 +9,8 @@ import pytest
 from tests.cli.openai_server import OpenAIServer, Reply, Request, call
 from tests.cli.views.acp.conftest import Message, RawEditor, Start, choose
 
+pytestmark = pytest.mark.slow
+
 
 class Buffers:
     """The files of an editor: some hold what is not saved."""

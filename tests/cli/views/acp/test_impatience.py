@@ -11,6 +11,8 @@ import pytest
 from tests.cli.openai_server import OpenAIServer, Reply, call
 from tests.cli.views.acp.conftest import PATIENCE, Message, RawEditor, Start
 
+pytestmark = pytest.mark.slow
+
 LARGE = 20_000_000
 
 

@@ -14,6 +14,8 @@ from deepagents_cli.views.acp.wire import LONGEST
 from tests.cli.openai_server import OpenAIServer, Reply, call
 from tests.cli.views.acp.conftest import PATIENCE, Failure, Message, RawEditor, Start
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("line", "code"),
