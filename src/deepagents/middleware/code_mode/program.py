@@ -82,7 +82,9 @@ class Program:
                 return self._fail("timeout", f"the program took longer than {self._seconds:g} s")
             return self._fail("tool_failed", f"the interpreter of the program ended: {error}")
         except monty.MontyError as error:
-            return self._fail(_code_of(error.exception()), f"the program failed: {_describe(error)}")
+            # A call that is cut off as the time ends may fail the program before its own clock does.
+            code = "timeout" if monotonic() >= self._due else _code_of(error.exception())
+            return self._fail(code, f"the program failed: {_describe(error)}")
         finally:
             await self._running.cancel()
         if self._asked or self._started:
