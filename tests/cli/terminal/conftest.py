@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cli.openai_server import OpenAIServer, serving
-from tests.cli.terminal.person import Home, Person
+from tests.cli.terminal.person import SIZE, Home, Person
 
 
 @pytest.fixture(scope="session")
@@ -54,3 +54,4 @@ def person(sitting: Person, request: pytest.FixtureRequest) -> Iterator[Person]:
         # It may have left a question, or an answer that does not end. Escape and the next key are one key
         # to a terminal, so what is typed next must not be of a story.
         sitting.presses("Escape", "C-l")
+        sitting.terminal.resize(*SIZE)

@@ -19,6 +19,8 @@ from tests.cli.tmux import PATIENCE, Tmux
 SOURCES = Path(__file__).resolve().parents[3] / "src"
 QUESTION = r"^\[y\]es \[n\]o"
 IDLE = r"^› *$"
+SIZE = 120, 40
+"""Columns and rows of a terminal, unless a story says others."""
 FILES: Mapping[str, str] = {
     ".git/HEAD": "ref: refs/heads/topic\n",
     "AGENTS.md": "- Write short lines.\n",
@@ -49,8 +51,8 @@ class Home:
     def sit_down(
         self,
         *arguments: str,
-        columns: int = 120,
-        rows: int = 40,
+        columns: int = SIZE[0],
+        rows: int = SIZE[1],
         shell: bool = False,
         forked: Program | None = None,
         real: bool = False,
