@@ -55,7 +55,7 @@ def _make(cls: type[T], *, is_hashed: bool, frozen: bool = False) -> type[T]:
         listed = ", ".join(f"{name}={getattr(self, name)!r}" for name in shown)
         return f"{self.__class__.__qualname__}({listed})"
 
-    methods: dict[str, Any] = {"__eq__": is_equal, "__repr__": show, "__init__": _LateInit(made, frozen)}
+    methods: dict[str, Any] = {"__eq__": is_equal, "__repr__": show, "__init__": _LateInit(made)}
     for name, method in (methods | {"__hash__": make_hash if is_hashed else None}).items():
         if name not in vars(cls):
             setattr(made, name, method)
@@ -65,16 +65,17 @@ def _make(cls: type[T], *, is_hashed: bool, frozen: bool = False) -> type[T]:
 class _LateInit:
     """Stands for the `__init__` of a dataclass until it is called, or looked at."""
 
-    def __init__(self, made: Any, frozen: bool) -> None:
+    def __init__(self, made: Any) -> None:
         self._made = made
-        self._frozen = frozen
 
     def __get__(self, instance: object, owner: type) -> Any:
         made, names = self._made, ("__doc__", "__module__", "__post_init__", "__qualname__")
         own: dict[str, Any] = {name: getattr(made, name) for name in names if hasattr(made, name)}
         own |= {each.name: each for each in fields(made)}
         own["__annotations__"] = {each.name: each.type for each in fields(made)}
-        twin: type = dataclass(repr=False, eq=False, frozen=self._frozen)(type(made.__name__, (), own))
+        # What refuses to be set, by Python's method or its own, has to be set past that.
+        frozen = made.__setattr__ is not object.__setattr__
+        twin: type = dataclass(repr=False, eq=False, frozen=frozen)(type(made.__name__, (), own))
         init: Any = vars(twin)["__init__"]
         made.__init__ = init
         return init.__get__(instance, owner)

@@ -7,12 +7,12 @@ An event's `agent` is `None` for the main agent, else the label of a subagent, u
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import FrozenInstanceError, asdict
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NoReturn, TypeAlias, get_args
 
-from deepagents._values import field, frozenclass
+from deepagents._values import field, valueclass
 from deepagents.limits import Tokens
 
 if TYPE_CHECKING:
@@ -27,9 +27,16 @@ VERSION: Final = 1
 _WHOSE: Final = frozenset({"agent_name", "agent_call_id"})
 
 
-@frozenclass
+@valueclass
 class _Event:
     type: ClassVar[str]
+
+    # Once for all of them: of frozen dataclasses, Python would write and compile two methods for each.
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise FrozenInstanceError(f"cannot assign to field {name!r}")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise FrozenInstanceError(f"cannot delete field {name!r}")
 
     def as_dict(self) -> dict[str, Any]:
         """Return the event as plain values; what says whose it is stands only with a subagent's."""
@@ -37,26 +44,26 @@ class _Event:
         return {key: value for key, value in plain.items() if value is not None or key not in _WHOSE}
 
 
-@frozenclass
+@valueclass
 class _OfAgent(_Event):
     agent: str | None = field(default=None, kw_only=True)
     agent_name: str | None = field(default=None, kw_only=True)
     agent_call_id: str | None = field(default=None, kw_only=True)
 
 
-@frozenclass
+@valueclass
 class _OfCall(_OfAgent):
     call_id: str
 
 
-@frozenclass
+@valueclass
 class _OfLimit(_OfAgent):
     kind: str
     limit: float
     spent: float
 
 
-@frozenclass
+@valueclass
 class RunStarted(_Event):
     """A run begins, or goes on where an earlier one stopped."""
 
@@ -68,7 +75,7 @@ class RunStarted(_Event):
     resumed: bool = False
 
 
-@frozenclass
+@valueclass
 class Token(_OfAgent):
     """A piece of text as the model writes it."""
 
@@ -76,7 +83,7 @@ class Token(_OfAgent):
     text: str
 
 
-@frozenclass
+@valueclass
 class Reasoning(_OfAgent):
     """A piece of what the model thinks before it answers."""
 
@@ -84,7 +91,7 @@ class Reasoning(_OfAgent):
     text: str
 
 
-@frozenclass
+@valueclass
 class ModelFailed(_OfAgent):
     """A call of a model failed: its text so far does not count, and it may be asked again."""
 
@@ -92,7 +99,7 @@ class ModelFailed(_OfAgent):
     error: str
 
 
-@frozenclass
+@valueclass
 class ModelRetry(_OfAgent):
     """A model that failed is asked again in so many seconds; `retry` counts from 1 to `retries`."""
 
@@ -103,7 +110,7 @@ class ModelRetry(_OfAgent):
     retries: int
 
 
-@frozenclass
+@valueclass
 class AnswerBroken(_OfAgent):
     """An answer of a model broke off, and none of its calls is run.
 
@@ -115,7 +122,7 @@ class AnswerBroken(_OfAgent):
     kind: str
 
 
-@frozenclass
+@valueclass
 class ToolCalled(_OfAgent):
     """The model asks for a tool."""
 
@@ -125,7 +132,7 @@ class ToolCalled(_OfAgent):
     call_id: str
 
 
-@frozenclass
+@valueclass
 class CommandOutput(_OfCall):
     """A piece of what a command prints while it runs; of a long output not all pieces come.
 
@@ -138,7 +145,7 @@ class CommandOutput(_OfCall):
     command_id: str | None = None
 
 
-@frozenclass
+@valueclass
 class ToolProgress(_OfCall):
     """A tool of an MCP server reports how far it is, at most ten times a second."""
 
@@ -149,7 +156,7 @@ class ToolProgress(_OfCall):
     message: str | None = None
 
 
-@frozenclass
+@valueclass
 class HostRefused(_OfCall):
     """A command was kept from a host; `text` says from which, and by which rule."""
 
@@ -158,7 +165,7 @@ class HostRefused(_OfCall):
     command_id: str | None = None
 
 
-@frozenclass
+@valueclass
 class CommandEnded(_OfCall):
     """A command in the background has ended before its run."""
 
@@ -168,7 +175,7 @@ class CommandEnded(_OfCall):
     exit_code: int
 
 
-@frozenclass
+@valueclass
 class ToolFinished(_OfCall):
     """A tool call has its result; `code` is one of `errors.ErrorCode` where it failed.
 
@@ -187,7 +194,7 @@ class ToolFinished(_OfCall):
     saved_to: str | None = None
 
 
-@frozenclass
+@valueclass
 class Todo:
     """One step of a plan."""
 
@@ -195,7 +202,7 @@ class Todo:
     status: str
 
 
-@frozenclass
+@valueclass
 class PlanChanged(_OfAgent):
     """An agent wrote its plan anew."""
 
@@ -203,7 +210,7 @@ class PlanChanged(_OfAgent):
     todos: tuple[Todo, ...]
 
 
-@frozenclass
+@valueclass
 class SubagentStarted(_OfAgent):
     """An agent hands a task to a subagent, whose own events come under `label`."""
 
@@ -214,7 +221,7 @@ class SubagentStarted(_OfAgent):
     label: str = ""
 
 
-@frozenclass
+@valueclass
 class SubagentFinished(_OfAgent):
     """A subagent has reported back."""
 
@@ -226,7 +233,7 @@ class SubagentFinished(_OfAgent):
     label: str = ""
 
 
-@frozenclass
+@valueclass
 class TaskChanged(_OfAgent):
     """A task that runs elsewhere, in parallel with the agent, has a new status."""
 
@@ -236,7 +243,7 @@ class TaskChanged(_OfAgent):
     status: str
 
 
-@frozenclass
+@valueclass
 class ApprovalRequest:
     """One tool call that waits for a person; requests of one interrupt are answered together, in order."""
 
@@ -248,7 +255,7 @@ class ApprovalRequest:
     tool_call_id: str | None = None
 
 
-@frozenclass
+@valueclass
 class ApprovalNeeded(_OfAgent):
     """The run has stopped until a person has decided about these calls."""
 
@@ -256,7 +263,7 @@ class ApprovalNeeded(_OfAgent):
     requests: tuple[ApprovalRequest, ...]
 
 
-@frozenclass
+@valueclass
 class QuestionAsked(_OfAgent):
     """The run has stopped until somebody answers what a tool or a graph asked with `interrupt`."""
 
@@ -265,7 +272,7 @@ class QuestionAsked(_OfAgent):
     question: Any
 
 
-@frozenclass
+@valueclass
 class ApprovalGiven(_Event):
     """A person, or a standing order, has decided about one call."""
 
@@ -277,14 +284,14 @@ class ApprovalGiven(_Event):
     tool_call_id: str | None = None
 
 
-@frozenclass
+@valueclass
 class ContextCompacted(_OfAgent):
     """Older messages of an agent were replaced by a summary in what its model reads."""
 
     type: ClassVar[str] = "context_compacted"
 
 
-@frozenclass
+@valueclass
 class CacheBroken(_OfAgent):
     """A request does not begin with all of the one before, so a provider's cache serves less of it.
 
@@ -300,21 +307,21 @@ class CacheBroken(_OfAgent):
     lost_tokens: int
 
 
-@frozenclass
+@valueclass
 class LimitNear(_OfLimit):
     """A limit is nearly used up, and the model was warned."""
 
     type: ClassVar[str] = "limit_near"
 
 
-@frozenclass
+@valueclass
 class LimitReached(_OfLimit):
     """A limit is used up, and the agent stops with what it has."""
 
     type: ClassVar[str] = "limit_reached"
 
 
-@frozenclass
+@valueclass
 class Usage(_OfAgent):
     """What one model call used; input tokens hold the cached ones, output tokens the reasoning.
 
@@ -335,7 +342,7 @@ class Usage(_OfAgent):
         return Tokens(self.input_tokens, self.output_tokens, self.cached_tokens, self.cache_write_tokens)
 
 
-@frozenclass
+@valueclass
 class Custom(_OfAgent):
     """What a tool or middleware wrote to the stream itself."""
 
@@ -343,7 +350,7 @@ class Custom(_OfAgent):
     data: Any
 
 
-@frozenclass
+@valueclass
 class FinalAnswer(_Event):
     """The main agent has answered; a structured answer stands next to its text, as plain data.
 
@@ -358,7 +365,7 @@ class FinalAnswer(_Event):
     broken: str | None = None
 
 
-@frozenclass
+@valueclass
 class RunStopped(_Event):
     """The run was stopped from outside and can be continued."""
 
@@ -366,7 +373,7 @@ class RunStopped(_Event):
     thread: str
 
 
-@frozenclass
+@valueclass
 class RunFailed(_Event):
     """The run ended with an error that no tool result can tell of."""
 
