@@ -19,7 +19,14 @@ from importlib.util import find_spec, resolve_name
 from types import ModuleType
 from typing import Any, Final
 
-_LARGE: Final = ("langchain.agents.middleware.", "langchain_openai.", "langsmith.types.", "openai.types.")
+_LARGE: Final = (
+    "charset_normalizer.",
+    "idna.",
+    "langchain.agents.middleware.",
+    "langchain_openai.",
+    "langsmith.types.",
+    "openai.types.",
+)
 """Packages that re-export much, with the packages in them."""
 _ALONE: Final = ("langgraph_sdk", "pydantic.main")
 """A package that re-exports much, while those in it define much; and the module of all models."""

@@ -47,7 +47,15 @@ def look(package: str, when: str, names: object = None) -> tuple[int, object, li
 
 @pytest.mark.parametrize(
     "package",
-    ["langchain.agents.middleware", "langchain_openai", "langgraph_sdk", "langsmith.types", "openai.types"],
+    [
+        "charset_normalizer",
+        "idna",
+        "langchain.agents.middleware",
+        "langchain_openai",
+        "langgraph_sdk",
+        "langsmith.types",
+        "openai.types",
+    ],
 )
 def test_a_large_package_holds_what_it_held_and_imports_less(package: str) -> None:
     all_modules, names, at_once = look(package, "at once")
