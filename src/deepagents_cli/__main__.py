@@ -10,7 +10,6 @@ if __name__ == "__main__" and not sys.flags.safe_path:
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from importlib import import_module
 from typing import Any, Final
 
 from deepagents_cli.views.terminal.startup import FirstPrompt, Starting, clear_prompt
@@ -61,12 +60,12 @@ def _keep(command: str) -> AbstractContextManager[None]:
 
 def _load_command(name: str) -> Any:
     """Return the `run` function in the module of a command, with all that it needs imported."""
+    from deepagents_cli.commands.args import import_command
     from deepagents_cli.commands.when_run import load_all
     from deepagents_cli.errors import missing_package
 
-    module = "serve" if name == "worker" else name.replace("-", "_")
     try:
-        command = import_module(f"deepagents_cli.commands.{module}")
+        command = import_command(name)
         load_all(vars(command))
     except ModuleNotFoundError as error:
         raise missing_package(error, "server" if name in _OF_SERVER else "cli") from error

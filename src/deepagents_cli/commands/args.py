@@ -5,35 +5,23 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
+from importlib import import_module
+from types import ModuleType
 from typing import Final, TypeAlias
 
 from deepagents import __version__
-from deepagents_cli.commands import (
-    acp,
-    chat,
-    completion,
-    db,
-    doctor,
-    first_run,
-    keys,
-    mcp,
-    models,
-    run,
-    runs,
-    serve,
-    sessions,
-    trust,
-    undo,
-)
 from deepagents_cli.commands.environment import actions_of
 from deepagents_cli.session.agent.access import command_flags
 
 _COMMANDS: Final = (
-    run, chat, undo, acp, sessions, models, mcp, first_run, trust, doctor, completion, serve, keys, runs, db
+    "run", "chat", "undo", "acp", "sessions", "models", "mcp", "first-run", "trust", "doctor", "completion",
+    "serve", "worker", "keys", "runs", "db",
 )  # fmt: skip
 """In the order of the help."""
+_TOGETHER: Final = {"worker": "serve"}
+"""Commands that are described in the module of another."""
 _Parsers: TypeAlias = Mapping[str, argparse.ArgumentParser]
 _MORE: Final = """examples:
   deepagents
@@ -69,19 +57,21 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
 
     What begins with no command is a task for `run`; so is standard input, where nothing was typed.
     """
-    parser, commands = build_parser()
     typed = list(sys.argv[1:] if argv is None else argv)
     at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    if typed == ["help"] or (typed[:1] == ["help"] and typed[1:] and typed[1] in commands):
+    if typed == ["help"] or (typed[:1] == ["help"] and typed[1:] and typed[1] in _COMMANDS):
         typed = [*typed[1:2], "--help"]
-    if not typed or typed[0] not in (*commands, "-h", "--help", "--version"):
+    if not typed or typed[0] not in (*_COMMANDS, "-h", "--help", "--version"):
         if at_terminal:
             # Options alone open a conversation; what is left over is a task, or an option of `run`.
+            parser, _ = build_parser(["chat"])
             arguments, task = parser.parse_known_args(["chat", *typed])
             if not task:
                 return _check(parser, arguments)
-        _check_mistyped(parser, typed, commands)
+        _check_mistyped(typed)
         typed = ["run", *typed]
+    # To describe all of them takes as long as a step of an agent.
+    parser, commands = build_parser(typed[:1] if typed[0] in _COMMANDS else _COMMANDS)
     arguments, unknown = parser.parse_known_args(typed)
     if unknown:
         known = sorted({*re.findall(r"--[a-z][a-z-]*", commands[arguments.command].format_help())})
@@ -92,6 +82,11 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     if arguments.command not in ("run", "chat", "acp"):
         return arguments
     return _check(parser, arguments)
+
+
+def import_command(name: str) -> ModuleType:
+    """Return the module of a command."""
+    return import_module(f"deepagents_cli.commands.{_TOGETHER.get(name, name).replace('-', '_')}")
 
 
 def _check(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> argparse.Namespace:
@@ -109,14 +104,15 @@ def _check(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> ar
     return arguments
 
 
-def _check_mistyped(
-    parser: argparse.ArgumentParser, typed: Sequence[str], commands: Mapping[str, argparse.ArgumentParser]
-) -> None:
+def _check_mistyped(typed: Sequence[str]) -> None:
     """Refuse what is nearly a command: a model would be asked, and paid, for a typing error."""
     words = [each for each in typed if not each.startswith("-")]
     is_word = bool(words) and typed[0] == words[0] and " " not in words[0]
-    near = next(iter(get_close_matches(typed[0], [*commands, "help"], n=1)), None) if is_word else None
-    if near and (len(words) == 1 or words[1] in _list_verbs(commands.get(near))):
+    near = next(iter(get_close_matches(typed[0], [*_COMMANDS, "help"], n=1)), None) if is_word else None
+    if not near:
+        return
+    parser, commands = build_parser()
+    if len(words) == 1 or words[1] in _list_verbs(commands.get(near)):
         task = " ".join(words)
         parser.error(f"{typed[0]!r} is not a command; is it {near!r}? As a task: deepagents run {task!r}")
 
@@ -127,8 +123,10 @@ def _list_verbs(command: argparse.ArgumentParser | None) -> list[str]:
     return [str(word) for each in choices for word in each or ()]
 
 
-def build_parser(*, with_task: bool = False) -> tuple[argparse.ArgumentParser, _Parsers]:
-    """Describe every command and option; return the parser of each command too.
+def build_parser(
+    names: Collection[str] = _COMMANDS, *, with_task: bool = False
+) -> tuple[argparse.ArgumentParser, _Parsers]:
+    """Describe these commands and all their options; return the parser of each of them too.
 
     With `with_task`, the options of a task and a conversation stand behind the program's name too.
     """
@@ -142,9 +140,9 @@ def build_parser(*, with_task: bool = False) -> tuple[argparse.ArgumentParser, _
     parser.add_argument("--version", action="version", version=version, help="show the version and exit")
     parser.set_defaults(debug=False)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for each in _COMMANDS:
-        each.add_options(commands)
+    for module in dict.fromkeys(map(import_command, names)):
+        module.add_options(commands)
     if with_task:
-        run.add_own_options(parser)
-        chat.add_own_options(parser)
+        for name in ("run", "chat"):
+            import_command(name).add_own_options(parser)
     return parser, commands.choices
