@@ -9,6 +9,6 @@ if __name__ == "__main__":
     if not sys.flags.safe_path:
         del sys.path[0]
 
-    from deepagents_cli.__main__ import main
+    from deepagents_cli.__main__ import run_program
 
-    sys.exit(main())
+    sys.exit(run_program())

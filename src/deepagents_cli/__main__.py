@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import os
 import sys
 
 if __name__ == "__main__" and not sys.flags.safe_path:
@@ -16,6 +18,25 @@ from deepagents_cli.views.terminal.startup import FirstPrompt, Starting, clear_p
 
 _OF_SERVER: Final = frozenset({"serve", "worker", "keys", "db", "runs"})
 """The commands that need the packages of the server."""
+
+
+def run_program() -> int:
+    """Run the command line that this process was started for, and return its exit code."""
+    codes = list[int]()
+
+    def leave() -> None:
+        # Python would free each object by itself now, which takes longer than a step of the agent. Threads
+        # have ended, and what else was to be done at exit is done: this was registered first.
+        if codes:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(codes[0])
+
+    # What registered even earlier, such as a profiler, would be left out.
+    if not getattr(atexit, "_ncallbacks", int)():
+        atexit.register(leave)
+    codes.append(main())
+    return codes[0]
 
 
 def main(argv: Sequence[str] | None = None, *, model: Any = None) -> int:
@@ -73,4 +94,4 @@ def _load_command(name: str) -> Any:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_program())

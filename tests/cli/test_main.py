@@ -121,6 +121,26 @@ def test_a_command_runs_in_a_process_of_its_own() -> None:
     assert "qwen2.5-coder-1.5b" in ended.stdout
 
 
+@pytest.mark.parametrize(("begun_before", "freed"), [(False, ""), (True, "before\nfreed\n")])
+def test_what_others_do_at_exit_is_done_and_then_nothing_is_freed(begun_before: bool, freed: str) -> None:
+    program = (
+        "import atexit, sys\n"
+        # With a method of this module it would stand in a circle, and Python frees none that is older than
+        # the imports of a command.
+        "kept = type('Kept', (), {'__del__': eval('lambda _: print(\"freed\")', {})})()\n"
+        f"if {begun_before}: atexit.register(print, 'before')\n"
+        "from deepagents_cli.__main__ import run_program\n"
+        "sys.argv = ['deepagents', 'sessions', 'show', 'none']\n"
+        "code = run_program()\n"
+        "atexit.register(print, 'later')\n"
+        "sys.exit(code)"
+    )
+
+    ended = python("-c", program)
+
+    assert (ended.returncode, ended.stdout) == (1, f"later\n{freed}")
+
+
 @pytest.mark.parametrize(
     ("options", "shown"),
     [
