@@ -24,6 +24,7 @@ _LARGE: Final = (
     "idna.",
     "langchain.agents.middleware.",
     "langchain_openai.",
+    "langgraph.prebuilt.",
     "langsmith.types.",
     "openai.types.",
 )

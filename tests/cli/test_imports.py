@@ -52,6 +52,7 @@ def look(package: str, when: str, names: object = None) -> tuple[int, object, li
         "idna",
         "langchain.agents.middleware",
         "langchain_openai",
+        "langgraph.prebuilt",
         "langgraph_sdk",
         "langsmith.types",
         "openai.types",
