@@ -206,6 +206,7 @@ class Sequence:
         self.child = Child(place)
         self.kills = 0
         self.conflicts = 0
+        self.is_cut_off = False
 
     def _prepare(self, kind: str) -> None:
         (self.root / "d").mkdir()
@@ -244,6 +245,7 @@ class Sequence:
         is_whole = stands is not None
         if stands is None:
             self.kills += 1
+            self.is_cut_off = True
             self.child = Child(self.place)
             # Commands of a process that died end with it, but perhaps a moment later.
             time.sleep(0.1)
@@ -306,7 +308,8 @@ class Sequence:
         """Return whether each difference lies at a path that the plan named, and others have been at work."""
         different = [path for path in {*tree, *wanted} if tree.get(path) != wanted.get(path)]
         if named is None:
-            return len({whose for whose, *_ in self.model.log}) > 1
+            # What a step did just before it was cut off may be of others.
+            return self.is_cut_off or len({whose for whose, *_ in self.model.log}) > 1
         places = [str(Path(each).relative_to(self.root)) for each in named]
         return all(
             any(path == each or path.startswith(f"{each}/") or each.startswith(f"{path}/") for each in places)

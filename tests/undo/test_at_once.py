@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +20,7 @@ from deepagents.testing import ScriptedModel, call
 from deepagents.undo import FileHistory
 from tests.conftest import CallMode
 from tests.programs import FORKING
-from tests.undo.workshop import Workshop, names
+from tests.undo.workshop import Workshop, die_noticed, names
 
 SECOND: Any = {"configurable": {"thread_id": "2"}}
 
@@ -108,7 +107,7 @@ def _die_behind_a_tool(root: Path, directory: Path) -> None:
         backend=LocalShellBackend(root),
         checkpointer=MemorySaver(),
         file_history=FileHistory(directory),
-        middleware=[Behind(lambda: os.kill(os.getpid(), signal.SIGKILL))],
+        middleware=[Behind(lambda: die_noticed(directory))],
     )
     agent.invoke({"messages": "Go"}, {"configurable": {"thread_id": "1"}})
 

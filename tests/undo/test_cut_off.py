@@ -25,7 +25,7 @@ from deepagents.testing import ScriptedModel, call
 from deepagents.undo import FileHistory, PlanOutdated, UndoError
 from tests.conftest import CallMode
 from tests.programs import FORKING
-from tests.undo.workshop import Workshop, held, listed, names
+from tests.undo.workshop import Workshop, die_noticed, held, listed, names
 
 SECOND: Any = {"configurable": {"thread_id": "2"}}
 
@@ -350,7 +350,7 @@ def die_at_work(root: Path, directory: Path) -> None:
         """Work."""
         (root / "outer").write_text("o")
         (root / "sub" / "inner").write_text("i")
-        os.kill(os.getpid(), signal.SIGKILL)
+        die_noticed(directory)
         return "dead"
 
     agent = create_deep_agent(

@@ -23,7 +23,7 @@ from deepagents.undo.recorder import Recorder
 from deepagents.undo.steps import Directories
 from tests.conftest import CallMode
 from tests.programs import FORKING
-from tests.undo.workshop import Workshop, listed, names
+from tests.undo.workshop import Workshop, die_noticed, listed, names
 
 HIDE = "echo '*' > .gitignore"
 
@@ -42,7 +42,7 @@ def make_worker(shop: Workshop, command: str) -> Any:
         """Work."""
         if command:
             subprocess.run(command, shell=True, cwd=shop.root, check=True)
-            die()
+            die_noticed(shop.history.directory)
         return "ok"
 
     return shop.make_agent(tools=[work])

@@ -233,7 +233,7 @@ class IndexWalk:
                     continue
                 if is_directory:
                     below.append(name)
-                    signature = (0, 0, 0, 0, mode)
+                    signature = (0, 0, 0, about.st_ino, mode)
                 else:
                     total += size if size <= most else 0
                     signature = (size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino, mode)

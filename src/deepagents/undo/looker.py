@@ -18,6 +18,7 @@ from typing import Any, Final, TypeAlias
 
 from deepagents._values import field, recordclass, replace
 from deepagents.backends._directory import FilesBelow
+from deepagents.undo.doubts import Doubts
 from deepagents.undo.ignores import GIT, Ignores
 from deepagents.undo.index import (
     Bounds,
@@ -33,7 +34,6 @@ from deepagents.undo.index import (
     read_all,
     size_at,
 )
-from deepagents.undo.plans import IN_MISSED
 from deepagents.undo.states import UNKNOWN, PathReading, State, reaching, read_path
 from deepagents.undo.steps import Directories, RecordedStep, find_owners, is_below, read_step, write_places
 from deepagents.undo.store import Store
@@ -59,6 +59,7 @@ class Changes:
     """What one transaction changes in the index: the trees in memory follow when it is written."""
 
     database: Connection
+    doubts: Doubts
     entries: dict[str, PathReading | None] = field(default_factory=dict[str, "PathReading | None"])
     seen: list[tuple[Any, ...]] = field(default_factory=list[tuple[Any, ...]])
 
@@ -133,7 +134,7 @@ class Looker:
                 now = find_still(reach, path, known) or read_path(reach, path, self.bounds.max_file_bytes)
                 self.store.keep([now] if now else [])
                 found[path] = now, known
-            yield Changes(database), found
+            yield Changes(database, Doubts(self.store)), found
 
     def _bring_up_to_date(self, changes: Changes, found: Mapping[str, Pair]) -> None:
         """Note what steps that are under way, or others, have changed so far."""
@@ -171,7 +172,7 @@ class Looker:
 
     def _merge(self, database: Connection, walk: IndexWalk, found: dict[str, PathReading | None]) -> None:
         tree = walk.tree
-        changes, steps = Changes(database), self._under_way()
+        changes, steps = Changes(database, Doubts(self.store)), self._under_way()
         stored = self._generation(tree.root)
         if stored != tree.generation or tree.generation is None:
             # Another process, or a file tool, was faster: what it has found is not found again. Before the
@@ -332,7 +333,7 @@ class Looker:
         if state == was:
             return
         for step in owners:
-            shared = IN_MISSED if step.kind == "missed" else int(len({each.thread for each in owners}) > 1)
+            shared = changes.doubts.find(step, path) or int(len(owners) > 1)
             changes.seen.append(
                 (step.thread, step.number, os.fsencode(path), was, state, shared, time.time())
             )

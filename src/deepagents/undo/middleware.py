@@ -141,7 +141,9 @@ class FileHistoryMiddleware(BaseMiddleware):
         self, begin: Callable[[Recorder], RecordedStep | None], thread: str
     ) -> RecordedStep | None:
         missed = partial(Recorder.note_missed, thread=thread, places=self._files.places)
-        step = await finish_first(in_thread(lambda: self._history.attempt(begin, missed)))
+        step = await finish_first(
+            in_thread(lambda: self._history.attempt(lambda recorder: recorder.start(begin), missed))
+        )
         if step is None:
             self._note(thread, None)
         return step

@@ -30,6 +30,7 @@ CHANGED_LATER: Final = "changed since by this thread"
 CHANGED_BETWEEN: Final = "changed by others between two changes of this thread"
 SHARED: Final = "changed while several threads were at work on it"
 MISSED: Final = "changed by others, or by a step of this thread that could not be recorded"
+CUT_OFF: Final = "changed by others, or by a step of this thread that was cut off"
 HOLDS_OTHERS: Final = "the directory holds something that is not of this thread, or not covered"
 IN_THE_WAY: Final = "something of others lies in its way"
 NO_DIRECTORY: Final = "its directory is not there any more"
@@ -40,6 +41,9 @@ DROPPED: Final = "dropped"
 BEFORE_UNDO: Final = "before_undo"
 IN_MISSED: Final = 2
 """In `Seen.shared`: nobody knows whether a step that was missed made this change, or others did."""
+IN_CUT_OFF: Final = 3
+"""The same of a step whose process died: this change was found after the last sign of life of that."""
+_NOT_OWN: Final = {0: "", 1: SHARED, IN_MISSED: MISSED, IN_CUT_OFF: CUT_OFF}
 
 
 @frozenclass
@@ -173,8 +177,7 @@ def _why_conflict(seen: Sequence[Seen], held: State | None, later: Sequence[Seen
 
 def _why_not_own(seen: Sequence[Seen]) -> str:
     """Return why a thread may not have made changes alone; nothing where it has."""
-    shared = max(each.shared for each in seen)
-    return MISSED if shared == IN_MISSED else SHARED if shared else ""
+    return _NOT_OWN[max(each.shared for each in seen)]
 
 
 def settle(

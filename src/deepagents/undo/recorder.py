@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from sqlite3 import Connection
@@ -133,8 +133,15 @@ class Recorder(Looker):
                     self._keep_rules(thread, places)
                     return self._note(thread, kind, places.roots, notes, unseen)
 
+    def start(self, begin: Callable[[Recorder], RecordedStep | None]) -> RecordedStep | None:
+        """Begin a step, and give signs of life until it is closed."""
+        if step := begin(self):
+            self.store.processes.give_signs(step.number)
+        return step
+
     def close(self, step: RecordedStep, places: Directories, note: str = "") -> int:
         """End a step of any kind. Return the number up to which changes are known."""
+        self.store.processes.stop_signs(step.number)
         return self.end_files(step, note) if step.kind == "files" else self.end(step, places, note)
 
     def end(self, step: RecordedStep, places: Directories, note: str = "") -> int:

@@ -72,9 +72,9 @@ def is_kept(state: State | None) -> bool:
 
 
 def signature_of(about: os.stat_result) -> Signature:
-    """Return what changes with the content; of a directory its mode alone, for its entries are looked at."""
+    """Return what changes with the content; of a directory not its times: its entries are looked at."""
     if stat.S_ISDIR(about.st_mode):
-        return (0, 0, 0, 0, about.st_mode)
+        return (0, 0, 0, about.st_ino, about.st_mode)
     return (about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino, about.st_mode)
 
 
@@ -97,6 +97,23 @@ def stat_path(reach: FilesBelow, path: str) -> os.stat_result | None:
         return reach.stat(path[1:])
     except OSError:
         return None
+
+
+def changed_at(path: str) -> int:
+    """Return when a path has changed at the latest; of one that is gone, what it was in."""
+    try:
+        at = Path(path).lstat().st_ctime_ns
+    except OSError:
+        return changed_at(path.rpartition("/")[0] or "/")
+    return at if at % 1_000_000_000 else at + _RACY_NS
+
+
+def inode_at(path: str) -> int:
+    """Return what tells a directory from another one in its place; 0 where nothing is."""
+    try:
+        return Path(path).lstat().st_ino
+    except OSError:
+        return 0
 
 
 def read_entry(directory: Directory, name: str, most: int) -> PathReading | None:

@@ -77,7 +77,7 @@ def find_owners(
     """
     if not steps:
         return ()
-    above = _list_above(path)
+    above = list_above(path)
     found = [step for step in steps if not step.places.isdisjoint(above) and step.unseen.isdisjoint(above)]
     tools = [step for step in found if step.kind == "files"]
     # A file tool knows what it began with, and what it does is known exactly until its process dies. Of
@@ -115,7 +115,7 @@ def are_near(paths: Iterable[str], others: Sequence[str]) -> bool:
     return any(is_below(path, other) or is_below(other, path) for path in paths for other in others)
 
 
-def _list_above(path: str) -> list[str]:
+def list_above(path: str) -> list[str]:
     """List a path and the directories that it lies in."""
     found = [path]
     while path := path.rpartition("/")[0]:

@@ -61,7 +61,7 @@ class Store:
 
     def __init__(self, directory: Path, max_bytes: int, max_age_days: float) -> None:
         self.directory = directory
-        self._processes = Processes(directory)
+        self.processes = Processes(directory)
         self._most = max_bytes
         self._days = max_age_days
         self._lock = RLock()
@@ -85,7 +85,7 @@ class Store:
     @property
     def process(self) -> str:
         """The name by which others know this process."""
-        return self._processes.own
+        return self.processes.own
 
     # -- transactions
 
@@ -158,21 +158,22 @@ class Store:
             raise StoreOff(text, text, lasts=True)
         # One that was there is another's: its mode stays, and what lies in it is closed to others by itself.
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._processes.join()
+        self.processes.join()
         if not self._is_watching_forks:
             self._is_watching_forks = True
             os.register_at_fork(after_in_child=partial(_begin_anew, ref(self)))
         try:
             self._database = self._connect()
         except BaseException:
-            self._processes.leave()
+            self.processes.leave()
             raise
         self._drop_old()
+        self.processes.drop_dead({process for (process,) in self._database.execute(tables.ALL_AT_WORK)})
         return self._database
 
     def begin_anew(self) -> None:
         """Leave to its parent, in a forked child, what this process has inherited."""
-        self._processes.leave_to_parent()
+        self.processes.leave_to_parent()
         # Not closed: that would roll back what the parent writes. Who held the lock is not in the child.
         self._of_parent, self._database = self._database, None
         self._lock, self._depth, self._settled = RLock(), 0, sys.maxsize
@@ -228,13 +229,13 @@ class Store:
             self._database = None
             # Others take a step for dead once this process has let go.
             if not is_at_work:
-                self._processes.leave()
+                self.processes.leave()
 
     # -- processes
 
     def is_alive(self, process: str) -> bool:
         """Return whether the process that wrote this name still runs."""
-        return self._processes.is_alive(process)
+        return self.processes.is_alive(process)
 
     # -- contents
 

@@ -69,6 +69,7 @@ DELETE FROM contents WHERE id <= ? AND digest NOT IN (
   UNION SELECT substr(after, 6) FROM seen WHERE substr(after, 1, 1) = x'66')
 """
 WITHOUT_RECORDS: Final = "DELETE FROM steps WHERE ended IS NOT NULL AND id NOT IN (SELECT step FROM seen)"
+ALL_AT_WORK: Final = "SELECT process FROM steps WHERE ended IS NULL UNION SELECT process FROM journal"
 AT_WORK: Final = """
 SELECT 1 FROM steps WHERE ended IS NULL AND process = ? UNION ALL SELECT 1 FROM journal WHERE process = ?
 """
