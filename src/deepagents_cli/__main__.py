@@ -49,12 +49,12 @@ def main(argv: Sequence[str] | None = None, *, model: Any = None) -> int:
 
 def _run(argv: Sequence[str] | None, model: Any, typed: int) -> int:
     from deepagents_cli.commands.args import parse
-    from deepagents_cli.errors import ErrorBoundary, check_process, open_closed_streams
+    from deepagents_cli.errors import ErrorBoundary, check_process, open_streams
 
-    open_closed_streams()
-    arguments = parse(argv)
-    arguments.typed = typed
-    with ErrorBoundary(debug=arguments.debug) as boundary:
+    open_streams()
+    with ErrorBoundary() as boundary:
+        arguments = parse(argv)
+        arguments.typed, boundary.debug = typed, arguments.debug
         from deepagents_cli.imports import importing_much
 
         check_process()

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import signal
 import sys
 import traceback
 import warnings
+from collections.abc import Generator
+from contextlib import contextmanager
 from enum import IntEnum
+from io import TextIOWrapper
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
@@ -37,6 +41,47 @@ class CommandError(Exception):
         self.code = code
 
 
+class OutputError(OSError):
+    """Standard output cannot be written, as where the disk is full."""
+
+    def __str__(self) -> str:
+        why = "it is closed" if self.errno == errno.EBADF else self.strerror
+        return f"standard output cannot be written: {why}"
+
+
+class _Output(TextIOWrapper):
+    """Standard output whose errors say that they are its, in place of the stream that it had."""
+
+    def __init__(self, stream: TextIOWrapper) -> None:
+        super().__init__(
+            os.fdopen(stream.fileno(), "wb", 0 if stream.write_through else -1, closefd=False),
+            stream.encoding,
+            stream.errors,
+            line_buffering=stream.line_buffering,
+            write_through=stream.write_through,
+        )
+        # Without it the descriptor would be closed.
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with _naming_output():
+            return super().write(text)
+
+    def flush(self) -> None:
+        with _naming_output():
+            super().flush()
+
+
+@contextmanager
+def _naming_output() -> Generator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(error.errno, error.strerror) from error
+
+
 def missing_package(error: ModuleNotFoundError, extra: str) -> CommandError:
     """Return the error that says which package a command needs, and how to get it."""
     package = str(error.name).partition(".")[0]
@@ -52,9 +97,9 @@ class ErrorBoundary:
     Warnings and log lines that reach the terminal meanwhile are cleaned like all other text.
     """
 
-    def __init__(self, *, debug: bool) -> None:
+    def __init__(self, *, debug: bool = False) -> None:
         self.code: int = Exit.DONE
-        self._debug = debug
+        self.debug = debug
 
     def __enter__(self) -> ErrorBoundary:
         self._sigterm = signal.signal(signal.SIGTERM, _raise_interrupt)
@@ -72,18 +117,16 @@ class ErrorBoundary:
         warnings.formatwarning = self._format_warning
         if logging.lastResort:
             logging.lastResort.setFormatter(None)
+        # Flushed here, where a closed pipe can still be handled; at exit it would be a traceback.
+        unwritten = _flush_output()
+        if error is None or (isinstance(error, SystemExit) and not error.code):
+            error = unwritten or error
         if error is not None and not isinstance(error, KeyboardInterrupt | Exception):
             return False
-        try:
-            if error is not None:
-                self.code = self._report(error)
-            # Flushed here, where a closed pipe can still be handled; at exit it would be a traceback.
-            sys.stdout.flush()
-        except BrokenPipeError:
-            self.code = _drop_output()
-        except OSError as unwritten:
-            _drop_output()
-            self.code = self.code if error else self._report(unwritten)
+        if error is not None:
+            self.code = self._report(error)
+        if isinstance(unwritten, BrokenPipeError):
+            self.code = Exit.PIPE
         return True
 
     def _format_clean_warning(self, *args: Any, **options: Any) -> str:
@@ -91,8 +134,9 @@ class ErrorBoundary:
 
     def _report(self, error: BaseException) -> int:
         if isinstance(error, BrokenPipeError):
-            return _drop_output()
-        if self._debug:
+            drop_output()
+            return Exit.PIPE
+        if self.debug:
             sys.stderr.write(clean("".join(traceback.format_exception(error))))
         if isinstance(error, KeyboardInterrupt):
             return Exit.STOPPED
@@ -120,10 +164,10 @@ def check_process() -> None:
         raise CommandError("the current directory was removed; change to another one") from error
 
 
-def open_closed_streams() -> None:
+def open_streams() -> None:
     """Give a process standard streams where it was started without, as by `<&-`.
 
-    To print fails then, as on a full disk: an answer that goes nowhere is a failure.
+    To print fails then with `OutputError`, as on a full disk: an answer that goes nowhere is a failure.
     """
     # Another file that is opened would get the number, and then what is printed.
     for number, stream in enumerate((sys.stdin, sys.stdout, sys.stderr)):
@@ -132,6 +176,8 @@ def open_closed_streams() -> None:
     sys.stdin = sys.stdin or os.fdopen(0)
     sys.stdout = sys.stdout or os.fdopen(1, "w")
     sys.stderr = sys.stderr or os.fdopen(2, "w")
+    if type(stream := sys.stdout) is TextIOWrapper:
+        sys.stdout = _Output(stream)
 
 
 def complain(sentence: str) -> None:
@@ -143,7 +189,7 @@ def is_for_people(error: BaseException) -> bool:
     """Return whether the message of an error is a sentence for the person, and no fault of the program."""
     from deepagents.errors import HarnessError
 
-    return isinstance(error, CommandError | HarnessError)
+    return isinstance(error, CommandError | HarnessError | OutputError)
 
 
 def describe_error(error: BaseException) -> str:
@@ -195,7 +241,16 @@ def _raise_interrupt(number: int, frame: FrameType | None) -> None:
     signal.raise_signal(signal.SIGINT)
 
 
-def _drop_output() -> int:
-    """Keep the interpreter from complaining about what cannot be written when it flushes at exit."""
+def drop_output() -> None:
+    """Let what is printed from now on go nowhere, and what could not be written too."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return Exit.PIPE
+
+
+def _flush_output() -> OSError | None:
+    """Write what was printed; return why that is not possible."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        drop_output()
+        return error
+    return None

@@ -101,24 +101,56 @@ def test_streams_that_are_closed_are_no_error(tmp_path: Path, closed: str) -> No
 @pytest.mark.parametrize(
     ("place", "why"),
     [
-        (">&-", "[Errno 9] Bad file descriptor"),
-        ("<&- >&-", "[Errno 9] Bad file descriptor"),
-        (">/dev/full", "[Errno 28] No space left on device"),
+        (">&-", "it is closed"),
+        ("<&- >&-", "it is closed"),
+        (">/dev/full", "No space left on device"),
     ],
 )
 @pytest.mark.parametrize("options", [("-q",), ("--json",), ()])
 def test_an_answer_that_cannot_be_written_is_an_error(
     tmp_path: Path, place: str, options: tuple[str, ...], why: str
 ) -> None:
-    assert talk(tmp_path, place, 1, *options) == (1, "", f"deepagents: OSError: {why}\n")
+    said = f"deepagents: standard output cannot be written: {why}\n"
+    assert talk(tmp_path, place, 1, *options) == (1, "", said)
+    # More than is kept until a flush.
+    assert talk(tmp_path, place, 20_000, *options) == (1, "", said)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("place", [">&-", ">/dev/full"])
-def test_what_is_left_to_be_written_at_the_end_is_an_error_too(tmp_path: Path, place: str) -> None:
-    code, _, said = run_in_shell(tmp_path, place, "-m", "deepagents", "mcp", "list")
+@pytest.mark.parametrize(
+    ("python", "typed"),
+    [
+        ("-m", "mcp list"),
+        ("-m", "--help"),
+        ("-m", "completion bash"),
+        ("-um", "run --help"),
+        ("-um", "--version"),
+    ],
+)
+def test_what_any_command_prints_and_cannot_write_is_an_error_too(
+    tmp_path: Path, place: str, python: str, typed: str
+) -> None:
+    code, _, said = run_in_shell(tmp_path, place, python, "deepagents", *typed.split())
 
-    assert (code, said.count("\n")) == (1, 1)
+    why = "it is closed" if place == ">&-" else "No space left on device"
+    assert (code, said) == (1, f"deepagents: standard output cannot be written: {why}\n")
+
+
+@pytest.mark.slow
+def test_a_reader_of_help_who_leaves_is_no_error(tmp_path: Path) -> None:
+    shown = run_in_shell(tmp_path, "| true; echo ${PIPESTATUS[0]}", "-m", "deepagents", "--help")
+
+    # Whether the reader leaves first is up to the system.
+    assert shown in ((0, "141\n", ""), (0, "0\n", ""))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", [">/dev/full", ">&-"])
+def test_wrong_usage_stays_so_where_nothing_can_be_printed(tmp_path: Path, place: str) -> None:
+    code, _, said = run_in_shell(tmp_path, place, "-m", "deepagents", "--nothing")
+
+    assert (code, said.splitlines()[-1][:18]) == (2, "deepagents: error:")
 
 
 def test_a_directory_that_was_removed_is_named(

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from types import ModuleType
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from deepagents import __version__
 from deepagents_cli.commands.environment import actions_of
@@ -50,6 +50,19 @@ environment:
   DEEPAGENTS_CACHE  the directory that keeps the weights of local models
   NO_COLOR          any value turns colours off
 """
+
+
+class _Parser(argparse.ArgumentParser):
+    # argparse would keep to itself that it could not write.
+
+    def print_help(self, file: Any = None) -> None:
+        (file or sys.stdout).write(self.format_help())
+
+
+class _Version(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *given: Any) -> None:
+        sys.stdout.write(f"deepagents {__version__}\n")
+        parser.exit()
 
 
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
@@ -130,14 +143,13 @@ def build_parser(
 
     With `with_task`, the options of a task and a conversation stand behind the program's name too.
     """
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="deepagents",
         description="Run an agent that plans, works on files and delegates.",
         epilog=_MORE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    version = f"deepagents {__version__}"
-    parser.add_argument("--version", action="version", version=version, help="show the version and exit")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     parser.set_defaults(debug=False)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for module in dict.fromkeys(map(import_command, names)):

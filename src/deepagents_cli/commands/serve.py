@@ -15,7 +15,7 @@ from deepagents_cli.commands.db import add_ages, explained
 from deepagents_cli.commands.environment import HOW, PREFIX, actions_of, read_environment
 from deepagents_cli.commands.options import add_debug
 from deepagents_cli.commands.when_run import imported_when_run
-from deepagents_cli.errors import CommandError, Exit
+from deepagents_cli.errors import CommandError, Exit, drop_output
 from deepagents_cli.text import clean
 from deepagents_cli.values import RETRIES, default_retries, read_address, read_count, read_number, read_size
 from deepagents_server.logs import FORMATS, LEVELS, logging_to_stderr
@@ -238,5 +238,10 @@ def _run(arguments: argparse.Namespace) -> None:
 
 
 def _say(what: str, ready: str) -> None:
-    sys.stdout.write(f"{what} {ready}\n")
-    sys.stdout.flush()
+    try:
+        sys.stdout.write(f"{what} {ready}\n")
+        sys.stdout.flush()
+    except OSError as error:
+        # Who started it in the background may have closed that.
+        drop_output()
+        _log.warning("%s %s; %s", what, ready, error)

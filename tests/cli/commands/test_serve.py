@@ -1,5 +1,11 @@
 from __future__ import annotations
 
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -59,3 +65,27 @@ def test_a_line_for_langgraph_dev_is_understood(
     assert "other.json names no graphs" in said
     for option in ("--no-browser", "--no-reload", "--allow-blocking", "--studio-url"):
         assert f"{option} has no effect: " in said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", [">&-", ">/dev/full"])
+def test_a_server_serves_though_its_output_cannot_be_written(tmp_path: Path, place: str) -> None:
+    (tmp_path / "agent.py").write_text(
+        "from deepagents import create_deep_agent\n"
+        "from deepagents.testing import ScriptedModel\n"
+        "agent = create_deep_agent(ScriptedModel('Hi.'))\n"
+    )
+    serve = [sys.executable, "-m", "deepagents", "serve", "agent.py:agent", "--port", "0"]
+    command = ["bash", "-c", f'exec "$@" {place}', "bash", *serve]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr
+        try:
+            said = server.stderr.readline()
+            assert "Serving agent on" in said
+            assert "standard output cannot be written" in said
+            address = re.findall(r"http://[0-9.:]+", said)[0]
+            with urllib.request.urlopen(f"{address}/ok") as answer:
+                assert answer.status == 200
+        finally:
+            os.kill(server.pid, signal.SIGTERM)
+        assert server.wait(60) in (0, 130)
