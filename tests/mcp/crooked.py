@@ -167,6 +167,15 @@ def ask(request: Any, params: Any) -> None:
     text(request, json.dumps({"calls": len(CALLED), "answers": answers}))
 
 
+def ask_in_halves(request: Any, params: Any) -> None:
+    """Ask a person with half a character in the question, as bytes or in an escape."""
+    plain = json.dumps({"jsonrpc": "2.0", "id": "q0", "method": "elicitation/create", "params": question(1)})
+    half = {"bytes": b"\xf0\x9f", "escape": b"\\ud83d"}[params["arguments"]["half"]]
+    sys.stdout.buffer.write(plain.encode().replace(b"Sure", b"Sure " + half) + b"\n")
+    sys.stdout.flush()
+    text(request, json.dumps({"answers": [json.loads(sys.stdin.readline())["result"]]}))
+
+
 def require_input(request: Any, params: Any) -> None:
     """Ask a person as servers of the newest revision do: by an answer that is none yet."""
     CALLED.append("ask")
@@ -192,6 +201,8 @@ def want_sample(request: Any, _: Any) -> None:
 
 CALLS: dict[str, Callable[[Any, Any], None]] = {
     "ask": ask,
+    "halves": ask_in_halves,
+    "half": lambda request, _: text(request, "half \ud83d"),
     "input": require_input,
     "sample": want_sample,
     "silent": lambda *_: None,

@@ -67,6 +67,17 @@ def test_a_question_is_an_interrupt_and_the_call_is_made_once(call_mode: Any) ->
     assert said(answer(call_mode, agent, q0=SURE)) == {"calls": 1, "answers": [SURE]}
 
 
+@pytest.mark.parametrize("half", ["bytes", "escape"])
+def test_half_a_character_in_a_question_is_shown_as_a_replacement(call_mode: Any, half: str) -> None:
+    agent = asking_agent({"one": crooked("ask", call="halves")}, half=half)
+
+    [asked] = question(call_mode.invoke(agent, {"messages": "Go."}, THREAD))["requests"]
+    assert asked["message"].startswith("Sure \ufffd, the 1. time?")
+    assert asked["requested_schema"]["properties"]["sure"]["title"].startswith("Sure \ufffd, the 1. time?")
+
+    assert said(answer(call_mode, agent, q0=SURE)) == {"answers": [SURE]}
+
+
 def test_several_questions_come_one_after_the_other(call_mode: Any) -> None:
     agent = asking_agent({"one": crooked("ask", call="ask")}, times=3)
     call_mode.invoke(agent, {"messages": "Go."}, THREAD)

@@ -156,3 +156,15 @@ def test_programs_read_resources_and_prompts(call_mode: Any) -> None:
     assert blocks == [{"type": "text", "text": "Read me."}]
     assert (row["server"], row["name"], row["arguments"][0]["name"]) == ("library", "greet", "name")
     assert (message.type, message.text) == ("human", "Say hello to Ada.")
+
+
+@pytest.mark.parametrize(
+    ("does", "said"),
+    [("half", "half \ufffd"), ("echo", json.dumps({"of": "half \ufffd"}))],
+    ids=["result", "call"],
+)
+def test_half_a_character_is_replaced_in_results_and_in_calls(call_mode: Any, does: str, said: str) -> None:
+    agent = agent_that_calls("mcp__one__get", {"one": crooked("get", call=does)}, of="half \ud83d")
+
+    [result] = results(call_mode.invoke(agent, {"messages": "Go."}))
+    assert result.content == said

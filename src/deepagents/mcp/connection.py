@@ -263,7 +263,8 @@ class Connection:
             # Only now: a server that was started again, or says that its list changed, may have another tool.
             if tool in self.state.held:
                 raise ToolFailure("not_supported", describe_held(self.entry.name, tool))
-            answer = client.call_tool(tool, arguments, progress_callback=call.progress)
+            mended = wire.mend_halves(arguments)
+            answer = client.call_tool(tool, mended, progress_callback=call.progress)
             result = await self.guarded(answer)
             offered = next((each for each in self.state.tools if each.name == tool), None)
             if offered is not None and offered.output is not None:

@@ -16,6 +16,7 @@ _EDGE: Final = 4_096
 """Bytes that are kept of each end of a message that is too large, to find out which answer it was."""
 _ID: Final = rb'"id"\s*:\s*("(?:[^"\\]|\\.)*"|-?\d+)'
 _FIRST: Final = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?' + _ID)
+_HALF: Final = re.compile("[\ud800-\udfff]")
 _LAST: Final = re.compile(_ID + rb'\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$')
 
 
@@ -75,11 +76,29 @@ def find_id(ends: bytes) -> str | int | None:
         return None
 
 
+def mend_halves(value: Any) -> Any:
+    """Return a value of JSON with a replacement character for each half of one, which no message can hold."""
+    text = json.dumps(value, ensure_ascii=False)
+    return json.loads(_HALF.sub("\ufffd", text)) if _HALF.search(text) else value
+
+
+def _mend_text(message: bytes) -> bytes:
+    text = message.decode(errors="replace")
+    if b"\\ud" in message.lower():
+        try:
+            text = json.dumps(mend_halves(json.loads(text)))
+        except (ValueError, RecursionError):
+            return message
+    found = text.encode()
+    return message if found == message else found
+
+
 def mend_message(message: bytes, left_out: Callable[[str, str], None]) -> bytes:
-    """Return a message without tools that the SDK would refuse with the whole list; others as they are.
+    """Return a message without what the SDK would refuse as a whole: halves of characters, and unfit tools.
 
     `left_out` hears of each tool, with its name and the reason.
     """
+    message = _mend_text(message)
     # A name may be written in escapes, too.
     if b'"tools"' not in message and b"\\u" not in message:
         return message
