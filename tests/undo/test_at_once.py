@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 from langchain.agents.middleware.types import AgentMiddleware, ToolCallRequest
+from langchain_core.messages import ToolMessage
 from langgraph.checkpoint.memory import MemorySaver
 
 from deepagents import create_deep_agent
@@ -99,6 +101,25 @@ def test_two_file_tools_at_one_path_are_conflicts_for_both(shop: Workshop) -> No
         plan = shop.plan(each)
         assert names(plan.conflicts, shop.root) == ["a.txt"]
         assert plan.restored == plan.removed == ()
+
+
+class Refusing(Behind):
+    """Says that a tool was refused, once it has done its work."""
+
+    def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]) -> Any:
+        handler(request)
+        marks = {"error_code": "permission_denied"}
+        return ToolMessage("No.", tool_call_id="1", status="error", additional_kwargs=marks)
+
+
+def test_a_file_tool_that_is_said_to_be_refused_keeps_its_change(tmp_path: Path) -> None:
+    with asyncio.Runner() as runner:
+        shop = Workshop(CallMode("sync", runner), tmp_path)
+        (shop.root / "a.txt").write_text("0\n")
+        start = shop.run("true")
+        agent = shop.make_agent(middleware=[Refusing(lambda: None)])
+        shop.write("a.txt", "1\n", agent=agent)
+        assert names(shop.plan(start, agent).restored, shop.root) == ["a.txt"]
 
 
 def _die_behind_a_tool(root: Path, directory: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from deepagents.testing import ScriptedModel
+from deepagents.testing import ScriptedModel, call
 from deepagents_cli.errors import CommandError
 from deepagents_cli.project.state import state_dir
 from deepagents_cli.session.threads.sessions import Sessions
@@ -85,6 +85,31 @@ def test_a_file_of_before_all_columns_were_there_is_named_with_the_way_out(tmp_p
 
     with pytest.raises(CommandError, match=r"threads\.sqlite.*no such column.*DEEPAGENTS_STATE"):
         Sessions(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("table", "column"),
+    [("threads", "turn"), ("queue", "source"), ("rewinds", "begun"), ("worktrees", "branch")],
+)
+@pytest.mark.parametrize("typed", ["sessions list", "--continue more", "undo --yes"])
+def test_each_command_refuses_such_a_file_before_anything_happens(
+    cli: Command, directory: Path, monkeypatch: pytest.MonkeyPatch, table: str, column: str, typed: str
+) -> None:
+    monkeypatch.chdir(directory)
+    write = call("write_file", file_path="made.txt", content="1\n")
+    assert cli("run", "Make it", "--auto", model=ScriptedModel(write, "Done.")).code == 0
+    with closing(sqlite3.connect(state_dir() / "threads.sqlite")) as database:
+        database.execute(f"ALTER TABLE deepagents_{table} DROP COLUMN {column}")
+
+    ended = cli(*typed.split(), model=ScriptedModel())
+
+    # Some commands need no more than what is there.
+    if ended.code:
+        assert (ended.code, ended.err.count("\n")) == (1, 1)
+        assert f"no such column: {column}" in ended.err
+        assert (directory / "made.txt").exists()
+    else:
+        assert table in ("queue", "rewinds")
 
 
 def test_a_damaged_file_is_named_with_the_way_out(tmp_path: Path) -> None:
