@@ -52,7 +52,7 @@ environment:
 """
 
 
-class _Parser(argparse.ArgumentParser):
+class _CommandParser(argparse.ArgumentParser):
     # argparse would keep to itself that it could not write.
 
     def print_help(self, file: Any = None) -> None:
@@ -143,7 +143,7 @@ def build_parser(
 
     With `with_task`, the options of a task and a conversation stand behind the program's name too.
     """
-    parser = _Parser(
+    parser = _CommandParser(
         prog="deepagents",
         description="Run an agent that plans, works on files and delegates.",
         epilog=_MORE,
