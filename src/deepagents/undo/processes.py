@@ -87,9 +87,11 @@ class Processes:
 
     def leave(self) -> None:
         """Let others take this process for dead."""
-        with contextlib.suppress(OSError):
-            self._lock_file(self.own).unlink()
-        self.leave_to_parent()
+        # A sign under way ends first: by then, the descriptor could be that of another file.
+        with self._guard:
+            with contextlib.suppress(OSError):
+                self._lock_file(self.own).unlink()
+            self.leave_to_parent()
 
     def leave_to_parent(self) -> None:
         """Let go, in a forked child, of the lock that is its parent's: else that never seems to die."""
