@@ -35,7 +35,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the server, whose files wait most: the last ones would have nothing beside them.
 
     The server that many of these files share comes after those with their own, for it looks for work all the
-    time that it is there. Then come files that one process runs together, which takes it longest.
+    time that it is there. Then come files that one process runs together, which takes it longest, and others
+    that wait.
     """
     at_url = {item.path for item in items if isinstance(item, pytest.Function) and "url" in item.fixturenames}
     items.sort(
@@ -43,6 +44,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             not item.nodeid.startswith("tests/server/"),
             item.path in at_url,
             not item.nodeid.startswith(TOGETHER),
+            not item.nodeid.startswith(("tests/undo/", "tests/sandbox/")),
             item.path,
         )
     )
