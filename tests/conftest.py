@@ -8,7 +8,7 @@ import ipaddress
 import os
 import shutil
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
 from contextlib import closing
 from itertools import count
 from pathlib import Path
@@ -156,6 +156,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             both[crc32(both[0].nodeid.encode()) % 2].add_marker("slow")
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
+    """Start what programs are forked from, if a test has it, before the tests go to several processes."""
+    with TemporaryDirectory() as home:
+        if session.config.option.jobs and (programs := sys.modules.get("tests.programs")):
+            with pytest.MonkeyPatch.context() as monkeypatch:
+                _clean(monkeypatch)
+                _move(monkeypatch, Path(home))
+                programs.share()
+        return (yield)
+
+
 def pytest_collection_finish() -> None:
     """Look for garbage in what the tests make, less often than for a program that lives long."""
     gc.freeze()
@@ -213,19 +225,26 @@ def _empty_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _clean_environment(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, _empty_home: Path
 ) -> None:
+    _clean(monkeypatch)
+    # What a test serves puts its directory there, and programs of later tests would import from it.
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    if not request.node.get_closest_marker("local_model"):
+        _move(monkeypatch, _empty_home, encrypts=request.node.nodeid.startswith("tests/sandbox/"))
+
+
+def _clean(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith(DROPPED_PREFIXES) or name.endswith(DROPPED_SUFFIXES):
             monkeypatch.delenv(name)
     for name, value in KEPT.items():
         monkeypatch.setenv(name, value)
-    # What a test serves puts its directory there, and programs of later tests would import from it.
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    if request.node.get_closest_marker("local_model"):
-        return
-    monkeypatch.setenv("HOME", str(_empty_home))
-    if not request.node.nodeid.startswith("tests/sandbox/"):
+
+
+def _move(monkeypatch: pytest.MonkeyPatch, home: Path, *, encrypts: bool = False) -> None:
+    monkeypatch.setenv("HOME", str(home))
+    if not encrypts:
         # To read certificates takes a client longer than most requests, and none of these is encrypted.
         monkeypatch.delenv("SSL_CERT_FILE", raising=False)
-        monkeypatch.setenv("SSL_CERT_DIR", str(_empty_home))
+        monkeypatch.setenv("SSL_CERT_DIR", str(home))
     for kind in ("CACHE", "CONFIG", "DATA", "STATE"):
-        monkeypatch.setenv(f"XDG_{kind}_HOME", str(_empty_home / kind.lower()))
+        monkeypatch.setenv(f"XDG_{kind}_HOME", str(home / kind.lower()))

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from multiprocessing import get_context
+from multiprocessing import forkserver, get_context
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -33,13 +33,29 @@ PRELOADED = (
     "langgraph.checkpoint.sqlite",
     "dbos._sys_db_sqlite",
     "uvicorn.protocols.websockets.websockets_sansio_impl",
-    # What is looked up late: for a command, a connection, an answer, a language in it.
+    # What is looked up late: for tools of others, a command, a connection, an answer, a language in it.
+    "deepagents.mcp.calls",
+    "deepagents.mcp.http",
+    "deepagents.mcp.listing",
+    "deepagents.mcp.results",
+    "deepagents.mcp.stdio",
+    "deepagents.middleware.code_mode.middleware",
+    "deepagents_cli.views.rendering.markdown",
+    "deepagents_server.database.fenced",
+    "dbos._sys_db_postgres",
+    "jsonschema",
+    "langgraph.checkpoint.postgres.aio",
+    "langgraph.store.postgres.aio",
     "langchain_core.messages.block_translators.langchain_v0",
     "langchain_core.tracers.stdout",
     "prompt_toolkit.key_binding.bindings.search",
+    "pygments.lexers.css",
     "pygments.lexers.javascript",
     "pygments.lexers.sql",
+    "tomlkit",
     "uvicorn.lifespan.off",
+    # Stories of going back are made up by it.
+    "hypothesis",
     # The workers of conversations come from a module of fixtures.
     "tests.cli.session.conftest",
     "tests.cli.views.chat.start",
@@ -47,6 +63,15 @@ PRELOADED = (
 FORKING = get_context("forkserver")
 # The first imports the others with less work. It is not found where a test has left the project's directory.
 FORKING.set_forkserver_preload(["tests.preloaded", *PRELOADED])
+
+
+def share() -> None:
+    """Start the process that others are forked from, for all processes that this one forks, too.
+
+    Each of these would start its own, for it asks whether the one it knows of is a child of itself.
+    """
+    forkserver.ensure_running()
+    vars(forkserver.ensure_running.__self__)["ensure_running"] = lambda: None
 
 
 def run(program: str, *arguments: str, path: Sequence[Path] = ()) -> CompletedProcess[str]:
