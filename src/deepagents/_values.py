@@ -8,12 +8,12 @@ that are their own, half. Fields of `InitVar` are not known here.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import FrozenInstanceError, dataclass, field, fields, replace
 from operator import attrgetter
 from reprlib import recursive_repr
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, NoReturn, TypeVar, dataclass_transform
 
-__all__ = ["dataclass", "field", "frozenclass", "recordclass", "replace", "valueclass"]
+__all__ = ["Frozen", "dataclass", "field", "frozenclass", "recordclass", "replace", "valueclass"]
 
 T = TypeVar("T")
 
@@ -34,6 +34,20 @@ def frozenclass(cls: type[T]) -> type[T]:
 def recordclass(cls: type[T]) -> type[T]:
     """Make a dataclass whose fields may change."""
     return _make(cls, is_hashed=False)
+
+
+class Frozen:
+    """Keeps the fields of subclasses that are a `valueclass` as they are, as `frozenclass` does.
+
+    For families of many classes: Python would write and compile both methods for each of them. Dataclasses
+    of callers cannot inherit from these.
+    """
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise FrozenInstanceError(f"cannot assign to field {name!r}")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise FrozenInstanceError(f"cannot delete field {name!r}")
 
 
 def _make(cls: type[T], *, is_hashed: bool, frozen: bool = False) -> type[T]:
@@ -73,8 +87,7 @@ class _LateInit:
         own: dict[str, Any] = {name: getattr(made, name) for name in names if hasattr(made, name)}
         own |= {each.name: each for each in fields(made)}
         own["__annotations__"] = {each.name: each.type for each in fields(made)}
-        # What refuses to be set, by Python's method or its own, has to be set past that.
-        frozen = made.__setattr__ is not object.__setattr__
+        frozen = made.__dataclass_params__.frozen or issubclass(made, Frozen)
         twin: type = dataclass(repr=False, eq=False, frozen=frozen)(type(made.__name__, (), own))
         init: Any = vars(twin)["__init__"]
         made.__init__ = init

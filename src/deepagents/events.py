@@ -7,12 +7,12 @@ An event's `agent` is `None` for the main agent, else the label of a subagent, u
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import FrozenInstanceError, asdict
+from dataclasses import asdict
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NoReturn, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias, get_args
 
-from deepagents._values import field, valueclass
+from deepagents._values import Frozen, field, frozenclass, valueclass
 from deepagents.limits import Tokens
 
 if TYPE_CHECKING:
@@ -28,15 +28,8 @@ _WHOSE: Final = frozenset({"agent_name", "agent_call_id"})
 
 
 @valueclass
-class _Event:
+class _Event(Frozen):
     type: ClassVar[str]
-
-    # Once for all of them: of frozen dataclasses, Python would write and compile two methods for each.
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise FrozenInstanceError(f"cannot assign to field {name!r}")
-
-    def __delattr__(self, name: str) -> NoReturn:
-        raise FrozenInstanceError(f"cannot delete field {name!r}")
 
     def as_dict(self) -> dict[str, Any]:
         """Return the event as plain values; what says whose it is stands only with a subagent's."""
@@ -194,7 +187,7 @@ class ToolFinished(_OfCall):
     saved_to: str | None = None
 
 
-@valueclass
+@frozenclass
 class Todo:
     """One step of a plan."""
 
@@ -243,7 +236,7 @@ class TaskChanged(_OfAgent):
     status: str
 
 
-@valueclass
+@frozenclass
 class ApprovalRequest:
     """One tool call that waits for a person; requests of one interrupt are answered together, in order."""
 

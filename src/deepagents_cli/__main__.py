@@ -18,25 +18,29 @@ from deepagents_cli.views.terminal.startup import FirstPrompt, Starting, clear_p
 
 _OF_SERVER: Final = frozenset({"serve", "worker", "keys", "db", "runs"})
 """The commands that need the packages of the server."""
+_ended: Final = list[Any]()
+"""The boundary of the task of this process. Of other commands none is kept: a server holds code of others."""
 
 
 def run_program() -> int:
     """Run the command line that this process was started for, and return its exit code."""
-    codes = list[int]()
-
-    def leave() -> None:
-        # Python would free each object by itself now, which takes longer than a step of the agent. Threads
-        # have ended, and what else was to be done at exit is done: this was registered first.
-        if codes:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(codes[0])
-
     # What registered even earlier, such as a profiler, would be left out.
     if not getattr(atexit, "_ncallbacks", int)():
-        atexit.register(leave)
-    codes.append(main())
-    return codes[0]
+        atexit.register(_leave)
+    return main()
+
+
+def _leave() -> None:
+    """End the process of a task with its code.
+
+    Python would free each object by itself now, which takes longer than a step of the agent. Threads have
+    ended, and what else was to be done at exit is done: this was registered first.
+    """
+    if _ended:
+        for stream in (sys.stdout, sys.stderr):
+            if stream and not stream.closed:
+                stream.flush()
+        os._exit(_ended[0].code)
 
 
 def main(argv: Sequence[str] | None = None, *, model: Any = None) -> int:
@@ -64,6 +68,8 @@ def _run(argv: Sequence[str] | None, model: Any, typed: int) -> int:
         is_work = arguments.command in ("run", "chat", "acp")
         with _keep(arguments.command) if is_work else nullcontext():
             boundary.code = command(arguments, model=model)
+        if arguments.command == "run":
+            _ended.append(boundary)
     return boundary.code
 
 

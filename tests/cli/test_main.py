@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.openai_server import call, serving
+from tests.cli.openai_server import MODEL, call, serving
 
 pytestmark = pytest.mark.slow
 
@@ -122,7 +122,9 @@ def test_a_command_runs_in_a_process_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(("begun_before", "freed"), [(False, ""), (True, "before\nfreed\n")])
-def test_what_others_do_at_exit_is_done_and_then_nothing_is_freed(begun_before: bool, freed: str) -> None:
+def test_what_others_do_at_exit_is_done_and_then_nothing_is_freed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begun_before: bool, freed: str
+) -> None:
     program = (
         "import atexit, sys\n"
         # With a method of this module it would stand in a circle, and Python frees none that is older than
@@ -130,15 +132,17 @@ def test_what_others_do_at_exit_is_done_and_then_nothing_is_freed(begun_before: 
         "kept = type('Kept', (), {'__del__': eval('lambda _: print(\"freed\")', {})})()\n"
         f"if {begun_before}: atexit.register(print, 'before')\n"
         "from deepagents_cli.__main__ import run_program\n"
-        "sys.argv = ['deepagents', 'sessions', 'show', 'none']\n"
         "code = run_program()\n"
         "atexit.register(print, 'later')\n"
         "sys.exit(code)"
     )
+    monkeypatch.chdir(tmp_path)
 
-    ended = python("-c", program)
+    with serving("Done.") as server:
+        monkeypatch.setenv("DEEPAGENTS_LOCAL_SERVER", server.address)
+        ended = python("-c", program, "-q", "--model", f"local-server:{MODEL}", "Hi.")
 
-    assert (ended.returncode, ended.stdout) == (1, f"later\n{freed}")
+    assert (ended.returncode, ended.stdout) == (0, f"Done.\nlater\n{freed}")
 
 
 @pytest.mark.parametrize(

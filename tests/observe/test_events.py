@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import FrozenInstanceError, fields
+from dataclasses import FrozenInstanceError, fields, is_dataclass
 from typing import Any, get_args
 
 import pytest
@@ -143,6 +143,20 @@ def test_what_calls_used_adds_up_and_has_a_cost() -> None:
     second = Usage(1_000_000, 100_000)
 
     assert (first.tokens + second.tokens).cost(Price(2, 8, cached_input=0.5)) == pytest.approx(4.05008)
+
+
+CLASSES = [each for each in vars(events).values() if isinstance(each, type) and is_dataclass(each)]
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda each: each.__name__)
+def test_nobody_changes_what_is_told_of_a_run(kind: Any) -> None:
+    told = object.__new__(kind)
+
+    for each in fields(kind):
+        with pytest.raises(FrozenInstanceError, match=each.name):
+            setattr(told, each.name, None)
+        with pytest.raises(FrozenInstanceError, match=each.name):
+            delattr(told, each.name)
 
 
 def test_nobody_changes_what_an_event_counted() -> None:
