@@ -21,6 +21,7 @@ UNUSED = (
     *("markdown_it", "tomlkit", "jsonschema_rs", "genai_prices", "numpy", "PIL", "openai.types.beta"),
     *("deepagents_server.server", "regex", "yaml", "deepagents.middleware.skills.middleware"),
     *("deepagents.middleware.async_subagents.tools", "deepagents.middleware.code_mode"),
+    *("deepagents_cli.commands.serve", "deepagents_cli.commands.sessions"),
 )
 """What a task with an answer alone has no use for."""
 

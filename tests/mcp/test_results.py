@@ -159,12 +159,18 @@ def test_programs_read_resources_and_prompts(call_mode: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("does", "said"),
-    [("half", "half \ufffd"), ("echo", json.dumps({"of": "half \ufffd"}))],
-    ids=["result", "call"],
+    ("does", "given", "said"),
+    [
+        ("half", "half", "half \ufffd"),
+        ("echo", "half \ud83d", json.dumps({"of": "half \ufffd"})),
+        ("echo", "whole \U0001f600", json.dumps({"of": "whole \U0001f600"})),
+    ],
+    ids=["result", "call", "whole"],
 )
-def test_half_a_character_is_replaced_in_results_and_in_calls(call_mode: Any, does: str, said: str) -> None:
-    agent = agent_that_calls("mcp__one__get", {"one": crooked("get", call=does)}, of="half \ud83d")
+def test_half_a_character_is_replaced_in_results_and_in_calls(
+    call_mode: Any, does: str, given: str, said: str
+) -> None:
+    agent = agent_that_calls("mcp__one__get", {"one": crooked("get", call=does)}, of=given)
 
     [result] = results(call_mode.invoke(agent, {"messages": "Go."}))
     assert result.content == said

@@ -78,7 +78,8 @@ def find_id(ends: bytes) -> str | int | None:
 
 def mend_halves(value: Any) -> Any:
     """Return a value of JSON with a replacement character for each half of one, which no message can hold."""
-    text = json.dumps(value, ensure_ascii=False)
+    # What is not JSON, such as a date in an argument, is the client's to write or to refuse.
+    text = json.dumps(value, ensure_ascii=False, default=str)
     return json.loads(_HALF.sub("\ufffd", text)) if _HALF.search(text) else value
 
 
@@ -86,9 +87,11 @@ def _mend_text(message: bytes) -> bytes:
     text = message.decode(errors="replace")
     if b"\\ud" in message.lower():
         try:
-            text = json.dumps(mend_halves(json.loads(text)))
+            mended = mend_halves(value := json.loads(text))
         except (ValueError, RecursionError):
             return message
+        # Most that is written so are two halves of one character, and stays as it came.
+        text = text if mended is value else json.dumps(mended)
     found = text.encode()
     return message if found == message else found
 
